@@ -1,0 +1,113 @@
+"""Optimal plans for NVIDIA Multi-Instance GPUs.
+
+>>> from mig_opt import load_instance, solve
+>>> result = solve(load_instance("rodinia-a30"))
+>>> print(result.status, round(result.makespan, 3))
+optimal 28.434
+
+The public names are those of ``__all__``. Heavy parts (solvers, file formats) are imported when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from mig_opt._version import __version__
+from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.bounds import Bound, lower_bounds
+from mig_opt.control import Callbacks
+from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
+from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
+from mig_opt.result import Result, Status, TrajectoryPoint
+from mig_opt.schedule import Operation, Run, Schedule
+from mig_opt.solving import Method, methods, solve
+from mig_opt.validation import Validation, Violation, ViolationCode, validate
+
+if TYPE_CHECKING:
+    from mig_opt.files import (
+        json_schema,
+        read_batch,
+        read_result,
+        read_schedule,
+        write_batch,
+        write_result,
+        write_schedule,
+    )
+    from mig_opt.instances import generate_batch, instance_info, instance_names, load_instance
+    from mig_opt.plotting import plot_schedule, save_plot
+
+_LAZY = {
+    **dict.fromkeys(
+        (
+            "json_schema",
+            "read_batch",
+            "read_result",
+            "read_schedule",
+            "write_batch",
+            "write_result",
+            "write_schedule",
+        ),
+        "mig_opt.files",
+    ),
+    **dict.fromkeys(("generate_batch", "instance_info", "instance_names", "load_instance"), "mig_opt.instances"),
+    **dict.fromkeys(("plot_schedule", "save_plot"), "mig_opt.plotting"),
+}
+
+__all__ = [
+    "Batch",
+    "Bound",
+    "Callbacks",
+    "GpuModel",
+    "InputError",
+    "LiveInstance",
+    "Method",
+    "MigOptError",
+    "Operation",
+    "OperationCosts",
+    "Placement",
+    "Problem",
+    "Profile",
+    "Result",
+    "Run",
+    "Schedule",
+    "SolverError",
+    "Status",
+    "Task",
+    "TrajectoryPoint",
+    "UnknownGpuError",
+    "UnknownMethodError",
+    "Validation",
+    "Violation",
+    "ViolationCode",
+    "__version__",
+    "catalogue",
+    "generate_batch",
+    "get_gpu",
+    "instance_info",
+    "instance_names",
+    "json_schema",
+    "load_instance",
+    "lower_bounds",
+    "methods",
+    "plot_schedule",
+    "read_batch",
+    "read_result",
+    "read_schedule",
+    "save_plot",
+    "solve",
+    "validate",
+    "write_batch",
+    "write_result",
+    "write_schedule",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))

@@ -1,0 +1,125 @@
+"""What a running method may use, and where it reports what it finds."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Sequence
+
+from mig_opt.batch import Batch
+from mig_opt.result import Result, TrajectoryPoint
+from mig_opt.schedule import Schedule
+
+
+class Callbacks:
+    """Called while a method runs; override what you need.
+
+    The calls come one at a time, but not always from the thread that called :func:`mig_opt.solve`. ``seconds`` counts
+    from the start of the run.
+
+    Examples
+    --------
+    >>> from mig_opt import solve, load_instance
+    >>> class Show(Callbacks):
+    ...     def on_end(self, result):
+    ...         print(result.status)
+    >>> _ = solve(load_instance("rodinia-a30"), method="far", callbacks=Show())
+    feasible
+    """
+
+    def on_start(self, batch: Batch, method: str) -> None:
+        """The run begins."""
+
+    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+        """A schedule better than all before was found."""
+
+    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+        """The lower bound rose."""
+
+    def on_end(self, result: Result) -> None:
+        """The run has ended."""
+
+
+class Control:
+    """Limits of a run, and the best that it has found so far.
+
+    Parameters
+    ----------
+    time_limit : float, optional
+        Seconds for the whole run.
+    seed : int
+        Seed for whatever is random.
+    workers : int, optional
+        Threads; by default one for each core.
+    callbacks : sequence of Callbacks
+        Who is told about progress.
+    """
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        seed: int = 0,
+        workers: int | None = None,
+        callbacks: Sequence[Callbacks] = (),
+    ) -> None:
+        self.seed = seed
+        self.workers = workers or available_cores()
+        self.schedule: Schedule | None = None
+        self.lower_bound = 0.0
+        self.trajectory: list[TrajectoryPoint] = []
+        self._callbacks = tuple(callbacks)
+        self._lock = threading.RLock()
+        self._started = time.monotonic()
+        self._deadline = None if time_limit is None else self._started + time_limit
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._started
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left (never negative); None without a limit."""
+        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return self.remaining == 0.0
+
+    @property
+    def makespan(self) -> float | None:
+        """Makespan of the best schedule so far."""
+        return None if self.schedule is None else self.schedule.makespan
+
+    def offer(self, schedule: Schedule) -> bool:
+        """Keep ``schedule`` if it is the best so far; return whether it is."""
+        with self._lock:
+            if self.makespan is not None and schedule.makespan >= self.makespan:
+                return False
+            self.schedule = schedule
+            self._record()
+            for callbacks in self._callbacks:
+                callbacks.on_incumbent(self.seconds, schedule, self.lower_bound)
+            return True
+
+    def raise_bound(self, lower_bound: float) -> None:
+        """Report a lower bound in seconds; lower ones than known are ignored."""
+        with self._lock:
+            if lower_bound <= self.lower_bound:
+                return
+            self.lower_bound = lower_bound
+            self._record()
+            for callbacks in self._callbacks:
+                callbacks.on_bound(self.seconds, self.makespan, lower_bound)
+
+    def _record(self) -> None:
+        self.trajectory.append(TrajectoryPoint(self.seconds, self.makespan, self.lower_bound))
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0)) or 1
+    return os.cpu_count() or 1

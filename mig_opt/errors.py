@@ -1,0 +1,100 @@
+"""Exceptions of mig_opt.
+
+::
+
+    MigOptError
+    ├── InputError (also a ValueError)    what was given is wrong; lists every problem
+    │   ├── UnknownGpuError               no such GPU in the catalogue
+    │   └── UnknownMethodError            no such method in the registry
+    └── SolverError                       a method broke its contract; please report it
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with an input.
+
+    Attributes
+    ----------
+    path : str
+        Where it is, e.g. ``tasks[3].times.2``; empty for the input as a whole.
+    message : str
+        What is wrong and how to mend it.
+    """
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" if self.path else self.message
+
+    def below(self, prefix: str) -> Problem:
+        """Return the same problem seen from an enclosing object."""
+        if not self.path:
+            return Problem(prefix, self.message)
+        joint = "" if self.path.startswith("[") or not prefix else "."
+        return Problem(f"{prefix}{joint}{self.path}", self.message)
+
+
+class MigOptError(Exception):
+    """Base of every exception that this package raises on purpose."""
+
+
+class InputError(MigOptError, ValueError):
+    """The input is wrong.
+
+    Parameters
+    ----------
+    problems : iterable of Problem
+        All problems that were found, not only the first.
+    source : str
+        The file or object that they were found in.
+
+    Examples
+    --------
+    >>> from mig_opt import Task
+    >>> try:
+    ...     Task("lu", {1: -2.0})
+    ... except InputError as error:
+    ...     print(error)
+    times.1: must be > 0 seconds, is -2.0
+    """
+
+    def __init__(self, problems: Iterable[Problem], source: str = "") -> None:
+        self.problems = tuple(problems)
+        self.source = source
+        super().__init__(self.problems, source)
+
+    def __str__(self) -> str:
+        lines = [str(problem) for problem in self.problems]
+        if self.source:
+            lines.insert(0, f"{self.source}:")
+        return "\n  ".join(lines)
+
+
+class UnknownGpuError(InputError):
+    """The catalogue has no GPU of that name."""
+
+
+class UnknownMethodError(InputError):
+    """The registry has no method of that name."""
+
+
+class SolverError(MigOptError):
+    """A method returned something that it must not return."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a phrase that offers the known names closest to ``name``, or lists them all."""
+    known = list(known)
+    folded = {entry.casefold(): entry for entry in reversed(known)}
+    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+    if close:
+        return "did you mean " + " or ".join(folded[entry] for entry in close) + "?"
+    return "known: " + ", ".join(known)

@@ -1,0 +1,211 @@
+"""Batches as JSON and CSV."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import Document, parsed, read_text, rendered, shown, write_text
+from mig_opt.files.parts import Findings, Raw, check_schema, encoded, key_problems, read_list, read_object, read_value
+from mig_opt.files.shapes import MOST_GPUS, BatchFile
+from mig_opt.files.tables import read_tasks
+from mig_opt.gpu import GpuModel, OperationCosts, catalogue, get_gpu
+
+_KNOWN_WITHOUT_GPU = re.compile(r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)")
+"""Paths of the problems of a batch that do not depend on the kind of GPU."""
+
+
+def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
+    """Read a batch from a JSON file, or from a CSV file if its name ends in ``.csv``.
+
+    A CSV file has the columns ``task``, ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes of the GPU, and
+    optionally ``memory_gb``, in any order. A blank time means that the task cannot run there.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Its name without the ending becomes the name of the batch.
+    gpu : str, optional
+        Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file.
+    """
+    path = Path(path)
+    text = read_text(path)
+    if path.suffix.lower() == ".csv":
+        return _batch_from_csv(text, gpu, path.stem, str(path))
+    return batch_from_json(text, gpu=gpu, name=path.stem, source=str(path))
+
+
+def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "", source: str = "") -> Batch:
+    """Return the batch that a JSON document describes.
+
+    Parameters
+    ----------
+    document : str, bytes or mapping
+        JSON text, or the object that it stands for.
+    gpu : str, optional
+        Name or alias of the GPU, in place of the one in the document.
+    name : str
+        Name of the batch, for display.
+    source : str
+        Where the document is from, for messages.
+
+    Raises
+    ------
+    InputError
+        With every problem of the document.
+
+    Examples
+    --------
+    >>> batch = batch_from_json(
+    ...     '{"schema": "mig-opt/batch/1", "gpu": "A30", "tasks": [{"name": "lu", "times": {"1": 4, "2": 2.5}}]}'
+    ... )
+    >>> batch.gpu.name, batch.tasks
+    ('A30-24GB', (Task(name='lu', times={1: 4.0, 2: 2.5}, memory_gb=None),))
+    """
+    findings = Findings(source)
+    raw, repeated = parsed(document, source)
+    findings.extend(repeated)
+    check_schema(raw, "batch", findings)
+    if gpu is not None:
+        raw = {**raw, "gpu": gpu}
+    findings.extend(key_problems(BatchFile, raw))
+    return _batch(raw, _gpu(raw, findings), name, findings)
+
+
+def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> Batch:
+    size = str(model.sizes[0]) if model else "1"
+    times = {size: 1.0}
+    # Stand-ins must not cause problems of their own: a size that exists, a name that no other task has.
+    tasks = read_list(Task, raw, "tasks", findings, stand_ins=lambda index: {"name": f"\0{index}", "times": times})
+    initial = read_list(LiveInstance, raw, "initial", findings)
+    operations = None
+    if raw.get("operations") is not None:
+        costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
+        operations = read_object(OperationCosts, raw["operations"], "operations", findings, costs)
+    gpus = read_value(int, raw, "gpus", findings) if "gpus" in raw else 1
+    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
+        findings.add("gpus", f"must be from 1 to {MOST_GPUS}, is {shown(gpus)}")
+        gpus = None
+    parallel = bool(read_value(bool, raw, "parallel_operations", findings))
+    stand_in = model or catalogue()[0]
+    more = batch_problems(
+        stand_in,
+        MOST_GPUS if gpus is None else gpus,
+        # An entry that is not there and one that cannot be read have been reported; an empty list has not.
+        tasks if raw.get("tasks") == [] else tasks or [None],
+        operations or stand_in.operation_costs,
+        initial,
+    )
+    findings.extend(problem for problem in more if model or _KNOWN_WITHOUT_GPU.fullmatch(problem.path))
+    findings.check()
+    assert model is not None
+    return Batch(
+        tuple(task for task in tasks if task),
+        model,
+        gpus=gpus,
+        operations=operations or model.operation_costs,
+        initial=tuple(live for live in initial if live),
+        parallel_operations=parallel,
+        name=name,
+    )
+
+
+def _gpu(raw: Raw, findings: Findings) -> GpuModel | None:
+    name = read_value(str, raw, "gpu", findings)
+    if name is None:
+        return None
+    try:
+        return get_gpu(name)
+    except InputError as error:
+        findings.extend(error.problems)
+        return None
+
+
+def _batch_from_csv(text: str, gpu: str | None, name: str, source: str) -> Batch:
+    findings = Findings(source)
+    raw: Raw = {}
+    if gpu is None:
+        findings.add(
+            "gpu", 'a CSV file does not name its GPU; give it, for example gpu="A100" (command line: --gpu A100)'
+        )
+    else:
+        raw["gpu"] = gpu
+    model = _gpu(raw, findings)
+    raw["tasks"], lines = read_tasks(text, model, findings)
+    try:
+        return _batch(raw, model, name, findings)
+    except InputError as error:
+        translated = Findings(source)
+        translated.extend(_in_csv(problem, lines) for problem in error.problems)
+        translated.check()
+        raise
+
+
+def _in_csv(problem: Problem, lines: list[int]) -> Problem:
+    """Return a problem of ``tasks[i]`` as one of the line and the column that the task was read from."""
+    found = re.fullmatch(r"tasks\[(\d+)\](?:\.times\.(\d+)|\.times|\.(\w+))?", problem.path)
+    if not found:
+        return problem
+    index, size, key = found.groups()
+    column = f"t{size}_s" if size else {"name": "task", None: ""}.get(key, key)
+    message = re.sub(
+        r"of tasks\[(\d+)\] already", lambda other: f"of line {lines[int(other[1])]} already", problem.message
+    )
+    return Problem(f"line {lines[int(index)]}" + (f", {column}" if column else ""), message)
+
+
+def batch_to_json(batch: Batch) -> str:
+    """Return a batch as JSON text, one task on each line.
+
+    Optional keys are left out where they have their default. The name of the batch is not part of the text: it is the
+    name of the file.
+
+    Raises
+    ------
+    InputError
+        If the GPU is not the catalogue's, so that its name does not say what it is.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu
+    >>> print(batch_to_json(Batch((Task("lu", {1: 4.0, 2: 2.5}),), get_gpu("A30"))), end="")
+    {
+      "schema": "mig-opt/batch/1",
+      "gpu": "A30-24GB",
+      "tasks": [
+        {"name": "lu", "times": {"1": 4.0, "2": 2.5}}
+      ]
+    }
+    """
+    if batch.gpu not in catalogue():
+        message = f"{batch.gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another"
+        raise InputError([Problem("gpu", message)])
+    document: Raw = {"schema": "mig-opt/batch/1", "gpu": batch.gpu.name}
+    if batch.gpus != 1:
+        document["gpus"] = batch.gpus
+    document["tasks"] = [encoded(task) for task in batch.tasks]
+    if batch.operations != batch.gpu.operation_costs:
+        document["operations"] = encoded(batch.operations)
+    if batch.initial:
+        document["initial"] = [encoded(live) for live in batch.initial]
+    if batch.parallel_operations:
+        document["parallel_operations"] = True
+    return rendered(document)
+
+
+def write_batch(batch: Batch, path: str | Path) -> None:
+    """Write a batch to a JSON file; an existing file is replaced only when all is written.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, or see :func:`batch_to_json`.
+    """
+    write_text(path, batch_to_json(batch))

@@ -1,0 +1,270 @@
+"""Text to JSON documents and back, and files that are written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import operator
+import os
+import re
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mig_opt.errors import InputError, Problem
+
+Document = str | bytes | Mapping[str, Any]
+"""What the ``..._from_json`` functions take: JSON text, or the object that it stands for."""
+
+_LONGEST_INTEGER = 300
+"""Digits up to which an integer is kept exactly; what is longer becomes a float (and mostly infinite)."""
+
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+def read_text(path: str | Path) -> str:
+    """Return the text of a UTF-8 file, without a byte order mark.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        _refuse(path, "no such file")
+    except IsADirectoryError:
+        _refuse(path, "is a folder, a file is wanted")
+    except PermissionError:
+        _refuse(path, "may not be read; ask for permission")
+    except (OSError, ValueError) as error:
+        _refuse(path, f"cannot be read: {_reason(error)}")
+    return decoded(data, str(path))
+
+
+def decoded(data: bytes, source: str) -> str:
+    """Return UTF-8 ``data`` as text, without a byte order mark."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        _refuse(source, f"is not UTF-8 text (byte {error.object[error.start]:#04x} at {error.start}); save it as UTF-8")
+
+
+def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Problem]]:
+    """Return a JSON document as an object, with a problem for each key that it repeats.
+
+    Raises
+    ------
+    InputError
+        If it is not valid JSON, or not an object.
+    """
+    if isinstance(document, bytes):
+        document = decoded(document, source)
+    elif not isinstance(document, str):
+        try:
+            document = json.dumps(dict(document), default=_plain_number)
+        except (TypeError, ValueError, RecursionError) as error:
+            _refuse(source, f"is not made of what JSON can hold: {error}")
+    repeats: list[_Repeating] = []
+
+    def collect(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs):
+            return found
+        repeats.append(_Repeating(pairs))
+        return repeats[-1]
+
+    try:
+        value = json.loads(document, object_pairs_hook=collect, parse_int=_integer)
+    except json.JSONDecodeError as error:
+        if not document.strip():
+            _refuse(source, "is empty, a JSON object {...} is wanted")
+        problem = Problem(f"line {error.lineno}, column {error.colno}", f"not valid JSON: {error.msg}")
+        raise InputError([problem], source) from None
+    except RecursionError:
+        _refuse(source, "is nested too deeply")
+    if not isinstance(value, dict):
+        _refuse(source, f"must be a JSON object {{...}}, is {shown(value)}")
+    return value, list(_repeated(value, "")) if repeats else []
+
+
+class _Repeating(dict[str, Any]):
+    """An object of a JSON text that gives a key more than once."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
+
+
+def _repeated(value: object, path: str) -> Iterator[Problem]:
+    if isinstance(value, _Repeating):
+        for key in value.repeated:
+            yield Problem(key_name(key), "this key is given more than once; keep one").below(path)
+    if isinstance(value, dict):
+        for key, entry in value.items():
+            yield from _repeated(entry, f"{path}.{key_name(key)}" if path else key_name(key))
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _repeated(entry, f"{path}[{index}]")
+
+
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
+
+
+def shown(value: object, longest: int = 40) -> str:
+    """Return a JSON value as messages show it."""
+    if isinstance(value, dict):
+        return "an object" if value else "an empty object"
+    if isinstance(value, list):
+        return "a list" if value else "an empty list"
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode()
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def key_name(key: str) -> str:
+    """Return a key as paths show it: as it is, or in quotes where it is no plain word."""
+    return key if _PLAIN_KEY.fullmatch(key) else shown(key)
+
+
+def rendered(document: Mapping[str, Any]) -> str:
+    """Return a document as JSON text with one task, run or operation on each line.
+
+    Raises
+    ------
+    InputError
+        If it contains a number that is not finite, which JSON cannot hold.
+    """
+    try:
+        return _expanded(document, "") + "\n"
+    except ValueError:
+        raise InputError(
+            Problem(path, f"must be a finite number, is {number}") for path, number in _not_finite(document, "")
+        ) from None
+
+
+def _expanded(value: object, indent: str) -> str:
+    deeper = indent + "  "
+    if isinstance(value, list) and value:
+        lines, brackets = [_json(entry) for entry in value], "[]"
+    elif isinstance(value, dict) and (not indent or any(isinstance(entry, list) for entry in value.values())):
+        lines, brackets = [f"{_json(key)}: {_expanded(entry, deeper)}" for key, entry in value.items()], "{}"
+    else:
+        return _json(value)
+    body = f",\n{deeper}".join(lines)
+    return f"{brackets[0]}\n{deeper}{body}\n{indent}{brackets[1]}"
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain_number)
+
+
+def _plain_number(value: Any) -> int | float:
+    # Numbers of other libraries (numpy's, fractions) are written like Python's own.
+    try:
+        return operator.index(value)
+    except TypeError:
+        return float(value)
+
+
+def _not_finite(value: object, path: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from _not_finite(entry, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for index, entry in enumerate(value):
+            yield from _not_finite(entry, f"{path}[{index}]")
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield path, value
+
+
+def check_writable(path: str | Path) -> None:
+    """Make sure that a file can be written, before work is spent on its content.
+
+    Leaves the folder and an existing file as they are.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, with the reason.
+    """
+    target = _target(path)
+    if _replaceable(target):
+        with _writing_to(path), _temporary(target):
+            pass
+
+
+def write_text(path: str | Path, text: str) -> None:
+    """Write a UTF-8 file such that nobody ever sees a part of it: an existing file is replaced at the end.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, with the reason.
+    """
+    target = _target(path)
+    with _writing_to(path):
+        data = text.encode("utf-8")
+        if not _replaceable(target):
+            target.write_bytes(data)
+            return
+        with _temporary(target) as temporary:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            if target.exists():
+                shutil.copymode(target, temporary)
+            temporary.replace(target)
+
+
+def _target(path: str | Path) -> Path:
+    """Return the file behind ``path``, links followed, if nothing speaks against writing it."""
+    with _writing_to(path):
+        target = Path(path).resolve()
+        if target.is_dir():
+            _refuse(path, "cannot be written: is a folder; name a file in it")
+        if not target.parent.is_dir():
+            _refuse(path, f"cannot be written: there is no folder {target.parent}; create it first")
+        if target.exists() and not os.access(target, os.W_OK):
+            _refuse(path, "cannot be written: the file is write-protected")
+    return target
+
+
+def _replaceable(target: Path) -> bool:
+    # A device or a pipe (/dev/stdout) is written to; to replace it would destroy it.
+    return target.is_file() or not target.exists()
+
+
+@contextlib.contextmanager
+def _temporary(target: Path) -> Iterator[Path]:
+    """Provide an empty file beside ``target``; remove it unless it has been moved away."""
+    temporary = target.with_name(f".mig-opt-{secrets.token_hex(8)}.tmp")
+    temporary.touch(exist_ok=False)
+    try:
+        yield temporary
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _writing_to(path: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        _refuse(path, f"cannot be written: {_reason(error)}")
+
+
+def _reason(error: Exception) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _refuse(source: str | Path, message: str) -> NoReturn:
+    raise InputError([Problem("", message)], str(source)) from None

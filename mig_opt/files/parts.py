@@ -1,0 +1,252 @@
+"""Parts of a document become domain objects and back; what is wrong with them becomes problems with paths."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.files.documents import key_name, shown
+from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
+
+T = TypeVar("T")
+Raw = dict[str, Any]
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+_EXPECTED = {
+    "string": "a text in quotes",
+    "float": "a number",
+    "int": "a whole number without a decimal point",
+    "bool": "true or false",
+    "dict": "an object {...}",
+    "mapping": "an object {...}",
+    "dataclass": "an object {...}",
+    "none": "an object {...} or null",
+}
+"""What a value must be, by the first word of the code that pydantic gives to the error."""
+
+
+class Findings:
+    """The problems of one input.
+
+    Parameters
+    ----------
+    source : str
+        Where the input is from.
+    """
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.problems: list[Problem] = []
+
+    def add(self, path: str, message: str) -> None:
+        """Note a problem."""
+        self.problems.append(Problem(path, message))
+
+    def extend(self, problems: Iterable[Problem], below: str = "") -> None:
+        """Note problems that were found in the object at the path ``below``."""
+        self.problems += [problem.below(below) if below else problem for problem in problems]
+
+    def check(self) -> None:
+        """Raise an error with all problems, sorted by path, if there are any."""
+        if self.problems:
+            raise InputError(sorted(self.problems, key=lambda problem: _natural(problem.path)), self.source)
+
+
+def _natural(path: str) -> list[str | int]:
+    # tasks[10] comes after tasks[9]; texts and numbers alternate, so that they are never compared with each other.
+    return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]+)", path))]
+
+
+def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> None:
+    """Note it if a document does not say that it is of a kind; stop if it says that it is something else.
+
+    Raises
+    ------
+    InputError
+        If it is of another kind or of a newer version: to read it as ``kind`` would only give misleading problems.
+    """
+    wanted = f"mig-opt/{kind}/1"
+    stated = raw.get("schema")
+    if stated == wanted or "schema" not in raw:
+        return
+    where = f"{path}.schema" if path else "schema"
+    named = re.fullmatch(r"mig-opt/([a-z]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
+    if named and named[1] in FILES and named[1] != kind:
+        message = f"this is a {named[1]} ({stated}), but a {kind} is wanted ({wanted})"
+    elif named and named[1] == kind and int(named[2]) > 1:
+        message = f"{stated} is newer than the version that this mig_opt reads ({wanted}); update mig_opt"
+    else:
+        findings.add(where, f'must be "{wanted}", is {shown(stated)}')
+        return
+    raise InputError([Problem(where, message)], findings.source)
+
+
+def key_problems(shape: type, raw: Raw) -> list[Problem]:
+    """Return a problem for each key that is missing, unknown, or no number of compute slices where it should be."""
+    known = key_names(shape)
+    problems = [
+        Problem(key_name(key), f"unknown key; {nearest(shown(key, 60).strip(chr(34)), known)}")
+        for key in raw
+        if key not in known
+    ]
+    for key, needed in known.items():
+        if needed and key not in raw:
+            example = json.dumps(KEYWORDS[shape][key]["examples"][0])
+            problems.append(Problem(key, f'is missing; add it, for example "{key}": {example}'))
+    for key in sized_keys(shape):
+        figures = raw.get(key)
+        if isinstance(figures, dict):
+            problems += [
+                Problem(f"{key}.{key_name(size)}", 'the key must be a number of compute slices, like "1" or "4"')
+                for size in figures
+                if not re.fullmatch(SIZE, size)
+            ]
+    return problems
+
+
+def read_value(annotation: object, raw: Raw, key: str, findings: Findings, *, path: str = "") -> Any:
+    """Return ``raw[key]`` as the type that ``annotation`` names; None if it is not there or is wrong."""
+    if key not in raw:
+        return None
+    value, problems = _validated(annotation, raw[key])
+    findings.extend(problems, f"{path}.{key}" if path else key)
+    return value
+
+
+def read_list(
+    shape: type[T],
+    raw: Raw,
+    key: str,
+    findings: Findings,
+    *,
+    path: str = "",
+    stand_ins: Callable[[int], Mapping[str, Any]] = lambda _: NOTHING,
+) -> list[T | None]:
+    """Return the objects of the list ``raw[key]``, None for each that cannot be read; empty if there is no list."""
+    if key not in raw:
+        return []
+    where = f"{path}.{key}" if path else key
+    if not isinstance(raw[key], list):
+        findings.add(where, f"must be a list [...], is {shown(raw[key])}")
+        return []
+    return [
+        read_object(shape, entry, f"{where}[{index}]", findings, stand_ins(index))
+        for index, entry in enumerate(raw[key])
+    ]
+
+
+def read_object(
+    shape: type[T], raw: object, path: str, findings: Findings, stand_ins: Mapping[str, Any] = NOTHING
+) -> T | None:
+    """Return a domain object.
+
+    If something is wrong with it, the object that is returned holds stand-ins for that, so that the rest of it can be
+    checked further; None if there are no stand-ins for what must be there.
+    """
+    if not isinstance(raw, dict):
+        findings.add(path, f"must be an object {{...}}, is {shown(raw)}")
+        return None
+    problems = key_problems(shape, raw)
+    while True:
+        value: T | None = None
+        if not problems:
+            value, problems = _validated(shape, raw)
+            if not problems:
+                return value
+        findings.extend(problems, path)
+        mended = _mended(shape, raw, problems, stand_ins)
+        if mended is None or mended == raw:
+            return None
+        raw, problems = mended, []
+
+
+def _mended(shape: type, raw: Raw, problems: Iterable[Problem], stand_ins: Mapping[str, Any]) -> Raw | None:
+    """Return an object without what is wrong with it; None if it then lacks something."""
+    known = key_names(shape)
+    mended = {key: value for key, value in raw.items() if key in known}
+    for problem in problems:
+        key, _, size = problem.path.partition(".")
+        if key not in known:
+            continue
+        if size and isinstance(mended.get(key), dict):
+            mended[key] = {**mended[key], size: 1.0}
+        elif key in stand_ins:
+            mended[key] = stand_ins[key]
+        else:
+            mended.pop(key, None)
+    for key in sized_keys(shape):
+        figures = mended.get(key)
+        if isinstance(figures, dict):
+            sizes = {size: value for size, value in figures.items() if re.fullmatch(SIZE, size)}
+            mended[key] = sizes or stand_ins.get(key, {})
+    if any(needed and key not in mended for key, needed in known.items()):
+        return None
+    return mended
+
+
+def encoded(part: Any) -> Raw:
+    """Return a flat domain object as a part of a document, without the keys that have their default."""
+    raw = {}
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if value != field.default:
+            raw[field.name] = {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else value
+    return raw
+
+
+def finite(part: Any, path: str, findings: Findings, infinite: str = "") -> None:
+    """Note each figure of a domain object that is not finite; the one called ``infinite`` may be infinity."""
+    for field in dataclasses.fields(part):
+        value = getattr(part, field.name)
+        if isinstance(value, float) and not math.isfinite(value) and not (field.name == infinite and value == math.inf):
+            findings.add(f"{path}.{field.name}", f"must be a finite number, is {value}")
+
+
+@cache
+def _adapter(annotation: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(annotation)
+
+
+def _validated(annotation: Any, raw: object) -> tuple[Any, list[Problem]]:
+    try:
+        # As JSON: only there strict types and objects for dataclasses go together.
+        return _adapter(annotation).validate_json(json.dumps(raw), strict=True), []
+    except RecursionError:
+        return None, [Problem("", "is nested too deeply")]
+    except ValidationError as error:
+        problems: list[Problem] = []
+        for detail in error.errors(include_url=False):
+            problems += _translated(detail, raw)
+        return None, problems
+
+
+def _translated(detail: ErrorDetails, raw: object) -> list[Problem]:
+    """Return an error of pydantic in our words, seen from the object that ``raw`` stands for."""
+    context = detail.get("ctx", {})
+    if isinstance(context.get("error"), InputError):
+        return list(context["error"].problems)
+    path, value = Problem("", ""), raw
+    for step in reversed(detail["loc"]):
+        path = path.below(f"[{step}]" if isinstance(step, int) else key_name(step))
+    if detail["type"] == "json_invalid":
+        reason = str(context["error"]).partition(" at line")[0]
+        return [Problem(path.path, f"cannot be read: {reason}")]
+    for step in detail["loc"]:
+        value = value[step] if isinstance(value, (dict, list)) else value  # type: ignore[index]
+    wanted = _EXPECTED.get(detail["type"].partition("_")[0], "")
+    if "expected" in context:
+        wanted = str(context["expected"])
+    if not wanted:
+        return [Problem(path.path, f"{detail['msg']}, is {shown(value)}")]
+    return [Problem(path.path, f"must be {wanted}, is {shown(value)}")]

@@ -1,0 +1,241 @@
+"""The shape of each file: its keys, their types, and what its JSON Schema says about them.
+
+Structure and types come from the dataclasses, here and in the domain; :data:`KEYWORDS` adds what types do not say.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from mig_opt.batch import LiveInstance, Task
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.gpu import OperationCosts
+from mig_opt.result import Status, TrajectoryPoint
+from mig_opt.schedule import Operation, Run
+
+Kind = Literal["batch", "schedule", "result"]
+
+MOST_GPUS = 1_000_000
+"""A file that asks for more is taken for a slip of the pen: methods keep a record for each GPU."""
+
+SIZE = "^[1-9][0-9]?$"
+"""Pattern of a number of compute slices as a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFile:
+    """Tasks to be run on identical MIG GPUs so that the last one ends as early as possible."""
+
+    schema: Literal["mig-opt/batch/1"]
+    gpu: str
+    tasks: tuple[Task, ...]
+    gpus: int = 1
+    operations: OperationCosts | None = None
+    initial: tuple[LiveInstance, ...] = ()
+    parallel_operations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFile:
+    """When each task runs on which instance, and when the instances are created and destroyed."""
+
+    schema: Literal["mig-opt/schedule/1"]
+    runs: tuple[Run, ...]
+    makespan: float | None = None
+    operations: tuple[Operation, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """How a method ended, what it found and what it proved."""
+
+    schema: Literal["mig-opt/result/1"]
+    status: Status
+    method: str
+    lower_bound: float | None
+    runtime_s: float
+    schedule: ScheduleFile | None
+    makespan: float | None = None
+    gap: float | None = None
+    seed: int = 0
+    trajectory: tuple[TrajectoryPoint, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+FILES: dict[Kind, type] = {"batch": BatchFile, "schedule": ScheduleFile, "result": ResultFile}
+
+
+def _by_size(number: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "patternProperties": {SIZE: {"type": "number", **number}},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+_PLACED: dict[str, dict[str, Any]] = {
+    "gpu": {"description": "Index of the GPU, from 0.", "examples": [0]},
+    "profile": {"description": "Profile name of the instance.", "examples": ["2g.10gb"]},
+    "start": {"description": "First memory slice of the instance.", "examples": [0]},
+}
+_TIMED: dict[str, dict[str, Any]] = {
+    **_PLACED,
+    "begin": {"description": "Seconds after the start of the batch.", "examples": [0.12]},
+    "end": {"description": "Seconds after the start of the batch.", "examples": [11.64]},
+}
+
+KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
+    BatchFile: {
+        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/batch/1"]},
+        "gpu": {"description": "Name of the GPU in the catalogue, or a short alias.", "examples": ["A100-40GB", "A30"]},
+        "tasks": {
+            "description": "What is to be run. Names must be unique.",
+            "minItems": 1,
+            "examples": [[{"name": "lu", "times": {"1": 4.0, "2": 2.5}}]],
+        },
+        "gpus": {"description": "How many GPUs there are.", "minimum": 1, "maximum": MOST_GPUS},
+        "operations": {"description": "Seconds per creation and destruction; default: the GPU's own table."},
+        "initial": {"description": "Instances that exist when the batch starts; default: none."},
+        "parallel_operations": {"description": "Whether creations and destructions on one GPU may overlap in time."},
+    },
+    Task: {
+        "name": {"description": "Unique in its batch.", "minLength": 1, "pattern": r"\S", "examples": ["lu"]},
+        "times": {
+            "description": "Seconds on an instance, by number of compute slices. On a size that is left out the task "
+            "cannot run. The GPU must have the sizes.",
+            **_by_size({"exclusiveMinimum": 0}),
+            "examples": [{"1": 4.0, "2": 2.5}],
+        },
+        "memory_gb": {"description": "Memory in GB that the task needs.", "exclusiveMinimum": 0},
+    },
+    OperationCosts: {
+        kind: {
+            "description": f"Seconds to {kind} an instance, by number of compute slices; for every size of the GPU.",
+            **_by_size({"minimum": 0}),
+            "examples": [{"1": 0.1, "2": 0.1, "4": 0.1}],
+        }
+        for kind in ("create", "destroy")
+    }
+    | {
+        "source": {"description": "Where the figures come from."},
+        "assumed": {"description": "Whether they were measured on another GPU."},
+    },
+    LiveInstance: {
+        **_PLACED,
+        "gpu": {**_PLACED["gpu"], "minimum": 0},
+        "start": {**_PLACED["start"], "minimum": 0},
+        "free": {
+            "description": "Seconds after the start of the batch at which its earlier work ends.",
+            "minimum": 0,
+        },
+    },
+    Run: {"task": {"description": "Name of the task.", "examples": ["lu"]}, **_TIMED},
+    Operation: {"kind": {"description": "What is done to the instance.", "examples": ["create"]}, **_TIMED},
+    ScheduleFile: {
+        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/schedule/1"]},
+        "makespan": {"description": "Seconds until the last run ends, as the writer of the file states it."},
+        "runs": {"description": "One for each task.", "examples": [[]]},
+        "operations": {"description": "Creations and destructions; null or left out if they are not known."},
+    },
+    ResultFile: {
+        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/result/1"]},
+        "status": {"description": "How the run of the method ended.", "examples": ["feasible"]},
+        "method": {"description": "The method that ran.", "examples": ["cp"]},
+        "makespan": {"description": "Makespan of the schedule in seconds; null without one."},
+        "lower_bound": {
+            "description": "Seconds; no schedule is shorter. null: infinite, there is no schedule.",
+            "examples": [12.5],
+        },
+        "gap": {"description": "(makespan - lower_bound) / makespan; null without a schedule."},
+        "runtime_s": {"description": "Wall-clock seconds.", "examples": [0.5]},
+        "schedule": {"description": "The best schedule; null if there is none.", "examples": [None]},
+        "seed": {"description": "The seed that was used."},
+        "trajectory": {"description": "Every improvement of the makespan or the lower bound."},
+        "versions": {"description": "Versions of the programs that ran."},
+    },
+    TrajectoryPoint: {
+        "seconds": {"description": "Seconds since the start of the run.", "examples": [0.1]},
+        "makespan": {"description": "Seconds, of the best schedule so far; null before the first.", "examples": [20.0]},
+        "lower_bound": {
+            "description": "Best lower bound so far in seconds; null: infinite.",
+            "type": ["number", "null"],
+            "examples": [12.5],
+        },
+    },
+}
+"""For each kind of object and each of its keys: keywords of JSON Schema beside those that follow from the type."""
+
+
+def json_schema(kind: Kind) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a file.
+
+    It states everything about a file that can be said without knowing the GPU, and without comparing one part of the
+    file with another.
+
+    Parameters
+    ----------
+    kind : {"batch", "schedule", "result"}
+        The kind of file.
+
+    Raises
+    ------
+    InputError
+        If there is no such kind.
+
+    Examples
+    --------
+    >>> schema = json_schema("batch")
+    >>> schema["required"], schema["properties"]["gpus"]["minimum"]
+    (['schema', 'gpu', 'tasks'], 1)
+    """
+    if kind not in FILES:
+        raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), FILES)}")])
+    root = TypeAdapter(FILES[kind]).json_schema()
+    definitions = root.pop("$defs", {})
+    for shape, keywords in KEYWORDS.items():
+        if shape is FILES[kind]:
+            _complete(root, shape, keywords)
+        elif shape.__name__ in definitions:
+            _complete(definitions[shape.__name__], shape, keywords)
+    for name in {Status.__name__} & definitions.keys():
+        del definitions[name]["title"]
+        definitions[name]["description"] = inspect.getdoc(Status)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"mig-opt/{kind}/1",
+        **{key: value for key, value in root.items() if key != "title"},
+        "$defs": definitions,
+    }
+
+
+def _complete(schema: dict[str, Any], shape: type, keywords: dict[str, dict[str, Any]]) -> None:
+    """Add to the schema of an object what its types do not say; drop what nobody needs."""
+    schema.pop("title", None)
+    schema["description"] = (inspect.getdoc(shape) or "").partition("\n")[0].replace("``", "")
+    schema["additionalProperties"] = False
+    for key, found in schema["properties"].items():
+        found.pop("title", None)
+        alternatives = [alternative.get("type") for alternative in found.get("anyOf", ())]
+        if alternatives and set(alternatives) <= {"number", "null"}:
+            del found["anyOf"]
+            found["type"] = alternatives
+        found.update(keywords[key])
+
+
+def key_names(shape: type) -> dict[str, bool]:
+    """Return the keys of an object, each with whether it must be there."""
+    missing = dataclasses.MISSING
+    return {
+        entry.name: entry.default is missing and entry.default_factory is missing for entry in dataclasses.fields(shape)
+    }
+
+
+def sized_keys(shape: type) -> tuple[str, ...]:
+    """Return the keys of an object whose values are figures by number of compute slices."""
+    return tuple(key for key, keywords in KEYWORDS[shape].items() if "patternProperties" in keywords)

@@ -1,0 +1,1 @@
+"""Heuristic methods. Each takes a batch and a :class:`mig_opt.control.Control` and reports its schedules there."""

@@ -1,0 +1,209 @@
+"""FAR, phase 2: list scheduling on the repartition tree (paper, Section 3.2, Algorithm 1)."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import networkx as nx
+
+from mig_opt.batch import Batch
+from mig_opt.gpu import Placement, Profile
+from mig_opt.heuristics.far.allocation import AllocationFamily
+from mig_opt.schedule import OperationKind, Schedule
+from mig_opt.timing import PlannedInstance, timed_schedule
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A placement of the repartition tree on one GPU.
+
+    Attributes
+    ----------
+    gpu, placement
+        Where it is.
+    children : tuple of int
+        Its children in the tree, as indices of nodes.
+    below : tuple of int
+        All its descendants.
+    profiles_below : frozenset of Profile
+        Their profiles.
+    slices : int
+        Compute slices in its footprint, including those that a 3g beside a 4g's place leaves idle.
+    """
+
+    gpu: int
+    placement: Placement
+    children: tuple[int, ...]
+    below: tuple[int, ...]
+    profiles_below: frozenset[Profile]
+    slices: int
+
+
+class Repartitioning:
+    """Algorithm 1 for one batch, reusable for many allocations.
+
+    The instance that becomes free first takes the longest task that is left for its size. When none is left, it is
+    destroyed and its children in the tree take its place - unless nothing is left that could run below it, in which
+    case the paper's algorithm would spend a destruction for nothing.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task must have a placement.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.nodes: list[_Node] = []
+        self.roots: list[int] = []
+        tree = batch.gpu.repartition_tree(batch.profile_set)
+        smallest = batch.gpu.profiles_of("base")[-1]
+        for gpu in range(batch.gpus):
+            index = {placement: len(self.nodes) + at for at, placement in enumerate(tree.nodes)}
+            for placement in tree.nodes:
+                below = nx.descendants(tree, placement)
+                self.nodes.append(
+                    _Node(
+                        gpu,
+                        placement,
+                        tuple(index[child] for child in tree.successors(placement)),
+                        tuple(sorted(index[other] for other in below)),
+                        frozenset(other.profile for other in below),
+                        sum(start in placement.footprint for start in smallest.starts),
+                    )
+                )
+                if not tree.in_degree(placement):
+                    self.roots.append(index[placement])
+        # A live instance of a variant (media engines, ...) serves like the plain profile of the same shape.
+        where = {(node.gpu, node.placement.shape): at for at, node in enumerate(self.nodes)}
+        self.live: dict[int, PlannedInstance] = {}
+        for live in batch.initial:
+            placement = batch.gpu.placement(live.profile, live.start)
+            self.live[where[live.gpu, placement.shape]] = PlannedInstance(live.gpu, placement, free=live.free)
+
+    def plan(self, family: AllocationFamily, stop_at: float = float("inf")) -> RepartitionPlan | None:
+        """Run Algorithm 1 on the current allocation of ``family``.
+
+        Returns None as soon as it is certain that the makespan will be ``stop_at`` seconds or more.
+        """
+        plan = RepartitionPlan(self, family)
+        return plan if plan.run(stop_at) else None
+
+
+class RepartitionPlan:
+    """One run of Algorithm 1, and the decisions that it took.
+
+    Attributes
+    ----------
+    makespan : float
+        Seconds.
+    """
+
+    def __init__(self, repartitioning: Repartitioning, family: AllocationFamily) -> None:
+        self.makespan = 0.0
+        self._batch = repartitioning.batch
+        self._nodes = repartitioning.nodes
+        self._family = family
+        self._left = {profile: iter(group) for profile, group in family.groups.items()}
+        self._pending = {profile: len(group) for profile, group in family.groups.items()}
+        self._instances = [
+            PlannedInstance(live.gpu, live.placement, free=live.free) for live in repartitioning.live.values()
+        ]
+        self._task_lists: list[list[int]] = [[] for _ in self._instances]
+        self._operations: list[tuple[OperationKind, int]] = []
+        self._driver_free = [0.0] * self._batch.gpus
+        # Of the nodes that have a live instance: its index, and when it becomes free.
+        self._instance_of = {at: index for index, at in enumerate(repartitioning.live)}
+        self._ends = {at: live.free or 0.0 for at, live in repartitioning.live.items()}
+        # Entries are (end of the instance or time at which its place is clear, tie-breaker, node).
+        self._heap = [(self._ends.get(at, 0.0), turn, at) for turn, at in enumerate(repartitioning.roots)]
+        self._turns = len(self._heap)
+
+    def run(self, stop_at: float) -> bool:
+        """Take all decisions; return False if the makespan is certain to reach ``stop_at``."""
+        heapq.heapify(self._heap)
+        while self._heap:
+            now, turn, at = self._heap[0]
+            if self._pending[self._nodes[at].placement.profile]:
+                self._place(now, turn, at)
+            else:
+                heapq.heappop(self._heap)
+                if any(self._pending[profile] for profile in self._nodes[at].profiles_below):
+                    self._split(now, at)
+                    if self._surely_at_least() > stop_at * (1 + 1e-9):
+                        return False
+            if self.makespan > stop_at:
+                return False
+        return self.makespan < stop_at
+
+    def schedule(self) -> Schedule:
+        """Return the schedule of the decisions."""
+        tasks = self._batch.tasks
+        for instance, indices in zip(self._instances, self._task_lists, strict=True):
+            instance.tasks = [tasks[index] for index in indices]
+        return timed_schedule(self._batch, self._instances, self._operations)
+
+    def _place(self, now: float, turn: int, at: int) -> None:
+        """Give the node at the top of the heap the longest tasks that are left for its size."""
+        node = self._nodes[at]
+        profile = node.placement.profile
+        if at not in self._instance_of:
+            for other in sorted((o for o in node.below if o in self._ends), key=self._ends.__getitem__):
+                now = max(now, self._operate("destroy", other, self._ends[other]))
+            self._instance_of[at] = len(self._instances)
+            self._instances.append(PlannedInstance(node.gpu, node.placement))
+            self._task_lists.append([])
+            now = self._operate("create", at, now)
+        others = self._heap[1:3]
+        next_end, next_turn = min(others)[:2] if others else (float("inf"), 0)
+        left, pending = self._left[profile], self._pending[profile]
+        tasks = self._task_lists[self._instance_of[at]]
+        while True:
+            minus_seconds, task = next(left)
+            tasks.append(task)
+            now -= minus_seconds
+            pending -= 1
+            turn = self._turns
+            self._turns += 1
+            # The instance goes on for as long as it is the first to become free.
+            if not pending or now > next_end or (now == next_end and turn > next_turn):
+                break
+        self._pending[profile] = pending
+        self._ends[at] = now
+        self.makespan = max(self.makespan, now)
+        heapq.heapreplace(self._heap, (now, turn, at))
+
+    def _split(self, now: float, at: int) -> None:
+        """Put the children of a node, just taken from the heap, in its place."""
+        if at in self._instance_of:
+            cleared = self._operate("destroy", at, now)
+            now = cleared if self._batch.parallel_operations else now
+        for child in self._nodes[at].children:
+            heapq.heappush(self._heap, (self._ends.get(child, now), self._turns, child))
+            self._turns += 1
+
+    def _operate(self, kind: OperationKind, at: int, ready: float) -> float:
+        """Append an operation and return its end."""
+        gpu = self._nodes[at].gpu
+        begin = ready if self._batch.parallel_operations else max(ready, self._driver_free[gpu])
+        end = begin + self._batch.operations.of(kind, self._nodes[at].placement.profile)
+        self._driver_free[gpu] = max(self._driver_free[gpu], end)
+        self._operations.append((kind, self._instance_of[at]))
+        if kind == "destroy":
+            del self._instance_of[at], self._ends[at]
+        return end
+
+    def _surely_at_least(self) -> float:
+        """Return a bound on the makespan: what is untouched has to fit on the slices of the heap, after their ends."""
+        groups = self._family.groups
+        area = sum(
+            self._family.group_area[profile]
+            for profile, pending in self._pending.items()
+            if pending == len(groups[profile])
+        )
+        slices = 0
+        for end, _, at in self._heap:
+            area += end * self._nodes[at].slices
+            slices += self._nodes[at].slices
+        return area / slices

@@ -1,0 +1,63 @@
+"""Best-known values of the bundled instances: who found them, when, how, and with what proof."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mig_opt.result import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A makespan or a lower bound, and where it comes from.
+
+    Attributes
+    ----------
+    value : float
+        Seconds.
+    method : str
+        Name of the method that found it.
+    found_by : str
+        Who ran the method.
+    date : str
+        Day, as YYYY-MM-DD.
+    versions : str
+        Versions of what ran, e.g. ``mig_opt 0.1.0, ortools 9.15.6755``.
+    proof : str
+        Why to believe it.
+    """
+
+    value: float
+    method: str
+    found_by: str
+    date: str
+    versions: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class BestKnown:
+    """The best makespan and the best lower bound on record.
+
+    Attributes
+    ----------
+    status : Status
+        ``OPTIMAL`` if a run proved the makespan optimal (within the resolution of its model) or the two values meet,
+        ``FEASIBLE`` if there is a makespan without such a proof, ``NO_SOLUTION`` if there is only a bound.
+    makespan, lower_bound : Finding or None
+        The values; None where there is none.
+    """
+
+    status: Status
+    makespan: Finding | None
+    lower_bound: Finding | None
+
+
+def best_known_from_json(entry: Mapping[str, Any] | None) -> BestKnown | None:
+    """Return the best-known values in an entry of the index."""
+    if entry is None:
+        return None
+    makespan, bound = (Finding(**entry[key]) if entry[key] else None for key in ("makespan", "lower_bound"))
+    return BestKnown(Status(entry["status"]), makespan, bound)

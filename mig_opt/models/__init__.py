@@ -1,0 +1,1 @@
+"""Exact methods: they report schedules, and bounds that hold for every schedule, to a control."""

@@ -1,0 +1,632 @@
+"""Gantt charts of schedules.
+
+Each GPU is a panel with its memory slices from top to bottom and the time in seconds from left to right. A run is a
+coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
+schedules of minutes, so they are drawn with a least width, inside the life of their instance.
+
+matplotlib is optional (``pip install "mig-opt[plot]"``) and imported on the first use. Only its object-oriented
+interface is used: no display is needed, and figures of the caller are left alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+import os
+import re
+import tempfile
+import textwrap
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from mig_opt.batch import Batch, LiveInstance
+from mig_opt.errors import InputError, Problem
+from mig_opt.schedule import Operation, Run, Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.patches import Patch
+    from matplotlib.patheffects import AbstractPathEffect
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
+
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Creator": None, "Date": None},
+}
+"""The formats, each with what has to be blanked so that equal charts are equal files."""
+
+_SAVING: dict[Any, Any] = {
+    "svg.hashsalt": "mig-opt",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "text.hinting": "none",
+}
+_INK, _GRID, _IDLE, _EARLIER, _BOUND = "#1f1f1f", "#dddddd", "#ececec", "#d4d4d4", "#b0003a"
+_GAP = 0.6  # between two panels, in rows
+_RIGHT = 0.25  # inches beside the panels
+_MOST_HEIGHT = 24.0  # inches of all rows and gaps together
+_LEAST_OPERATION = 2.5  # points
+_FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, in points
+_SMALL_FONT, _TAG_FONT = 7.0, 5.0
+_PADDING = 1.2  # points between a name and the edge of its rectangle
+_FINE = 720  # dots per inch at which texts have the size of their outlines
+_USUAL = (100, 150, 300)  # at which hinting makes them wider or narrower; the first is the figure's own
+_SIGN_WIDTH, _SIGN_PAD, _COLUMN_GAP = 1.4, 0.5, 1.6  # of legends, in font sizes
+_MOST_KEY_ENTRIES = 240
+_OPERATIONS = {"create": ("creation", _INK), "destroy": ("destruction", "#9a9a9a")}
+_PALETTE = re.findall(
+    r"\w+",
+    """
+    3485c9 f9d46b 9d4616 dda4f7 5cb572 58f3e7 237356 7f4995 cd9130 db7aa6 818643 9897d5 f2a7a3 a36b93 b3ca65 a4ee9e
+    71cfd7 3960ac b26f08 239761 51aebd 55a4eb 7b78b4 4ed9b5 874d6f 90e7ff a7a25e 9f3e4b d0878c bd5b7d 2e752a 9eebc9
+    e9b082 e8a7cb e7b551 cce47f c389b2 94aa44 90427d ab61a5 af6d59 a5cb90 eed592 775386 d4ade6 359282 6a8e2e b6e7b1
+    ad90ca 6f4fa1 1db896 ab8be3 8d6cc2 855823 8f4c53 49cffc 4c6f38 fac2f4 8cd0a7 4e916b 2b9098 ce8d6f 398ba9 bb672b
+    2fd4ec d17dbb 92ebda 8c4c61 78d1c0 037465 d98941 fba962 f1a6b3 8bd385 53b1a8 e08256 33d8cc 75ae81 6b578f 12aedb
+    6df3ce 65b090 d8de99 dab979 4d9348 88f1b6 a0783e 608e5c ae6976 61a8cd 774c9c d9e077 9569bc a6cd6f bfe888 7af3c2
+    397247 8f4e44 6752a6 d0897d 96f0aa a18ee8 954074 37b78a 8370c6 97a766 e4dc71 9a6ea0 a04034 cb7fc5 f5ad5a e47b79
+    c15e50 8874ae 116d8a 5d55a9 df7a9b 729def 557ecd a03f40
+""",
+)
+"""Colours of tasks: each is as far as possible from those before it, for all eyes, also those without red or green
+cones (distances in the OKLab space, over five lightnesses, two chromas and all hues). Greys are left to idle time."""
+
+
+def check_plot_path(path: str | os.PathLike[str]) -> None:
+    """Check, before a long computation, that :func:`save_plot` will be able to write ``path``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to be written; its suffix gives the format: png, pdf or svg.
+
+    Raises
+    ------
+    InputError
+        If the suffix is another one, the folder does not exist or cannot be written, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> check_plot_path("schedule.jpeg")
+    Traceback (most recent call last):
+    ...
+    mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf or .svg, not as '.jpeg'
+    """
+    target, problems = Path(path), []
+    if _format(target) not in _METADATA:
+        given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
+        problems.append(Problem(str(target), f"charts are written as .png, .pdf or .svg, {given}"))
+    if not target.parent.is_dir():
+        problems.append(Problem(str(target), f"there is no folder {str(target.parent)!r}; create it first"))
+    elif target.is_dir():
+        problems.append(Problem(str(target), "is a folder; name a file"))
+    elif not os.access(target.parent, os.W_OK):
+        problems.append(Problem(str(target), f"the folder {str(target.parent)!r} cannot be written"))
+    problems += _matplotlib_problems()
+    if problems:
+        raise InputError(problems)
+
+
+def save_plot(
+    batch: Batch,
+    schedule: Schedule,
+    path: str | os.PathLike[str],
+    *,
+    lower_bound: float | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_schedule` to a file.
+
+    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    batch, schedule, lower_bound, title
+        As for :func:`plot_schedule`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf or svg.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
+    """
+    check_plot_path(path)
+    import matplotlib as mpl
+
+    target, kind = Path(path), _format(Path(path))
+    figure = plot_schedule(batch, schedule, lower_bound=lower_bound, title=title)
+    data = io.BytesIO()
+    with mpl.rc_context(_SAVING):
+        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    try:
+        # A folder rather than a file of tempfile, whose files only their owner can read.
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
+            (Path(folder) / "chart").write_bytes(data.getvalue())
+            (Path(folder) / "chart").replace(target)
+    except OSError as error:
+        raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+
+
+def plot_schedule(
+    batch: Batch, schedule: Schedule, *, lower_bound: float | None = None, title: str | None = None
+) -> Figure:
+    """Draw a schedule as a Gantt chart over the memory slices of the GPUs.
+
+    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
+    need not be valid: a chart is a good way to see what is wrong with it.
+
+    Parameters
+    ----------
+    batch : Batch
+        What was planned.
+    schedule : Schedule
+        The plan. Without operations, only runs are drawn.
+    lower_bound : float, optional
+        Seconds; drawn as a dashed line beside the makespan.
+    title : str, optional
+        By default the batch's name, the GPUs and the makespan.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel (``figure.axes``) for each GPU. The group ids of the artists say what they are: ``run:<task>``,
+        ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation), ``instance:<index>``,
+        ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``, ``lower-bound``
+        and their ``...-label``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or the schedule names a GPU or profile that the batch does not have, or a time
+        that is not finite.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)))
+    >>> figure.axes[0].get_xlabel()
+    'time in seconds'
+    """
+    problems = [*_matplotlib_problems(), *_schedule_problems(batch, schedule, lower_bound)]
+    if problems:
+        raise InputError(problems)
+    return _Chart(batch, schedule, lower_bound, _default_title(batch, schedule) if title is None else title).draw()
+
+
+def _format(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def _matplotlib_problems() -> list[Problem]:
+    if importlib.util.find_spec("matplotlib") is not None:
+        return []
+    return [Problem("", 'charts need matplotlib, which is not installed: pip install "mig-opt[plot]"')]
+
+
+def _schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
+    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
+    for path, part in parts:
+        if not 0 <= part.gpu < batch.gpus:
+            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
+        try:
+            batch.gpu.profile(part.profile)
+        except InputError as error:
+            yield from (problem.below(path) for problem in error.problems)
+        for key, seconds in (("begin", part.begin), ("end", part.end)):
+            if not math.isfinite(seconds):
+                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
+    if lower_bound is not None and not math.isfinite(lower_bound):
+        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
+
+
+def _default_title(batch: Batch, schedule: Schedule) -> str:
+    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+    return " · ".join(filter(None, [batch.name, gpus, f"makespan {_seconds(schedule.makespan)}"]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """An interval of seconds over some memory slices of a GPU."""
+
+    gpu: int
+    slices: range
+    begin: float
+    end: float
+
+    @classmethod
+    def of(cls, batch: Batch, part: Run | Operation | LiveInstance, begin: float, end: float) -> _Box:
+        """Return the footprint of the instance of ``part`` over an interval."""
+        memory = batch.gpu.profile(part.profile).memory_slices
+        return cls(part.gpu, range(part.start, part.start + memory), begin, end)
+
+    def beside(self, others: Iterable[_Box]) -> _Box:
+        """Return what others (at its two ends) leave of it."""
+        begin, end = self.begin, self.end
+        for other in others:
+            if self.gpu != other.gpu or not set(self.slices) & set(other.slices):
+                continue
+            if other.begin <= self.begin < other.end:
+                begin = max(begin, other.end)
+            elif self.begin < other.begin < self.end:
+                end = min(end, other.begin)
+        return _Box(self.gpu, self.slices, begin, max(begin, end))
+
+
+class _Chart:
+    """One drawing. Lengths are inches unless a name says otherwise."""
+
+    def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+        from matplotlib.figure import Figure
+
+        self.batch, self.schedule, self.lower_bound, self.title = batch, schedule, lower_bound, title
+        self.operations = schedule.operations or ()
+        parts: list[Run | Operation] = [*schedule.runs, *self.operations]
+        first = min([0.0, *(part.begin for part in parts)])
+        ends = [part.end for part in parts] + [live.free for live in batch.initial]
+        self.last = max([lower_bound or 0.0, *ends]) or 1.0
+        self.limits = (first, self.last + 0.01 * (self.last - first))
+        names = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
+        self.colours = {name: f"#{_PALETTE[index % len(_PALETTE)]}" for index, name in enumerate(names)}
+
+        busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
+        self.panel_width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
+        self.left = 1.0 if batch.gpus > 1 else 0.7
+        self.width = self.left + self.panel_width + _RIGHT
+        slices, gaps = batch.gpus * batch.gpu.memory_slices, _GAP * (batch.gpus - 1)
+        self.row = min(0.5, max(0.2, 5.5 / slices), _MOST_HEIGHT / (slices + gaps))
+        self.panel, self.gap = self.row * batch.gpu.memory_slices, self.row * _GAP
+        self.points_per_second = 72 * self.panel_width / (self.limits[1] - self.limits[0])
+
+        self.figure: Figure = Figure(facecolor="white", dpi=_FINE)
+        FigureCanvasAgg(self.figure)
+        self.renderers = {dpi: RendererAgg(1, 1, dpi) for dpi in (_FINE, *_USUAL)}  # type: ignore[no-untyped-call]
+        self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1)) for _ in range(batch.gpus)]
+        self.place_panels(above=1, below=1)
+
+    def draw(self) -> Figure:
+        for gpu, axes in enumerate(self.panels):
+            self.dress_panel(gpu, axes)
+        signs: dict[str, Patch] = {}
+        self.draw_earlier_work(signs)
+        operations = self.draw_operations(signs)
+        lives = self.draw_instances(signs)
+        labels, legends = self.draw_runs(operations)
+        self.draw_profiles(lives, operations, labels)
+        if signs:
+            legends.insert(0, self.legend(list(signs.values()), list(signs), columns=len(signs)))
+        self.arrange(legends, lines=self.draw_lines())
+        self.figure.set_dpi(_USUAL[0])
+        return self.figure
+
+    def arrange(self, legends: Sequence[Legend], lines: float) -> None:
+        """Give everything around the panels its place and the figure its height."""
+        above, edge, axis = lines + 0.12, 0.12, 0.5
+        title = self.draw_title()
+        if title is not None:
+            above += self.extent(title)[1] / 72 + 0.1
+        heights = [legend.get_window_extent(self.renderers[_FINE]).height / _FINE + 0.05 for legend in legends]
+        self.place_panels(above, axis + sum(heights) + edge)
+        height = self.figure.get_figheight()
+        if title is not None:
+            title.set_position((self.left / self.width, 1 - edge / height))
+        for index, legend in enumerate(legends):
+            top = edge + sum(heights[index:])
+            legend.set_bbox_to_anchor((self.left / self.width, top / height), transform=self.figure.transFigure)
+
+    def place_panels(self, above: float, below: float) -> None:
+        height = above + len(self.panels) * (self.panel + self.gap) - self.gap + below
+        self.figure.set_size_inches(self.width, height)
+        for gpu, axes in enumerate(self.panels):
+            bottom = height - above - gpu * (self.panel + self.gap) - self.panel
+            width = self.panel_width / self.width
+            axes.set_position((self.left / self.width, bottom / height, width, self.panel / height))
+
+    def dress_panel(self, gpu: int, axes: Axes) -> None:
+        slices, last = self.batch.gpu.memory_slices, gpu == len(self.panels) - 1
+        axes.set_xlim(*self.limits)
+        axes.set_ylim(slices, 0)
+        axes.set_facecolor("white")
+        every = math.ceil(9 / (72 * self.row))
+        labelled = range(0, slices, every)
+        axes.set_yticks([position + 0.5 for position in labelled], [f"slice {position}" for position in labelled])
+        axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=_INK)
+        axes.tick_params(axis="x", labelsize=8, color=_INK, labelcolor=_INK, labelbottom=last)
+        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+        axes.hlines(range(1, slices), *self.limits, color=_GRID, linewidth=0.5, zorder=0)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(_INK)
+        if len(self.panels) > 1:
+            size = min(9.0, 15 * self.panel)
+            axes.set_ylabel(f"GPU {gpu}", color=_INK, fontsize=size, fontweight="bold", va="center")
+            axes.yaxis.set_label_coords(-0.75 / self.panel_width, 0.5)
+        if last:
+            axes.set_xlabel("time in seconds", color=_INK, fontsize=9)
+
+    def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
+        from matplotlib.patches import Rectangle
+
+        patch = Rectangle((box.begin, box.slices.start), box.end - box.begin, len(box.slices), gid=gid, **style)
+        self.panels[box.gpu].add_patch(patch)
+        return patch
+
+    def draw_earlier_work(self, signs: dict[str, Patch]) -> None:
+        style: dict[str, Any] = {"facecolor": _EARLIER, "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
+        for index, live in enumerate(self.batch.initial):
+            if live.free > 0:
+                box = _Box.of(self.batch, live, 0.0, live.free)
+                signs["busy with earlier work"] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
+
+    def draw_operations(self, signs: dict[str, Patch]) -> list[_Box]:
+        """Draw the operations, widened into the life of their instance, and return what they cover."""
+        least = _LEAST_OPERATION / self.points_per_second
+        remark = " (not to scale)" if any(part.end - part.begin < least for part in self.operations) else ""
+        covered = []
+        for index, part in sorted(enumerate(self.operations), key=lambda entry: entry[1].kind):
+            begin = part.begin if part.kind == "create" else min(part.begin, part.end - least)
+            end = max(part.end, part.begin + least) if part.kind == "create" else part.end
+            covered.append(_Box.of(self.batch, part, begin, end))
+            word, colour = _OPERATIONS[part.kind]
+            style: dict[str, Any] = {"facecolor": colour, "edgecolor": _INK, "linewidth": 0.7, "zorder": 4}
+            signs[f"{word}{remark}"] = self.rectangle(covered[-1], f"{part.kind}:{index}", **style)
+        return covered
+
+    def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, _Box]]:
+        """Draw the life of each instance, and return it with the profile's name."""
+        lives = list(self.lives())
+        for index, (_, box) in enumerate(lives):
+            idle = self.rectangle(box, f"idle:{index}", facecolor=_IDLE, edgecolor="none", zorder=1)
+            self.rectangle(box, f"instance:{index}", fill=False, edgecolor=_INK, linewidth=0.9, zorder=5)
+            signs["instance without a task"] = idle
+        return lives
+
+    def lives(self) -> Iterator[tuple[str, _Box]]:
+        if self.schedule.operations is None:
+            return
+        alive: dict[tuple[int, str, int], tuple[float, Operation | LiveInstance]] = {
+            (live.gpu, live.profile, live.start): (0.0, live) for live in self.batch.initial
+        }
+        for part in sorted(self.operations, key=lambda operation: operation.begin):
+            place = (part.gpu, part.profile, part.start)
+            if part.kind == "create":
+                alive.setdefault(place, (part.begin, part))
+            else:
+                begin, _ = alive.pop(place, (part.begin, part))
+                yield part.profile, _Box.of(self.batch, part, begin, part.end)
+        for begin, origin in alive.values():
+            yield origin.profile, _Box.of(self.batch, origin, begin, self.last)
+
+    def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
+        """Draw the runs with their names; return these, and the key to the names that do not fit."""
+        from matplotlib.patches import Patch
+
+        labels: list[Text] = []
+        signs: list[Patch] = []
+        key: list[str] = []
+        numbers = 0
+        for run in sorted(self.schedule.runs, key=lambda run: (run.gpu, run.begin, run.start)):
+            colour, name = self.colours[run.task], _one_line(run.task)
+            box = _Box.of(self.batch, run, run.begin, run.end)
+            # A white edge would hide a run that is not wider than the edge.
+            narrow = (run.end - run.begin) * self.points_per_second < 3
+            edge, weight = (colour, 0.3) if narrow else ("white", 0.8)
+            self.rectangle(box, f"run:{run.task}", facecolor=colour, edgecolor=edge, linewidth=weight, zorder=3)
+            free = box.beside(operations)
+            label = self.label(free, f"label:{run.task}", colour)
+            width = (free.end - free.begin) * self.points_per_second - 2 * _PADDING
+            height = 72 * self.row * len(box.slices) - 2 * _PADDING
+            if not self.fit(label, name, width, height):
+                signs.append(Patch(facecolor=colour))
+                if self.fit(label, f"#{numbers + 1}", width, height):
+                    numbers += 1
+                    key.append(f"#{numbers} {_elide(name)}")
+                else:
+                    label.remove()
+                    gpu = f"GPU {run.gpu}, " if len(self.panels) > 1 else ""
+                    key.append(f"{_elide(name)} ({gpu}slice {run.start}, at {_seconds(run.begin)})")
+                    continue
+            labels.append(label)
+        return labels, [self.key(signs, key)] if key else []
+
+    def label(self, box: _Box, gid: str, colour: str) -> Text:
+        """Return an empty text in the middle of a box of that colour."""
+        x, y = (box.begin + box.end) / 2, box.slices.start + len(box.slices) / 2
+        style: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
+        text = self.panels[box.gpu].text(x, y, "", gid=gid, parse_math=False, zorder=8, **style)
+        text.set_color(_contrast(colour))
+        # Where the line of the makespan or of the bound would cross the name, it passes behind.
+        text.set_bbox({"facecolor": colour, "edgecolor": "none", "pad": 0.4})
+        return text
+
+    def fit(self, text: Text, name: str, width: float, height: float) -> bool:
+        """Write ``name`` as large as it fits into a rectangle (in points); return whether it does at all."""
+        largest, smallest = _FONTS
+        best = (0.0, 0.0, "", 0)
+        for lines, rotation, preference in [(1, 0, 1.0), (2, 0, 0.95), (3, 0, 0.9), (1, 90, 0.8), (2, 90, 0.75)]:
+            wording = _wrap(name, lines)
+            text.set(text=wording, rotation=rotation, fontsize=largest)
+            own_width, own_height = self.extent(text)
+            scale = min(1.0, width / own_width, height / own_height)
+            best = max(best, (scale * preference, scale, wording, rotation), key=lambda option: option[0])
+        _, scale, wording, rotation = best
+        text.set(text=wording, rotation=rotation)
+        for half_points in range(int(2 * largest * scale), int(2 * smallest) - 1, -1):
+            text.set_fontsize(half_points / 2)
+            own_width, own_height = self.greatest_extent(text)
+            if own_width <= width and own_height <= height:
+                return True
+        return False
+
+    def bounds(self, text: Text) -> Bbox:
+        """Return where a text is, in dots at the fine resolution."""
+        return text.get_window_extent(self.renderers[_FINE])
+
+    def extent(self, text: Text) -> tuple[float, float]:
+        """Return the width and height of a text in points."""
+        bounds = self.bounds(text)
+        return max(0.1, bounds.width * 72 / _FINE), max(0.1, bounds.height * 72 / _FINE)
+
+    def greatest_extent(self, text: Text) -> tuple[float, float]:
+        """Return the width and height that a text has at most at any of the resolutions, in points."""
+        bounds = [(text.get_window_extent(renderer, dpi), dpi) for dpi, renderer in self.renderers.items()]
+        return max(box.width * 72 / dpi for box, dpi in bounds), max(box.height * 72 / dpi for box, dpi in bounds)
+
+    def draw_profiles(self, lives: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]) -> None:
+        """Write the profile into the corner of each instance, where that leaves the names alone."""
+        taken = [self.bounds(label).padded(_FINE / 72) for label in labels]
+        style: dict[str, Any] = {
+            "fontsize": _TAG_FONT,
+            "color": _INK,
+            "va": "top",
+            "zorder": 7,
+            "textcoords": "offset points",
+        }
+        for index, (profile, box) in enumerate(lives):
+            free, axes = box.beside(operations), self.panels[box.gpu]
+            corner = (free.begin, box.slices.start)
+            plate = axes.annotate(profile, corner, (2.5, -2.5), gid=f"profile:{index}", **style)
+            plate.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
+            own = self.bounds(plate).padded(_FINE / 36)
+            width, height = self.extent(plate)
+            fits = width + 5 <= (free.end - free.begin) * self.points_per_second
+            if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
+                plate.remove()
+
+    def key(self, signs: list[Patch], labels: list[str]) -> Legend:
+        """Return the legend of the tasks without a name in the chart, in as many columns as there is room for."""
+        from matplotlib.patches import Patch
+
+        if len(labels) > _MOST_KEY_ENTRIES:
+            shown = _MOST_KEY_ENTRIES - 1
+            signs, labels = signs[:shown], [*labels[:shown], f"and {len(labels) - shown} more"]
+            signs.append(Patch(facecolor="none"))
+        scratch = self.figure.text(0, 0, "", fontsize=_SMALL_FONT, parse_math=False)
+        widest = 0.0
+        for label in labels:
+            scratch.set_text(label)
+            widest = max(widest, self.greatest_extent(scratch)[0])
+        scratch.remove()
+        column = widest + _SMALL_FONT * (_SIGN_WIDTH + _SIGN_PAD + _COLUMN_GAP)
+        return self.legend(signs, labels, min(len(labels), max(1, int(72 * self.panel_width / column))))
+
+    def legend(self, signs: Sequence[Artist], labels: Sequence[str], columns: int) -> Legend:
+        from matplotlib.legend import Legend
+
+        sizes = {"handlelength": _SIGN_WIDTH, "handletextpad": _SIGN_PAD, "columnspacing": _COLUMN_GAP}
+        frame = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.3, "labelcolor": _INK}
+        style: dict[str, Any] = {**sizes, **frame, "fontsize": _SMALL_FONT}
+        # The labels come later: matplotlib takes a leading underscore and dollar signs for commands.
+        legend = Legend(self.figure, signs, ["" for _ in labels], loc="upper left", ncols=columns, **style)
+        for text, label in zip(legend.get_texts(), labels, strict=True):
+            text.set(text=label, parse_math=False)
+        self.figure.add_artist(legend)
+        return legend
+
+    def draw_lines(self) -> float:
+        """Draw makespan and lower bound with labels that keep apart; return the inches that these take."""
+        from matplotlib.patheffects import withStroke
+
+        makespan, bound = self.schedule.makespan, self.lower_bound
+        lines = [(makespan, "makespan", _INK, "-")]
+        if bound is not None:
+            lines = sorted([*lines, (bound, "lower-bound", _BOUND, "--")])
+        marks = [(at, f"{gid.replace('-', ' ')} {_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
+        if bound is not None and _seconds(bound) == _seconds(makespan):
+            marks = [(makespan, f"makespan = lower bound = {_seconds(makespan)}", "makespan", _INK)]
+        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
+        labels = [
+            self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
+            for at, wording, gid, colour in marks
+        ]
+        at = [(mark[0] - self.limits[0]) * self.points_per_second for mark in marks]
+        places = _apart(at, [self.extent(label)[0] for label in labels])
+        tops = {}
+        for (_, _, gid, _), label, (side, tier) in zip(marks, labels, places, strict=True):
+            label.set(ha=side, position=(-3 if side == "right" else 3, 2 + 11 * tier))
+            tops[gid] = (12 + 11 * tier) / 72
+        # White beside the dashes keeps them visible on dark runs; beside a line on top of them it would be in the way.
+        halo: list[AbstractPathEffect] = [withStroke(linewidth=2.6, foreground="white")] if len(marks) > 1 else []
+        line: dict[str, Any] = {"linewidth": 1.2, "clip_on": False, "zorder": 6}
+        # The makespan comes last, on top of a bound that coincides with it.
+        for seconds, gid, colour, dashes in sorted(lines, key=lambda line: line[1]):
+            for gpu, axes in enumerate(self.panels):
+                top = 1 + tops.get(gid, tops["makespan"]) / self.panel if gpu == 0 else 1.0
+                bottom = -self.gap / self.panel if gpu < len(self.panels) - 1 else 0.0
+                ends = [seconds, seconds], [bottom, top]
+                drawn = axes.plot(*ends, color=colour, ls=dashes, gid=gid, transform=axes.get_xaxis_transform(), **line)
+                if dashes == "--":
+                    drawn[0].set_path_effects(halo)
+        return max(tops.values())
+
+    def draw_title(self) -> Text | None:
+        if not self.title.strip():
+            return None
+        style: dict[str, Any] = {"fontsize": 11, "fontweight": "bold", "va": "top", "color": _INK}
+        text = self.figure.text(0, 1, self.title, parse_math=False, **style)
+        share = 72 * self.panel_width / self.extent(text)[0]
+        if share < 1:
+            text.set_text(textwrap.fill(self.title, max(10, int(0.95 * share * len(self.title)))))
+        return text
+
+
+def _apart(at: Sequence[float], widths: Sequence[float]) -> list[tuple[Literal["left", "right"], int]]:
+    """Return on which side of its line the label of each ends, and in which tier, so that none touches another.
+
+    ``at`` ascends; one or two lines, in points. A line ends at the height of its own label.
+    """
+    room = 6.0
+    if at[0] >= widths[0] + room:
+        if len(at) == 1:
+            return [("right", 0)]
+        return [("right", 0), ("right", int(at[1] - widths[1] < at[0] + room))]
+    if len(at) == 1:
+        return [("left", 0)]
+    if at[1] - widths[1] > at[0] + widths[0] + 2 * room:
+        return [("left", 0), ("right", 0)]
+    return [("left", int(at[1] < at[0] + widths[0] + 2 * room)), ("left", 0)]
+
+
+def _one_line(name: str) -> str:
+    """Return a name on one line, without characters that no font can show."""
+    return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(name.split())) or "?"
+
+
+def _elide(name: str, most: int = 48) -> str:
+    return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
+
+
+def _wrap(name: str, lines: int) -> str:
+    """Break a name after separators into at most that many lines, as even as a greedy choice makes them."""
+    pieces, rows = re.findall(r"[^-_/.: ]*[-_/.: ]*", name)[:-1], [""]
+    for piece in pieces:
+        if len(rows) < lines and rows[-1] and len(rows[-1]) + len(piece) / 2 > len(name) / lines:
+            rows.append("")
+        rows[-1] += piece
+    return "\n".join(row.strip() for row in rows)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if abs(seconds) >= 1e6 else f"{seconds:.6g} s"
+
+
+def _contrast(colour: str) -> str:
+    """Return the ink that stands out more on ``colour`` (contrast ratio of WCAG 2)."""
+    encoded = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
+    red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in encoded)
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return "black" if (luminance + 0.05) / 0.05 >= 1.05 / (luminance + 0.05) else "white"

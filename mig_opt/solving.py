@@ -1,0 +1,240 @@
+"""One function that runs any method, and the registry of methods."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import math
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from mig_opt._version import __version__
+from mig_opt.batch import Batch
+from mig_opt.bounds import best_lower_bound
+from mig_opt.control import Callbacks, Control
+from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, nearest
+from mig_opt.result import Result, Status
+from mig_opt.schedule import Schedule
+from mig_opt.ticks import RESOLUTION
+from mig_opt.validation import validate
+
+Runner = Callable[[Batch, Control], None]
+"""Runs a method: it reports schedules and bounds to the control, and starts from what is known there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of :func:`solve`.
+
+    Attributes
+    ----------
+    name : str
+        What ``solve(method=...)`` and ``--method`` call it.
+    kind : str
+        ``exact`` methods end with a proof if they have the time for it, ``heuristic`` ones do not.
+    summary : str
+        One line.
+    source : str
+        Where the method comes from.
+    entry : str
+        Module and function that run it, imported when first used.
+    warm_start : bool
+        Whether FAR's schedule is found first, for the method to start from.
+    packages : tuple of str
+        Distributions whose versions belong to the result.
+    """
+
+    name: str
+    kind: Literal["exact", "heuristic"]
+    summary: str
+    source: str
+    entry: str
+    warm_start: bool = False
+    packages: tuple[str, ...] = ()
+
+    def load(self) -> Runner:
+        """Import the method."""
+        module, name = self.entry.split(":")
+        runner: Runner = getattr(importlib.import_module(module), name)
+        return runner
+
+
+_METHODS = (
+    Method(
+        "cp",
+        "exact",
+        "block model by constraint programming (CP-SAT), with bounds that hold for every schedule",
+        "mig_opt.models.cp",
+        "mig_opt.models.cp:cp",
+        warm_start=True,
+        packages=("ortools",),
+    ),
+    Method(
+        "brute-force",
+        "exact",
+        "every order of operations and every split of the tasks, for a handful of tasks",
+        "mig_opt.models.brute_force",
+        "mig_opt.models.brute_force:brute_force",
+    ),
+    Method(
+        "far",
+        "heuristic",
+        "family of allocations and repartitioning (phases 1 and 2)",
+        "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128",
+        "mig_opt.heuristics.far:far",
+        packages=("networkx",),
+    ),
+)
+
+AUTO = "auto"
+_AUTO_CHOICE = "cp"
+
+
+def methods() -> tuple[Method, ...]:
+    """Return the methods that :func:`solve` knows; ``auto`` stands for ``cp``."""
+    return _METHODS
+
+
+def get_method(name: str) -> Method:
+    """Return the method called ``name`` (``auto`` included).
+
+    Raises
+    ------
+    UnknownMethodError
+        If there is none; the message offers the nearest names.
+    """
+    wanted = _AUTO_CHOICE if name == AUTO else name
+    for method in _METHODS:
+        if method.name == wanted:
+            return method
+    known = [AUTO, *(method.name for method in _METHODS)]
+    raise UnknownMethodError([Problem("method", f"unknown method {name!r}; {nearest(name, known)}")])
+
+
+def solve(
+    batch: Batch,
+    method: str = AUTO,
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+) -> Result:
+    """Find a schedule of least makespan for a batch.
+
+    Parameters
+    ----------
+    batch : Batch
+        The problem.
+    method : str
+        A name of :func:`methods`, or ``auto``.
+    time_limit : float, optional
+        Wall-clock seconds. Exact methods without a limit run until the proof.
+    seed : int
+        Seed for whatever is random in the method, at least 0.
+    workers : int, optional
+        Threads of the method; by default one for each core. With one worker, a seed and no time limit a method
+        returns the same schedule on every run.
+    callbacks : Callbacks or sequence of Callbacks
+        Told about the progress.
+
+    Returns
+    -------
+    Result
+        The best schedule, which has passed the validator, with a lower bound that holds for every schedule of the
+        batch. Ctrl-C ends the run early: the status is then ``interrupted`` and the best schedule is kept.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+    UnknownMethodError
+        If there is no such method.
+    SolverError
+        If a method returned a schedule that is not valid, or a bound above it: a defect of this package.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu, solve
+    >>> batch = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {1: 3.0, 2: 2.0})), get_gpu("A30"))
+    >>> result = solve(batch)
+    >>> result.status.value, result.makespan
+    ('optimal', 2.74)
+    """
+    found = get_method(method)
+    _check(time_limit, seed, workers)
+    listeners = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
+    control = Control(time_limit, seed, workers, listeners)
+    for listener in listeners:
+        listener.on_start(batch, found.name)
+    status: Status | None = None
+    try:
+        if any(not batch.options(task) for task in batch.tasks):
+            status = Status.INFEASIBLE
+        else:
+            control.raise_bound(best_lower_bound(batch))
+            if found.warm_start:
+                get_method("far").load()(batch, control)
+            if not _met(control):
+                found.load()(batch, control)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    result = _conclude(batch, found, control, status)
+    for listener in listeners:
+        listener.on_end(result)
+    return result
+
+
+def _check(time_limit: float | None, seed: int, workers: int | None) -> None:
+    problems = []
+    if time_limit is not None and not (time_limit > 0 and math.isfinite(time_limit)):
+        problems.append(Problem("time_limit", f"must be a finite number of seconds > 0, is {time_limit}"))
+    if not 0 <= seed < 2**31:
+        problems.append(Problem("seed", f"must be from 0 to {2**31 - 1}, is {seed}"))
+    if workers is not None and workers < 1:
+        problems.append(Problem("workers", f"must be at least 1, is {workers}"))
+    if problems:
+        raise InputError(problems)
+
+
+def _met(control: Control) -> bool:
+    """Whether schedule and bound meet: nothing is left to prove."""
+    return control.makespan is not None and control.makespan - control.lower_bound <= RESOLUTION
+
+
+def _conclude(batch: Batch, method: Method, control: Control, status: Status | None) -> Result:
+    schedule, lower_bound = control.schedule, control.lower_bound
+    if status is Status.INFEASIBLE:
+        lower_bound = math.inf
+    elif schedule is not None:
+        _verify(batch, method, schedule, lower_bound)
+        # The two are computed along different ways; what is left of rounding must not show as a bound above.
+        lower_bound = min(lower_bound, schedule.makespan)
+    if status is None or (status is Status.INTERRUPTED and _met(control)):
+        status = Status.NO_SOLUTION if schedule is None else Status.FEASIBLE
+        if _met(control):
+            status = Status.OPTIMAL
+    versions = {"mig-opt": __version__, "python": platform.python_version()}
+    versions |= {package: importlib.metadata.version(package) for package in method.packages}
+    return Result(
+        status=status,
+        method=method.name,
+        schedule=schedule,
+        lower_bound=lower_bound,
+        runtime_s=control.seconds,
+        trajectory=tuple(control.trajectory),
+        seed=control.seed,
+        versions=versions,
+    )
+
+
+def _verify(batch: Batch, method: Method, schedule: Schedule, lower_bound: float) -> None:
+    validation = validate(batch, schedule)
+    if not validation.valid:
+        raise SolverError(f"method {method.name} returned an invalid schedule: {validation.violations[0]}")
+    if lower_bound > schedule.makespan + RESOLUTION:
+        raise SolverError(
+            f"method {method.name} claims the lower bound {lower_bound} s above its schedule of {schedule.makespan} s"
+        )

@@ -1,0 +1,106 @@
+"""Integer time for exact models.
+
+Exact methods count in integer ticks. Where a tick can be chosen in which every time of the batch is a whole number,
+nothing is rounded. Otherwise times are rounded *down*: a bound computed from shorter times holds for the true ones,
+while a schedule is never taken from the rounded times but re-timed with the true ones (:mod:`mig_opt.timing`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from mig_opt.batch import Batch
+
+RESOLUTION = 1e-6
+"""Seconds. A makespan and a lower bound that are at most this far apart are taken to be equal."""
+
+_EXACT_DECIMALS = 6
+_FINEST_DECIMALS = 9
+_LARGEST = 2**42
+"""No time of a model may exceed this many ticks: solvers lose precision beyond."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """A unit of integer time.
+
+    Attributes
+    ----------
+    decimals, step : int
+        A tick is ``step / 10**decimals`` seconds.
+    exact : bool
+        Whether every time of the batch is a whole number of ticks.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu
+    >>> ticks = Ticks.of(Batch((Task("a", {1: 1.25}),), get_gpu("A30")))
+    >>> ticks.length, ticks.exact, ticks.floor(1.25)
+    (Fraction(1, 100), True, 125)
+    """
+
+    decimals: int
+    step: int
+    exact: bool
+
+    @classmethod
+    def of(cls, batch: Batch) -> Ticks:
+        """Return the longest tick in which ``batch`` is exact, or else one that is fine enough.
+
+        Times count as the shortest decimals that stand for them: 0.1 is one tenth. More than six decimals are not
+        taken as exact. The fallback is fine enough that the rounding of all times of a batch of a hundred tasks
+        together stays below :data:`RESOLUTION`, unless the times are too long for that.
+        """
+        times = {_decimal(seconds) for seconds in _times(batch)}
+        longest = sum((max(map(_decimal, task.times.values())) for task in batch.tasks), Decimal())
+        longest += sum((_decimal(live.free) for live in batch.initial), Decimal())
+        longest += 2 * len(batch.tasks) * max(map(_decimal, _operation_times(batch)))
+        decimals = max(0, *(-int(time.as_tuple().exponent) for time in times))
+        if decimals <= _EXACT_DECIMALS and longest.scaleb(decimals) <= _LARGEST:
+            step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
+            return cls(decimals, step, exact=True)
+        decimals = _FINEST_DECIMALS
+        while longest.scaleb(decimals) > _LARGEST:
+            decimals -= 1
+        return cls(decimals, 1, exact=False)
+
+    @property
+    def length(self) -> Fraction:
+        """Seconds per tick."""
+        return self.step / Fraction(10) ** self.decimals
+
+    def floor(self, seconds: float) -> int:
+        """Return the whole ticks in ``seconds``."""
+        return int(_decimal(seconds).scaleb(self.decimals)) // self.step
+
+    def seconds_below(self, ticks: Fraction | int) -> float:
+        """Return the seconds of ``ticks`` as a float that does not stand for more.
+
+        The float is the nearest one if the decimal that it stands for is not above, as for whole ticks; else the next
+        one below.
+        """
+        exact = ticks * self.length
+        near = float(exact)
+        return near if Fraction(_decimal(near)) <= exact else math.nextafter(near, 0.0)
+
+
+def _decimal(seconds: float) -> Decimal:
+    return Decimal(repr(float(seconds)))
+
+
+def _operation_times(batch: Batch) -> Iterator[float]:
+    for size in batch.gpu.sizes:
+        yield batch.operations.create[size]
+        yield batch.operations.destroy[size]
+
+
+def _times(batch: Batch) -> Iterator[float]:
+    yield from _operation_times(batch)
+    for task in batch.tasks:
+        yield from task.times.values()
+    for live in batch.initial:
+        yield live.free

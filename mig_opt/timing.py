@@ -1,0 +1,204 @@
+"""From decisions to times: the earliest schedule for given instances, task orders and order of operations.
+
+Methods decide *which* instances there are, which tasks each of them runs, and in which order the driver creates and
+destroys them. Everything else follows: each operation begins as soon as the driver is free and its footprint is clear
+(a creation) or its tasks have ended (a destruction), and tasks follow each other without a pause. No schedule with the
+same decisions ends earlier.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mig_opt.batch import Batch, Task
+from mig_opt.gpu import Placement
+from mig_opt.schedule import Operation, OperationKind, Run, Schedule
+
+DECIMALS = 9
+"""Times are rounded to nanoseconds, so that sums of decimal inputs read as decimals."""
+
+
+@dataclass(slots=True)
+class PlannedInstance:
+    """An instance with the tasks that it runs, in order.
+
+    Attributes
+    ----------
+    gpu : int
+        Index of the GPU.
+    placement : Placement
+        Where on the GPU.
+    tasks : list of Task
+        What it runs.
+    free : float or None
+        For an instance that exists when the batch starts: the second at which it becomes free. None for an instance
+        that has to be created.
+    """
+
+    gpu: int
+    placement: Placement
+    tasks: list[Task] = field(default_factory=list)
+    free: float | None = None
+
+
+def timed_schedule(
+    batch: Batch, instances: Sequence[PlannedInstance], operations: Sequence[tuple[OperationKind, int]]
+) -> Schedule:
+    """Return the earliest schedule for these decisions.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    instances : sequence of PlannedInstance
+        Every instance; operations name them by index.
+    operations : sequence of (kind, index)
+        The order in which each GPU's driver works (orders of different GPUs may be interleaved at will). An instance is
+        created before it is destroyed, and destroyed before a conflicting one is created.
+
+    Returns
+    -------
+    Schedule
+        Runs and operations sorted by time.
+    """
+    driver_free: dict[int, float] = defaultdict(float)
+    slice_clear: dict[tuple[int, int], float] = defaultdict(float)
+    block_end: dict[int, float] = {}
+    runs: list[Run] = []
+    timed: list[Operation] = []
+
+    def run_tasks(index: int, ready: float) -> None:
+        instance = instances[index]
+        profile = instance.placement.profile
+        now = ready
+        for task in instance.tasks:
+            begin, now = now, now + task.times[profile.compute_slices]
+            runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, _tidy(begin), _tidy(now)))
+        block_end[index] = now
+
+    for index, instance in enumerate(instances):
+        if instance.free is not None:
+            run_tasks(index, instance.free)
+    for kind, index in operations:
+        instance = instances[index]
+        profile, gpu = instance.placement.profile, instance.gpu
+        footprint = [(gpu, position) for position in instance.placement.footprint]
+        ready = max(slice_clear[position] for position in footprint) if kind == "create" else block_end[index]
+        begin = ready if batch.parallel_operations else max(ready, driver_free[gpu])
+        end = begin + batch.operations.of(kind, profile)
+        driver_free[gpu] = max(driver_free[gpu], end)
+        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, _tidy(begin), _tidy(end)))
+        if kind == "create":
+            run_tasks(index, end)
+        else:
+            for position in footprint:
+                slice_clear[position] = end
+    # A creation that takes no time sorts behind the destruction that made room for it: the sort is stable.
+    runs.sort(key=lambda run: (run.begin, run.gpu, run.start))
+    timed.sort(key=lambda operation: operation.begin)
+    return Schedule(tuple(runs), tuple(timed))
+
+
+def _tidy(seconds: float) -> float:
+    return round(seconds, DECIMALS)
+
+
+def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Schedule:
+    """Return a schedule for a given assignment of tasks to placements, outer instances before inner ones.
+
+    Each placement is created once, unless an instance of that shape is live at the start: that one is used. Live
+    instances come first. The driver serves the operation whose slices have the most work left behind it.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    places : sequence of (gpu, placement)
+        For each task of the batch where it runs.
+    """
+    instances = _instances(batch, places)
+    followers = [_followers(instances, index) for index in range(len(instances))]
+    loads = [sum(task.times[entry.placement.profile.compute_slices] for task in entry.tasks) for entry in instances]
+    behind = [0.0] * len(instances)
+    for index in reversed(range(len(instances))):
+        destroy = batch.operations.of("destroy", instances[index].placement.profile)
+        after = [
+            destroy + batch.operations.of("create", instances[later].placement.profile) + behind[later]
+            for later in followers[index]
+        ]
+        behind[index] = loads[index] + max(after, default=0.0)
+    order: list[tuple[OperationKind, int]] = []
+    for gpu in range(batch.gpus):
+        order += _service_order(batch, gpu, instances, followers=followers, loads=loads, behind=behind)
+    return timed_schedule(batch, instances, order)
+
+
+def _followers(instances: Sequence[PlannedInstance], index: int) -> list[int]:
+    """Return the instances that can exist only after ``index`` is destroyed. All of them have higher indices."""
+    first = instances[index]
+    return [
+        later
+        for later in range(index + 1, len(instances))
+        if instances[later].free is None
+        and instances[later].gpu == first.gpu
+        and instances[later].placement.conflicts(first.placement)
+    ]
+
+
+def _service_order(
+    batch: Batch,
+    gpu: int,
+    instances: Sequence[PlannedInstance],
+    *,
+    followers: Sequence[Sequence[int]],
+    loads: Sequence[float],
+    behind: Sequence[float],
+) -> list[tuple[OperationKind, int]]:
+    """Simulate the driver of one GPU: of the operations that can begin it takes the one with the most behind it."""
+    waiting: Counter[int] = Counter(later for after in followers for later in after)
+    order: list[tuple[OperationKind, int]] = []
+    # Entries are (second from which it can begin, -work behind it, kind, instance).
+    ready: list[tuple[float, float, OperationKind, int]] = []
+    for index, instance in enumerate(instances):
+        if instance.gpu != gpu:
+            continue
+        if instance.free is None and not waiting[index]:
+            ready.append((0.0, -behind[index], "create", index))
+        elif instance.free is not None and followers[index]:
+            ready.append((instance.free + loads[index], loads[index] - behind[index], "destroy", index))
+    now = 0.0
+    while ready:
+        possible = [entry for entry in ready if entry[0] <= now]
+        chosen = min(possible, key=lambda entry: entry[1:]) if possible else min(ready)
+        ready.remove(chosen)
+        begin, _, kind, index = chosen
+        now = max(begin, now) + batch.operations.of(kind, instances[index].placement.profile)
+        order.append((kind, index))
+        if kind == "create" and followers[index]:
+            ready.append((now + loads[index], loads[index] - behind[index], "destroy", index))
+        elif kind == "destroy":
+            for later in followers[index]:
+                waiting[later] -= 1
+                if not waiting[later]:
+                    ready.append((now, -behind[later], "create", later))
+    return order
+
+
+def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:
+    """Return the live instances and those that have to be created, each with its tasks, outer ones first."""
+    at: dict[tuple[int, tuple[int, int, int]], PlannedInstance] = {}
+    for live in batch.initial:
+        placement = batch.gpu.placement(live.profile, live.start)
+        at[live.gpu, placement.shape] = PlannedInstance(live.gpu, placement, free=live.free)
+    for task, (gpu, placement) in zip(batch.tasks, places, strict=True):
+        at.setdefault((gpu, placement.shape), PlannedInstance(gpu, placement)).tasks.append(task)
+    return sorted(
+        at.values(),
+        key=lambda entry: (
+            entry.free is None,
+            -entry.placement.profile.memory_slices,
+            -entry.placement.profile.compute_slices,
+        ),
+    )

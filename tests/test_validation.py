@@ -1,0 +1,594 @@
+"""The validator: each code on a schedule checked by hand, then random valid schedules and what breaks them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.errors import InputError
+from mig_opt.gpu import OperationCosts, Placement, get_gpu
+from mig_opt.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.timing import PlannedInstance, timed_schedule
+from mig_opt.validation import Validation, Violation, ViolationCode, validate
+
+A30 = get_gpu("A30")
+
+# An A30 creates 1g / 2g / 4g in 0.11 / 0.12 / 0.13 s and destroys any of them in 0.1 s.
+#   4g@0  created 0-0.13     big   0.13-2.13 (2 s)   destroyed 2.13-2.23
+#   2g@0  created 2.23-2.35  left  2.35-5.35 (3 s)
+#   1g@2  created 2.35-2.46  right 2.46-6.46 (4 s)   makespan 6.46
+BATCH = Batch((Task("big", {4: 2.0}), Task("left", {1: 5.0, 2: 3.0}), Task("right", {1: 4.0}, memory_gb=5)), A30)
+RUNS = (
+    Run("big", 0, "4g.24gb", 0, 0.13, 2.13),
+    Run("left", 0, "2g.12gb", 0, 2.35, 5.35),
+    Run("right", 0, "1g.6gb", 2, 2.46, 6.46),
+)
+OPERATIONS = (
+    Operation("create", 0, "4g.24gb", 0, 0.0, 0.13),
+    Operation("destroy", 0, "4g.24gb", 0, 2.13, 2.23),
+    Operation("create", 0, "2g.12gb", 0, 2.23, 2.35),
+    Operation("create", 0, "1g.6gb", 2, 2.35, 2.46),
+)
+TINY = Schedule(RUNS, OPERATIONS)
+
+
+def found(result: Validation) -> list[tuple[str, str]]:
+    return [(str(violation.code), violation.path) for violation in result.violations]
+
+
+def codes(result: Validation) -> set[str]:
+    return {str(violation.code) for violation in result.violations}
+
+
+def with_run(index: int, **changes: object) -> Schedule:
+    return replace(TINY, runs=tuple(replace(run, **changes) if i == index else run for i, run in enumerate(RUNS)))
+
+
+def with_operation(index: int, **changes: object) -> Schedule:
+    operations = (replace(op, **changes) if i == index else op for i, op in enumerate(OPERATIONS))
+    return replace(TINY, operations=tuple(operations))
+
+
+def and_operation(*more: tuple[OperationKind, str, int, float, float]) -> Schedule:
+    added = (Operation(kind, 0, profile, start, begin, end) for kind, profile, start, begin, end in more)
+    return replace(TINY, operations=(*OPERATIONS, *added))
+
+
+def without(index: int) -> Schedule:
+    return replace(TINY, operations=OPERATIONS[:index] + OPERATIONS[index + 1 :])
+
+
+def test_the_tiny_schedule_is_valid() -> None:
+    result = validate(BATCH, TINY)
+    assert result.valid
+    assert result.violations == ()
+    assert result.makespan == 6.46
+    assert result.schedule is TINY
+    assert str(result) == "valid, makespan 6.46 s"
+
+
+# Each entry: the schedule, and everything that is to be reported - nothing else may follow from one mistake.
+BROKEN: dict[str, tuple[Schedule, list[tuple[str, str]]]] = {
+    "unknown task": (with_run(0, task="bog"), [("unknown-task", "runs[0].task"), ("missing-task", "tasks[0]")]),
+    "missing task": (replace(TINY, runs=RUNS[:2]), [("missing-task", "tasks[2]")]),
+    "repeated task": (
+        replace(TINY, runs=(*RUNS, Run("left", 0, "2g.12gb", 0, 5.35, 8.35))),
+        [("repeated-task", "runs[3].task")],
+    ),
+    "run on unknown gpu": (with_run(1, gpu=1), [("unknown-gpu", "runs[1].gpu")]),
+    "run on negative gpu": (with_run(1, gpu=-1), [("unknown-gpu", "runs[1].gpu")]),
+    "operation on unknown gpu": (with_operation(2, gpu=7), [("unknown-gpu", "operations[2].gpu")]),
+    "run on unknown profile": (with_run(1, profile="3g.20gb"), [("unknown-placement", "runs[1].profile")]),
+    "run at illegal start": (with_run(1, start=1), [("unknown-placement", "runs[1].start")]),
+    "operation at illegal start": (with_operation(0, start=2), [("unknown-placement", "operations[0].start")]),
+    "gpu and profile unknown": (
+        with_run(1, gpu=3, profile="x"),
+        [("unknown-gpu", "runs[1].gpu"), ("unknown-placement", "runs[1].profile")],
+    ),
+    "run not profiled": (
+        # The 4g stays (operations 1 and 2 are gone), so its slices are not free for the 1g either.
+        Schedule(
+            (RUNS[0], Run("right", 0, "4g.24gb", 0, 2.13, 6.13), Run("left", 0, "1g.6gb", 2, 6.13, 11.13)),
+            (OPERATIONS[0], OPERATIONS[3]),
+        ),
+        [("size-not-profiled", "runs[1]"), ("instances-overlap", "operations[1]")],
+    ),
+    "wrong duration": (with_run(1, end=5.34), [("wrong-duration", "runs[1]")]),
+    "negative begin": (with_run(0, begin=-1.0, end=1.0), [("bad-time", "runs[0].begin")]),
+    "end before begin": (with_run(0, end=0.1), [("bad-time", "runs[0].end")]),
+    "not a number": (with_run(0, begin=math.nan), [("bad-time", "runs[0].begin")]),
+    "infinite end": (with_run(0, end=math.inf), [("bad-time", "runs[0].end")]),
+    "operation without time": (with_operation(2, end=math.nan), [("bad-time", "operations[2].end")]),
+    "no instance": (with_run(2, start=3), [("run-without-instance", "runs[2]")]),
+    "run before instance": (with_run(2, begin=2.4, end=6.4), [("run-outside-instance", "runs[2]")]),
+    "run after instance": (with_run(0, begin=2.0, end=4.0), [("run-outside-instance", "runs[0]")]),
+    "run in destroyed instance": (with_run(0, begin=7.0, end=9.0), [("run-outside-instance", "runs[0]")]),
+    "runs overlap": (
+        replace(TINY, runs=(*RUNS[:2], Run("right", 0, "1g.6gb", 2, 2.46, 6.46), Run("x", 0, "1g.6gb", 2, 6.0, 9.0))),
+        [("unknown-task", "runs[3].task"), ("runs-overlap", "runs[3]")],
+    ),
+    "never destroyed": (
+        without(1),
+        [("instances-overlap", "operations[1]"), ("instances-overlap", "operations[2]")],
+    ),
+    "footprints overlap": (and_operation(("create", "1g.6gb", 1, 3.0, 3.11)), [("instances-overlap", "operations[4]")]),
+    "created during destruction": (
+        with_operation(2, begin=2.2, end=2.32),
+        [("instances-overlap", "operations[2]"), ("operations-overlap", "operations[2]")],
+    ),
+    "too many": (
+        and_operation(
+            ("create", "1g.6gb+me", 3, 3.0, 3.11),
+            ("destroy", "1g.6gb", 2, 7.0, 7.1),
+            ("create", "1g.6gb+me", 2, 7.1, 7.21),
+        ),
+        [("too-many-instances", "operations[6]")],
+    ),
+    "operation too short": (with_operation(3, begin=2.36), [("operation-duration", "operations[3]")]),
+    "operations overlap": (
+        and_operation(("create", "1g.6gb", 3, 2.4, 2.51)),
+        [("operations-overlap", "operations[4]")],
+    ),
+    "no creation": (without(3), [("run-without-instance", "runs[2]")]),
+    "nothing to destroy": (
+        and_operation(("destroy", "1g.6gb", 3, 3.0, 3.1)),
+        [("destroy-without-create", "operations[4]")],
+    ),
+    "destroyed twice": (
+        and_operation(("destroy", "4g.24gb", 0, 5.0, 5.1)),
+        [("destroy-without-create", "operations[4]")],
+    ),
+    "created twice": (and_operation(("create", "2g.12gb", 0, 3.0, 3.12)), [("create-twice", "operations[4]")]),
+    "destroyed before it is created": (
+        and_operation(("create", "1g.6gb", 3, 3.0, 3.11), ("destroy", "1g.6gb", 3, 3.05, 3.15)),
+        [("operations-overlap", "operations[5]"), ("destroy-too-early", "operations[5]")],
+    ),
+    "wrong makespan": (replace(TINY, stated_makespan=6.5), [("wrong-makespan", "makespan")]),
+    "makespan not a number": (replace(TINY, stated_makespan=math.nan), [("wrong-makespan", "makespan")]),
+    "no sequence": (
+        Schedule((RUNS[0], replace(RUNS[1], begin=2.34, end=5.34), RUNS[2])),
+        [("no-operation-sequence", "runs[1]")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("schedule", "expected"), BROKEN.values(), ids=BROKEN)
+def test_each_mistake_is_reported_once_and_under_its_own_code(
+    schedule: Schedule, expected: list[tuple[str, str]]
+) -> None:
+    result = validate(BATCH, schedule)
+    assert found(result) == expected
+    assert not result.valid
+    assert all(violation.message for violation in result.violations)
+
+
+def test_every_code_has_a_case_and_a_description() -> None:
+    tested = {code for _, expected in BROKEN.values() for code, _ in expected}
+    assert tested | {"insufficient-memory"} == {str(code) for code in ViolationCode}
+    assert all(code.description and "\n" not in code.description for code in ViolationCode)
+    assert ViolationCode("runs-overlap") is ViolationCode.RUNS_OVERLAP
+
+
+def test_memory_is_checked() -> None:
+    hungry = BATCH.replace(tasks=(*BATCH.tasks[:2], Task("right", {1: 4.0, 2: 3.0}, memory_gb=7)))
+    assert found(validate(hungry, TINY)) == [("insufficient-memory", "runs[2]")]
+    assert "needs 7 GB; 1g.6gb has 6 GB" in validate(hungry, TINY).violations[0].message
+
+
+def test_all_violations_are_reported_together_in_words() -> None:
+    schedule = Schedule(
+        (replace(RUNS[0], end=2.5), Run("ghost", 5, "1g.6gb", 9, math.nan, 1.0)), OPERATIONS, stated_makespan=1.0
+    )
+    result = validate(BATCH, schedule)
+    assert found(result) == [
+        ("unknown-task", "runs[1].task"),
+        ("missing-task", "tasks[1]"),
+        ("missing-task", "tasks[2]"),
+        ("unknown-gpu", "runs[1].gpu"),
+        ("unknown-placement", "runs[1].start"),
+        ("bad-time", "runs[1].begin"),
+        ("wrong-duration", "runs[0]"),
+        ("wrong-makespan", "makespan"),
+        ("run-outside-instance", "runs[0]"),
+    ]
+    assert str(result).startswith(
+        "not valid, 9 violations:\n  runs[1].task: the batch has no task 'ghost' (unknown-task)"
+    )
+    assert str(result.violations[-1]) == (
+        "runs[0]: task 'big' ends at 2.5 s, but the destruction of 4g.24gb@0 of GPU 0 begins at 2.13 s "
+        "(run-outside-instance)"
+    )
+
+
+def test_no_runs_at_all() -> None:
+    assert codes(validate(BATCH, Schedule(()))) == {"missing-task"}
+    assert validate(BATCH, Schedule(())).makespan == 0
+
+
+def test_tolerance() -> None:
+    almost = with_run(1, end=5.3505)
+    assert codes(validate(BATCH, almost)) == {"wrong-duration"}
+    assert validate(BATCH, almost, tolerance=1e-3).valid
+    early = with_run(2, begin=2.4595, end=6.4595)
+    assert codes(validate(BATCH, early)) == {"run-outside-instance"}
+    assert validate(BATCH, early, tolerance=1e-3).valid
+    assert codes(validate(BATCH, Schedule(early.runs))) == {"no-operation-sequence"}
+    assert validate(BATCH, Schedule(early.runs), tolerance=1e-3).valid
+    assert validate(BATCH, replace(TINY, stated_makespan=6.4600009)).valid
+
+
+def test_tolerance_zero_is_possible() -> None:
+    costs = OperationCosts({1: 1, 2: 1, 4: 1}, {1: 1, 2: 1, 4: 1})
+    batch = Batch((Task("a", {4: 2.0}), Task("b", {2: 3.0})), A30, operations=costs)
+    runs = (Run("a", 0, "4g.24gb", 0, 1.0, 3.0), Run("b", 0, "2g.12gb", 0, 5.0, 8.0))
+    result = validate(batch, Schedule(runs), tolerance=0)
+    assert result.valid
+    assert validate(batch, result.schedule, tolerance=0).valid
+
+
+@pytest.mark.parametrize("tolerance", [-1e-9, math.nan, math.inf])
+def test_bad_tolerance(tolerance: float) -> None:
+    with pytest.raises(InputError, match="tolerance: must be a finite number"):
+        validate(BATCH, TINY, tolerance=tolerance)
+
+
+# Initial state
+
+
+def initial_batch(free: float) -> Batch:
+    return Batch(BATCH.tasks, A30, initial=(LiveInstance(0, "4g.24gb", 0, free),))
+
+
+def test_an_initial_instance_runs_tasks_once_it_is_free() -> None:
+    runs = (
+        Run("big", 0, "4g.24gb", 0, 1.0, 3.0),
+        replace(RUNS[1], begin=4.0, end=7.0),
+        replace(RUNS[2], begin=4.0, end=8.0),
+    )
+    operations = (
+        Operation("destroy", 0, "4g.24gb", 0, 3.0, 3.1),
+        Operation("create", 0, "2g.12gb", 0, 3.1, 3.22),
+        Operation("create", 0, "1g.6gb", 2, 3.22, 3.33),
+    )
+    assert validate(initial_batch(1.0), Schedule(runs, operations)).valid
+    result = validate(initial_batch(1.0), Schedule(runs))
+    assert result.schedule.operations is not None
+    assert [operation.kind for operation in result.schedule.operations] == ["destroy", "create", "create"]
+    for schedule in (Schedule(runs), Schedule(runs, operations)):
+        assert found(validate(initial_batch(1.5), schedule)) == [("run-outside-instance", "runs[0]")]
+
+
+def test_an_initial_instance_is_not_destroyed_before_it_is_free_nor_created_again() -> None:
+    runs = (
+        replace(RUNS[1], begin=4.0, end=7.0),
+        replace(RUNS[2], begin=4.0, end=8.0),
+        Run("big", 0, "4g.24gb", 0, 9, 11),
+    )
+    operations = (
+        Operation("destroy", 0, "4g.24gb", 0, 2.0, 2.1),
+        Operation("create", 0, "2g.12gb", 0, 2.1, 2.22),
+        Operation("create", 0, "1g.6gb", 2, 2.22, 2.33),
+        Operation("destroy", 0, "2g.12gb", 0, 8.0, 8.1),
+        Operation("destroy", 0, "1g.6gb", 2, 8.1, 8.2),
+        Operation("create", 0, "4g.24gb", 0, 8.2, 8.33),
+    )
+    assert validate(initial_batch(2.0), Schedule(runs, operations)).valid
+    assert found(validate(initial_batch(2.5), Schedule(runs, operations))) == [("destroy-too-early", "operations[0]")]
+    result = validate(initial_batch(2.0), Schedule(runs))
+    assert result.valid
+    assert len(result.schedule.operations or ()) == 6
+    again = (Operation("create", 0, "4g.24gb", 0, 0.0, 0.13), *operations[1:])
+    assert codes(validate(initial_batch(2.0), Schedule(runs, again))) == {"create-twice", "instances-overlap"}
+    # Free at 3.9 s, it makes room at 4.0 s, when the tasks are running already.
+    assert found(validate(initial_batch(3.9), Schedule(runs))) == [("no-operation-sequence", "runs[0]")]
+
+
+def test_an_initial_instance_in_nobodys_way_stays() -> None:
+    batch = Batch((Task("a", {1: 1.0}),), A30, initial=(LiveInstance(0, "2g.12gb", 2),))
+    result = validate(batch, Schedule((Run("a", 0, "1g.6gb", 0, 0.11, 1.11),)))
+    assert result.schedule.operations == (Operation("create", 0, "1g.6gb", 0, 0.0, 0.11),)
+
+
+# Schedules without operations
+
+
+def test_operations_are_found_and_the_stated_makespan_is_kept() -> None:
+    result = validate(BATCH, Schedule(RUNS, stated_makespan=6.46))
+    assert result.valid
+    assert result.schedule.stated_makespan == 6.46
+    operations = result.schedule.operations or ()
+    assert [(o.kind, o.profile, o.start) for o in operations] == [(o.kind, o.profile, o.start) for o in OPERATIONS]
+    assert [o.begin for o in operations] == pytest.approx([o.begin for o in OPERATIONS])
+
+
+def test_without_a_sequence_the_message_names_gpu_operation_and_task() -> None:
+    late = Schedule((RUNS[0], replace(RUNS[1], begin=2.34, end=5.34)))
+    result = validate(BATCH.replace(tasks=BATCH.tasks[:2]), late)
+    assert result.schedule is late
+    assert [violation.message for violation in result.violations] == [
+        "GPU 0: no sequence of operations is in time for the runs: the destruction of 4g.24gb@0 has to end by 2.22 s, "
+        "so that 2g.12gb@0 exists when task 'left' begins on it at 2.34 s, but it cannot end before 2.23 s"
+    ]
+
+
+def test_a_driver_that_is_too_busy_is_told_from_an_operation_that_is_too_slow() -> None:
+    batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0})), A30)
+    runs = (Run("a", 0, "1g.6gb", 0, 0.15, 1.15), Run("b", 0, "1g.6gb", 1, 0.15, 1.15))
+    (violation,) = validate(batch, Schedule(runs)).violations
+    assert violation == Violation(
+        ViolationCode.NO_OPERATION_SEQUENCE,
+        "runs[1]",
+        "GPU 0: no sequence of operations is in time for the runs: the creation of 1g.6gb@1 has to end by 0.15 s, when "
+        "task 'b' begins there, but in order of urgency it ends at 0.22 s, and in no order are all in time",
+    )
+    assert validate(batch.replace(parallel_operations=True), Schedule(runs)).valid
+    assert validate(batch.replace(gpus=2), Schedule((runs[0], replace(runs[1], gpu=1)))).valid
+
+
+def test_conflicting_runs_at_once_are_named() -> None:
+    batch = Batch((Task("a", {2: 3.0}), Task("b", {1: 3.0})), A30)
+    (violation,) = validate(
+        batch, Schedule((Run("a", 0, "2g.12gb", 0, 1.0, 4.0), Run("b", 0, "1g.6gb", 1, 3.0, 6.0)))
+    ).violations
+    assert (violation.code, violation.path) == ("instances-overlap", "runs[1]")
+    assert violation.message == (
+        "task 'b' begins on 1g.6gb@1 of GPU 0 at 3 s, while task 'a' runs on 2g.12gb@0 until 4 s; the two instances "
+        "share memory slices"
+    )
+
+
+def test_two_runs_at_once_on_one_instance_are_not_a_matter_of_operations() -> None:
+    batch = Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30)
+    runs = (Run("a", 0, "2g.12gb", 0, 1.0, 4.0), Run("b", 0, "2g.12gb", 0, 3.0, 6.0))
+    assert found(validate(batch, Schedule(runs))) == [("runs-overlap", "runs[1]")]
+
+
+def test_one_gpu_without_a_sequence_does_not_hide_what_is_wrong_on_another() -> None:
+    batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0}), Task("c", {1: 1.0})), A30, gpus=2)
+    runs = (
+        Run("a", 0, "1g.6gb", 0, 0.05, 1.05),
+        Run("b", 1, "1g.6gb", 0, 0.11, 1.11),
+        Run("c", 1, "1g.6gb", 0, 0.6, 1.6),
+    )
+    result = validate(batch, Schedule(runs))
+    assert sorted(found(result)) == [("no-operation-sequence", "runs[0]"), ("runs-overlap", "runs[2]")]
+    assert result.schedule.operations is None
+
+
+def test_an_older_instance_further_down_is_waited_for() -> None:
+    # 4g@0, then 2g@0 at once, then 2g@2: the last waits for the end of the 4g, not only for its neighbour in time.
+    costs = OperationCosts({1: 0, 2: 0, 4: 0}, {1: 0, 2: 0, 4: 1})
+    batch = Batch((Task("a", {4: 1.0}), Task("b", {2: 1.0}), Task("c", {2: 1.0})), A30, operations=costs)
+    a, b = Run("a", 0, "4g.24gb", 0, 0.0, 1.0), Run("b", 0, "2g.12gb", 0, 2.0, 3.0)
+    assert validate(batch, Schedule((a, b, Run("c", 0, "2g.12gb", 2, 2.5, 3.5)))).valid
+    early = Schedule((a, replace(b, begin=5, end=6), Run("c", 0, "2g.12gb", 2, 1.5, 2.5)))
+    assert codes(validate(batch, early)) == {"no-operation-sequence"}
+
+
+def test_a_media_engine_profile_exists_once() -> None:
+    batch = Batch((Task("a", {1: 1.0}), Task("b", {1: 1.0}), Task("c", {1: 1.0})), A30)
+    me = "1g.6gb+me"
+    at_once = (Run("a", 0, me, 0, 1.0, 2.0), Run("b", 0, me, 1, 1.5, 2.5), Run("c", 0, me, 0, 4.0, 5.0))
+    assert found(validate(batch, Schedule(at_once))) == [("too-many-instances", "runs[1]")]
+    # One after the other, each is destroyed (0.1 s) before the next is created (0.11 s).
+    in_turn = (Run("a", 0, me, 0, 1.0, 2.0), Run("b", 0, me, 1, 2.21, 3.21), Run("c", 0, me, 0, 4.0, 5.0))
+    result = validate(batch, Schedule(in_turn))
+    assert result.valid
+    assert [o.kind for o in result.schedule.operations or ()] == ["create", "destroy", "create", "destroy", "create"]
+    too_soon = (in_turn[0], Run("b", 0, me, 1, 2.2, 3.2), in_turn[2])
+    assert codes(validate(batch, Schedule(too_soon))) == {"no-operation-sequence"}
+
+
+def test_thousands_of_recreations_need_no_recursion() -> None:
+    count = 3000
+    batch = Batch(tuple(Task(f"t{i}", {2: 1.0, 4: 1.0}) for i in range(count)), A30)
+    runs = []
+    for i in range(count):
+        profile, start = (("4g.24gb", 0), ("2g.12gb", 2))[i % 2]
+        begin = round(0.13 + 1.23 * i, 9)  # 1 s, then 0.1 s to destroy and at most 0.13 s to create
+        runs.append(Run(f"t{i}", 0, profile, start, begin, round(begin + 1, 9)))
+    result = validate(batch, Schedule(tuple(runs)))
+    assert result.valid
+    assert len(result.schedule.operations or ()) == 2 * count - 1
+
+
+def test_operations_that_take_no_time_may_share_a_moment() -> None:
+    batch = Batch(BATCH.tasks, A30, operations=OperationCosts.zero(A30))
+    runs = (
+        replace(RUNS[0], begin=0.0, end=2.0),
+        replace(RUNS[1], begin=2.0, end=5.0),
+        replace(RUNS[2], begin=2.0, end=6.0),
+    )
+    result = validate(batch, Schedule(runs))
+    assert result.valid
+    backwards = result.schedule.replace(operations=reversed(result.schedule.operations or ()))
+    assert validate(batch, backwards).valid
+
+
+# Random valid schedules
+
+
+def exclude(one: Placement, two: Placement) -> bool:
+    return one.conflicts(two) or (one.profile == two.profile and one.profile.max_count == 1)
+
+
+@st.composite
+def valid_schedules(draw: st.DrawFn, *, parallel: bool | None = None) -> tuple[Batch, Schedule]:
+    """Random decisions, timed: instances are used one after the other, each makes room for the next."""
+    gpu = get_gpu(draw(st.sampled_from(["A30", "A100", "RTX-PRO-6000-96GB"])))
+    gpus = draw(st.integers(1, 2))
+    seconds = st.integers(1, 400).map(lambda n: n / 100)
+    count = draw(st.integers(1, 9))
+    tasks = tuple(Task(f"t{i}", {size: draw(seconds) for size in gpu.sizes}) for i in range(count))
+    parallel = draw(st.booleans()) if parallel is None else parallel
+    # `timed_schedule` makes room for footprints; that a media engine is free follows from the driver's order only.
+    placements = st.sampled_from(gpu.placements("double-memory" if parallel else "all"))
+    initial: list[LiveInstance] = []
+    instances: list[PlannedInstance] = []
+    live: list[int] = []
+    if draw(st.booleans()):
+        placement = draw(placements)
+        free = draw(st.sampled_from([0.0, 0.7]))
+        initial.append(LiveInstance(0, placement.profile.name, placement.start, free))
+        instances.append(PlannedInstance(0, placement, free=free))
+        live.append(0)
+    operations: list[tuple[OperationKind, int]] = []
+    for task in tasks:
+        wanted = draw(st.tuples(st.integers(0, gpus - 1), placements))
+        same = [i for i in live if (instances[i].gpu, instances[i].placement) == wanted]
+        if not same:
+            for i in list(live):
+                if instances[i].gpu == wanted[0] and exclude(instances[i].placement, wanted[1]):
+                    operations.append(("destroy", i))
+                    live.remove(i)
+            same = [len(instances)]
+            live += same
+            instances.append(PlannedInstance(*wanted))
+            operations.append(("create", same[0]))
+        instances[same[0]].tasks.append(task)
+    batch = Batch(tasks, gpu, gpus, initial=tuple(initial), parallel_operations=parallel)
+    return batch, timed_schedule(batch, instances, operations)
+
+
+@given(valid_schedules())
+def test_timed_schedules_are_valid_and_stay_so_without_their_operations(case: tuple[Batch, Schedule]) -> None:
+    batch, schedule = case
+    assert validate(batch, schedule).violations == ()
+    stripped = validate(batch, Schedule(schedule.runs))
+    assert stripped.violations == ()
+    assert stripped.makespan == schedule.makespan
+    again = validate(batch, stripped.schedule)
+    assert again.violations == ()
+    assert again.schedule is stripped.schedule
+    needed, given_operations = len(stripped.schedule.operations or ()), len(schedule.operations or ())
+    assert needed <= given_operations
+
+
+@given(valid_schedules(), st.randoms(use_true_random=False))
+def test_the_order_of_entries_does_not_matter(case: tuple[Batch, Schedule], random: Random) -> None:
+    batch, schedule = case
+    runs, operations = list(schedule.runs), list(schedule.operations or ())
+    random.shuffle(runs)
+    random.shuffle(operations)
+    assert validate(batch, Schedule(tuple(runs), tuple(operations))).valid
+    assert validate(batch, Schedule(tuple(runs))).valid
+
+
+Mutation = Callable[[Batch, Schedule, st.DataObject], Schedule]
+
+
+def pick(data: st.DataObject, what: list[int]) -> int:
+    assume(what)
+    return data.draw(st.sampled_from(what))
+
+
+def change_run(schedule: Schedule, index: int, **changes: object) -> Schedule:
+    return schedule.replace(runs=(replace(r, **changes) if i == index else r for i, r in enumerate(schedule.runs)))
+
+
+def shift_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    """Begin a task that waits for its instance when the creation of that instance begins."""
+    created = {(o.gpu, o.profile, o.start, o.end): o.begin for o in schedule.operations or () if o.kind == "create"}
+    first = {i: k for i, r in enumerate(schedule.runs) if (k := (r.gpu, r.profile, r.start, r.begin)) in created}
+    index = pick(data, list(first))
+    run, begin = schedule.runs[index], created[first[index]]
+    return change_run(schedule, index, begin=begin, end=begin + run.end - run.begin)
+
+
+def drop_creation(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    operations = list(schedule.operations or ())
+    del operations[pick(data, [i for i, o in enumerate(operations) if o.kind == "create"])]
+    return schedule.replace(operations=operations)
+
+
+def drop_destruction(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    operations = list(schedule.operations or ())
+    del operations[pick(data, [i for i, o in enumerate(operations) if o.kind == "destroy"])]
+    return schedule.replace(operations=operations)
+
+
+def swap_placement(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    used = {(o.gpu, o.profile, o.start) for o in (*(schedule.operations or ()), *batch.initial)}
+    index = pick(data, list(range(len(schedule.runs))))
+    gpu = schedule.runs[index].gpu
+    free = [p for p in batch.gpu.placements("all") if (gpu, p.profile.name, p.start) not in used]
+    placement = free[pick(data, list(range(len(free))))]
+    return change_run(schedule, index, profile=placement.profile.name, start=placement.start)
+
+
+def overlap_operations(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    operations = list(schedule.operations or ())
+    pairs = [i for i, o in enumerate(operations) if any(p.gpu == o.gpu for p in operations[:i])]
+    index = pick(data, pairs)
+    moved = operations[index]
+    begin = next(o.begin for o in reversed(operations[:index]) if o.gpu == moved.gpu)
+    operations[index] = replace(moved, begin=begin, end=begin + moved.end - moved.begin)
+    return schedule.replace(operations=operations)
+
+
+def stretch_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    index = pick(data, list(range(len(schedule.runs))))
+    return change_run(schedule, index, end=schedule.runs[index].end + 0.001)
+
+
+def stretch_operation(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    operations = list(schedule.operations or ())
+    index = pick(data, list(range(len(operations))))
+    operations[index] = replace(operations[index], begin=operations[index].begin + 0.001)
+    return schedule.replace(operations=operations)
+
+
+def drop_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    runs = list(schedule.runs)
+    del runs[pick(data, list(range(len(runs))))]
+    return schedule.replace(runs=runs)
+
+
+def repeat_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    return schedule.replace(runs=(*schedule.runs, schedule.runs[pick(data, list(range(len(schedule.runs))))]))
+
+
+def rename_run(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    return change_run(schedule, pick(data, list(range(len(schedule.runs)))), task="nobody")
+
+
+def move_gpu(batch: Batch, schedule: Schedule, data: st.DataObject) -> Schedule:
+    return change_run(schedule, pick(data, list(range(len(schedule.runs)))), gpu=batch.gpus)
+
+
+MUTATIONS: list[tuple[Mutation, set[str]]] = [
+    (shift_run, {"run-outside-instance"}),
+    (drop_creation, {"run-without-instance", "run-outside-instance"}),
+    (drop_destruction, {"instances-overlap", "too-many-instances", "create-twice"}),
+    (swap_placement, {"run-without-instance"}),
+    (overlap_operations, {"operations-overlap"}),
+    (stretch_run, {"wrong-duration"}),
+    (stretch_operation, {"operation-duration"}),
+    (drop_run, {"missing-task"}),
+    (repeat_run, {"repeated-task"}),
+    (rename_run, {"unknown-task"}),
+    (move_gpu, {"unknown-gpu"}),
+]
+
+
+@pytest.mark.parametrize(("mutate", "caught"), MUTATIONS, ids=[mutate.__name__ for mutate, _ in MUTATIONS])
+@given(data=st.data())
+@settings(max_examples=40)
+def test_mutations_are_caught_under_their_own_code(mutate: Mutation, caught: set[str], data: st.DataObject) -> None:
+    batch, schedule = data.draw(valid_schedules(parallel=False))
+    result = validate(batch, mutate(batch, schedule, data))
+    assert codes(result) & caught
+
+
+def test_the_same_input_gives_the_same_answer() -> None:
+    for schedule in (TINY, Schedule(RUNS), *(schedule for schedule, _ in BROKEN.values())):
+        one, two = validate(BATCH, schedule), validate(BATCH, schedule)
+        assert one.violations == two.violations
+        assert one.schedule.operations == two.schedule.operations
