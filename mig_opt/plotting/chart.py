@@ -1,30 +1,16 @@
-"""Gantt charts of schedules.
-
-Each GPU is a panel with its memory slices from top to bottom and the time in seconds from left to right. A run is a
-coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
-schedules of minutes, so they are drawn with a least width, inside the life of their instance.
-
-matplotlib is optional (``pip install "mig-opt[plot]"``) and imported on the first use. Only its object-oriented
-interface is used: no display is needed, and figures of the caller are left alone.
-"""
+"""Draws a schedule: where everything goes, which texts fit, and in which colours."""
 
 from __future__ import annotations
 
-import importlib.util
-import io
 import math
-import os
 import re
-import tempfile
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mig_opt.batch import Batch, LiveInstance
-from mig_opt.errors import InputError, Problem
 from mig_opt.schedule import Operation, Run, Schedule
 
 if TYPE_CHECKING:
@@ -37,19 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
-_METADATA: dict[str, dict[str, str | None]] = {
-    "png": {"Software": None},
-    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
-    "svg": {"Creator": None, "Date": None},
-}
-"""The formats, each with what has to be blanked so that equal charts are equal files."""
-
-_SAVING: dict[Any, Any] = {
-    "svg.hashsalt": "mig-opt",
-    "svg.fonttype": "path",
-    "pdf.fonttype": 42,
-    "text.hinting": "none",
-}
 _INK, _GRID, _IDLE, _EARLIER, _BOUND = "#1f1f1f", "#dddddd", "#ececec", "#d4d4d4", "#b0003a"
 _GAP = 0.6  # between two panels, in rows
 _RIGHT = 0.25  # inches beside the panels
@@ -58,12 +31,12 @@ _LEAST_OPERATION = 2.5  # points
 _FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, in points
 _SMALL_FONT, _TAG_FONT = 7.0, 5.0
 _PADDING = 1.2  # points between a name and the edge of its rectangle
-_FINE = 720  # dots per inch at which texts have the size of their outlines
+FINE = 720  # dots per inch at which texts have the size of their outlines
 _USUAL = (100, 150, 300)  # at which hinting makes them wider or narrower; the first is the figure's own
 _SIGN_WIDTH, _SIGN_PAD, _COLUMN_GAP = 1.4, 0.5, 1.6  # of legends, in font sizes
 _MOST_KEY_ENTRIES = 240
 _OPERATIONS = {"create": ("creation", _INK), "destroy": ("destruction", "#9a9a9a")}
-_PALETTE = re.findall(
+PALETTE = re.findall(
     r"\w+",
     """
     3485c9 f9d46b 9d4616 dda4f7 5cb572 58f3e7 237356 7f4995 cd9130 db7aa6 818643 9897d5 f2a7a3 a36b93 b3ca65 a4ee9e
@@ -78,164 +51,6 @@ _PALETTE = re.findall(
 )
 """Colours of tasks: each is as far as possible from those before it, for all eyes, also those without red or green
 cones (distances in the OKLab space, over five lightnesses, two chromas and all hues). Greys are left to idle time."""
-
-
-def check_plot_path(path: str | os.PathLike[str]) -> None:
-    """Check, before a long computation, that :func:`save_plot` will be able to write ``path``.
-
-    Parameters
-    ----------
-    path : path-like
-        The file to be written; its suffix gives the format: png, pdf or svg.
-
-    Raises
-    ------
-    InputError
-        If the suffix is another one, the folder does not exist or cannot be written, or matplotlib is not installed.
-
-    Examples
-    --------
-    >>> check_plot_path("schedule.jpeg")
-    Traceback (most recent call last):
-    ...
-    mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf or .svg, not as '.jpeg'
-    """
-    target, problems = Path(path), []
-    if _format(target) not in _METADATA:
-        given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
-        problems.append(Problem(str(target), f"charts are written as .png, .pdf or .svg, {given}"))
-    if not target.parent.is_dir():
-        problems.append(Problem(str(target), f"there is no folder {str(target.parent)!r}; create it first"))
-    elif target.is_dir():
-        problems.append(Problem(str(target), "is a folder; name a file"))
-    elif not os.access(target.parent, os.W_OK):
-        problems.append(Problem(str(target), f"the folder {str(target.parent)!r} cannot be written"))
-    problems += _matplotlib_problems()
-    if problems:
-        raise InputError(problems)
-
-
-def save_plot(
-    batch: Batch,
-    schedule: Schedule,
-    path: str | os.PathLike[str],
-    *,
-    lower_bound: float | None = None,
-    title: str | None = None,
-    dpi: float = 150,
-) -> None:
-    """Write the chart of :func:`plot_schedule` to a file.
-
-    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
-
-    Parameters
-    ----------
-    batch, schedule, lower_bound, title
-        As for :func:`plot_schedule`.
-    path : path-like
-        The file; its suffix gives the format: png, pdf or svg.
-    dpi : float
-        Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
-    """
-    check_plot_path(path)
-    import matplotlib as mpl
-
-    target, kind = Path(path), _format(Path(path))
-    figure = plot_schedule(batch, schedule, lower_bound=lower_bound, title=title)
-    data = io.BytesIO()
-    with mpl.rc_context(_SAVING):
-        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
-    try:
-        # A folder rather than a file of tempfile, whose files only their owner can read.
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
-            (Path(folder) / "chart").write_bytes(data.getvalue())
-            (Path(folder) / "chart").replace(target)
-    except OSError as error:
-        raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
-
-
-def plot_schedule(
-    batch: Batch, schedule: Schedule, *, lower_bound: float | None = None, title: str | None = None
-) -> Figure:
-    """Draw a schedule as a Gantt chart over the memory slices of the GPUs.
-
-    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
-    need not be valid: a chart is a good way to see what is wrong with it.
-
-    Parameters
-    ----------
-    batch : Batch
-        What was planned.
-    schedule : Schedule
-        The plan. Without operations, only runs are drawn.
-    lower_bound : float, optional
-        Seconds; drawn as a dashed line beside the makespan.
-    title : str, optional
-        By default the batch's name, the GPUs and the makespan.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        One panel (``figure.axes``) for each GPU. The group ids of the artists say what they are: ``run:<task>``,
-        ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation), ``instance:<index>``,
-        ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``, ``lower-bound``
-        and their ``...-label``.
-
-    Raises
-    ------
-    InputError
-        If matplotlib is not installed, or the schedule names a GPU or profile that the batch does not have, or a time
-        that is not finite.
-
-    Examples
-    --------
-    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
-    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
-    >>> figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)))
-    >>> figure.axes[0].get_xlabel()
-    'time in seconds'
-    """
-    problems = [*_matplotlib_problems(), *_schedule_problems(batch, schedule, lower_bound)]
-    if problems:
-        raise InputError(problems)
-    return _Chart(batch, schedule, lower_bound, _default_title(batch, schedule) if title is None else title).draw()
-
-
-def _format(path: Path) -> str:
-    return path.suffix.lower().removeprefix(".")
-
-
-def _matplotlib_problems() -> list[Problem]:
-    if importlib.util.find_spec("matplotlib") is not None:
-        return []
-    return [Problem("", 'charts need matplotlib, which is not installed: pip install "mig-opt[plot]"')]
-
-
-def _schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
-    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
-    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
-    for path, part in parts:
-        if not 0 <= part.gpu < batch.gpus:
-            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
-        try:
-            batch.gpu.profile(part.profile)
-        except InputError as error:
-            yield from (problem.below(path) for problem in error.problems)
-        for key, seconds in (("begin", part.begin), ("end", part.end)):
-            if not math.isfinite(seconds):
-                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
-    if lower_bound is not None and not math.isfinite(lower_bound):
-        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
-
-
-def _default_title(batch: Batch, schedule: Schedule) -> str:
-    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
-    return " · ".join(filter(None, [batch.name, gpus, f"makespan {_seconds(schedule.makespan)}"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +81,7 @@ class _Box:
         return _Box(self.gpu, self.slices, begin, max(begin, end))
 
 
-class _Chart:
+class Chart:
     """One drawing. Lengths are inches unless a name says otherwise."""
 
     def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str) -> None:
@@ -281,7 +96,7 @@ class _Chart:
         self.last = max([lower_bound or 0.0, *ends]) or 1.0
         self.limits = (first, self.last + 0.01 * (self.last - first))
         names = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
-        self.colours = {name: f"#{_PALETTE[index % len(_PALETTE)]}" for index, name in enumerate(names)}
+        self.colours = {name: f"#{PALETTE[index % len(PALETTE)]}" for index, name in enumerate(names)}
 
         busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
         self.panel_width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
@@ -292,13 +107,14 @@ class _Chart:
         self.panel, self.gap = self.row * batch.gpu.memory_slices, self.row * _GAP
         self.points_per_second = 72 * self.panel_width / (self.limits[1] - self.limits[0])
 
-        self.figure: Figure = Figure(facecolor="white", dpi=_FINE)
+        self.figure: Figure = Figure(facecolor="white", dpi=FINE)
         FigureCanvasAgg(self.figure)
-        self.renderers = {dpi: RendererAgg(1, 1, dpi) for dpi in (_FINE, *_USUAL)}  # type: ignore[no-untyped-call]
+        self.renderers = {dpi: RendererAgg(1, 1, dpi) for dpi in (FINE, *_USUAL)}  # type: ignore[no-untyped-call]
         self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1)) for _ in range(batch.gpus)]
         self.place_panels(above=1, below=1)
 
     def draw(self) -> Figure:
+        """Draw everything, from the back to the front, and return the figure."""
         for gpu, axes in enumerate(self.panels):
             self.dress_panel(gpu, axes)
         signs: dict[str, Patch] = {}
@@ -319,7 +135,7 @@ class _Chart:
         title = self.draw_title()
         if title is not None:
             above += self.extent(title)[1] / 72 + 0.1
-        heights = [legend.get_window_extent(self.renderers[_FINE]).height / _FINE + 0.05 for legend in legends]
+        heights = [legend.get_window_extent(self.renderers[FINE]).height / FINE + 0.05 for legend in legends]
         self.place_panels(above, axis + sum(heights) + edge)
         height = self.figure.get_figheight()
         if title is not None:
@@ -329,6 +145,7 @@ class _Chart:
             legend.set_bbox_to_anchor((self.left / self.width, top / height), transform=self.figure.transFigure)
 
     def place_panels(self, above: float, below: float) -> None:
+        """Give the panels their places, and the figure its height, with room above and below them."""
         height = above + len(self.panels) * (self.panel + self.gap) - self.gap + below
         self.figure.set_size_inches(self.width, height)
         for gpu, axes in enumerate(self.panels):
@@ -337,6 +154,7 @@ class _Chart:
             axes.set_position((self.left / self.width, bottom / height, width, self.panel / height))
 
     def dress_panel(self, gpu: int, axes: Axes) -> None:
+        """Draw the axes of a panel, its ticks and labels."""
         slices, last = self.batch.gpu.memory_slices, gpu == len(self.panels) - 1
         axes.set_xlim(*self.limits)
         axes.set_ylim(slices, 0)
@@ -359,6 +177,7 @@ class _Chart:
             axes.set_xlabel("time in seconds", color=_INK, fontsize=9)
 
     def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
+        """Draw a box and return it."""
         from matplotlib.patches import Rectangle
 
         patch = Rectangle((box.begin, box.slices.start), box.end - box.begin, len(box.slices), gid=gid, **style)
@@ -366,6 +185,7 @@ class _Chart:
         return patch
 
     def draw_earlier_work(self, signs: dict[str, Patch]) -> None:
+        """Draw what live instances are busy with before the batch."""
         style: dict[str, Any] = {"facecolor": _EARLIER, "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
         for index, live in enumerate(self.batch.initial):
             if live.free > 0:
@@ -396,6 +216,7 @@ class _Chart:
         return lives
 
     def lives(self) -> Iterator[tuple[str, _Box]]:
+        """Yield the life of each instance, with its profile."""
         if self.schedule.operations is None:
             return
         alive: dict[tuple[int, str, int], tuple[float, Operation | LiveInstance]] = {
@@ -438,7 +259,7 @@ class _Chart:
                 else:
                     label.remove()
                     gpu = f"GPU {run.gpu}, " if len(self.panels) > 1 else ""
-                    key.append(f"{_elide(name)} ({gpu}slice {run.start}, at {_seconds(run.begin)})")
+                    key.append(f"{_elide(name)} ({gpu}slice {run.start}, at {spell_seconds(run.begin)})")
                     continue
             labels.append(label)
         return labels, [self.key(signs, key)] if key else []
@@ -448,7 +269,7 @@ class _Chart:
         x, y = (box.begin + box.end) / 2, box.slices.start + len(box.slices) / 2
         style: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
         text = self.panels[box.gpu].text(x, y, "", gid=gid, parse_math=False, zorder=8, **style)
-        text.set_color(_contrast(colour))
+        text.set_color(contrast(colour))
         # Where the line of the makespan or of the bound would cross the name, it passes behind.
         text.set_bbox({"facecolor": colour, "edgecolor": "none", "pad": 0.4})
         return text
@@ -458,7 +279,7 @@ class _Chart:
         largest, smallest = _FONTS
         best = (0.0, 0.0, "", 0)
         for lines, rotation, preference in [(1, 0, 1.0), (2, 0, 0.95), (3, 0, 0.9), (1, 90, 0.8), (2, 90, 0.75)]:
-            wording = _wrap(name, lines)
+            wording = wrap_name(name, lines)
             text.set(text=wording, rotation=rotation, fontsize=largest)
             own_width, own_height = self.extent(text)
             scale = min(1.0, width / own_width, height / own_height)
@@ -474,12 +295,12 @@ class _Chart:
 
     def bounds(self, text: Text) -> Bbox:
         """Return where a text is, in dots at the fine resolution."""
-        return text.get_window_extent(self.renderers[_FINE])
+        return text.get_window_extent(self.renderers[FINE])
 
     def extent(self, text: Text) -> tuple[float, float]:
         """Return the width and height of a text in points."""
         bounds = self.bounds(text)
-        return max(0.1, bounds.width * 72 / _FINE), max(0.1, bounds.height * 72 / _FINE)
+        return max(0.1, bounds.width * 72 / FINE), max(0.1, bounds.height * 72 / FINE)
 
     def greatest_extent(self, text: Text) -> tuple[float, float]:
         """Return the width and height that a text has at most at any of the resolutions, in points."""
@@ -488,7 +309,7 @@ class _Chart:
 
     def draw_profiles(self, lives: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]) -> None:
         """Write the profile into the corner of each instance, where that leaves the names alone."""
-        taken = [self.bounds(label).padded(_FINE / 72) for label in labels]
+        taken = [self.bounds(label).padded(FINE / 72) for label in labels]
         style: dict[str, Any] = {
             "fontsize": _TAG_FONT,
             "color": _INK,
@@ -501,7 +322,7 @@ class _Chart:
             corner = (free.begin, box.slices.start)
             plate = axes.annotate(profile, corner, (2.5, -2.5), gid=f"profile:{index}", **style)
             plate.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
-            own = self.bounds(plate).padded(_FINE / 36)
+            own = self.bounds(plate).padded(FINE / 36)
             width, height = self.extent(plate)
             fits = width + 5 <= (free.end - free.begin) * self.points_per_second
             if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
@@ -525,6 +346,7 @@ class _Chart:
         return self.legend(signs, labels, min(len(labels), max(1, int(72 * self.panel_width / column))))
 
     def legend(self, signs: Sequence[Artist], labels: Sequence[str], columns: int) -> Legend:
+        """Draw a legend below the panels and return it."""
         from matplotlib.legend import Legend
 
         sizes = {"handlelength": _SIGN_WIDTH, "handletextpad": _SIGN_PAD, "columnspacing": _COLUMN_GAP}
@@ -545,16 +367,16 @@ class _Chart:
         lines = [(makespan, "makespan", _INK, "-")]
         if bound is not None:
             lines = sorted([*lines, (bound, "lower-bound", _BOUND, "--")])
-        marks = [(at, f"{gid.replace('-', ' ')} {_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
-        if bound is not None and _seconds(bound) == _seconds(makespan):
-            marks = [(makespan, f"makespan = lower bound = {_seconds(makespan)}", "makespan", _INK)]
+        marks = [(at, f"{gid.replace('-', ' ')} {spell_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
+        if bound is not None and spell_seconds(bound) == spell_seconds(makespan):
+            marks = [(makespan, f"makespan = lower bound = {spell_seconds(makespan)}", "makespan", _INK)]
         style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
         labels = [
             self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
             for at, wording, gid, colour in marks
         ]
         at = [(mark[0] - self.limits[0]) * self.points_per_second for mark in marks]
-        places = _apart(at, [self.extent(label)[0] for label in labels])
+        places = apart(at, [self.extent(label)[0] for label in labels])
         tops = {}
         for (_, _, gid, _), label, (side, tier) in zip(marks, labels, places, strict=True):
             label.set(ha=side, position=(-3 if side == "right" else 3, 2 + 11 * tier))
@@ -574,6 +396,7 @@ class _Chart:
         return max(tops.values())
 
     def draw_title(self) -> Text | None:
+        """Draw the title, if there is one."""
         if not self.title.strip():
             return None
         style: dict[str, Any] = {"fontsize": 11, "fontweight": "bold", "va": "top", "color": _INK}
@@ -584,7 +407,7 @@ class _Chart:
         return text
 
 
-def _apart(at: Sequence[float], widths: Sequence[float]) -> list[tuple[Literal["left", "right"], int]]:
+def apart(at: Sequence[float], widths: Sequence[float]) -> list[tuple[Literal["left", "right"], int]]:
     """Return on which side of its line the label of each ends, and in which tier, so that none touches another.
 
     ``at`` ascends; one or two lines, in points. A line ends at the height of its own label.
@@ -610,7 +433,7 @@ def _elide(name: str, most: int = 48) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
 
 
-def _wrap(name: str, lines: int) -> str:
+def wrap_name(name: str, lines: int) -> str:
     """Break a name after separators into at most that many lines, as even as a greedy choice makes them."""
     pieces, rows = re.findall(r"[^-_/.: ]*[-_/.: ]*", name)[:-1], [""]
     for piece in pieces:
@@ -620,11 +443,12 @@ def _wrap(name: str, lines: int) -> str:
     return "\n".join(row.strip() for row in rows)
 
 
-def _seconds(seconds: float) -> str:
+def spell_seconds(seconds: float) -> str:
+    """Return a number of seconds as a label shows it."""
     return f"{seconds:.0f} s" if abs(seconds) >= 1e6 else f"{seconds:.6g} s"
 
 
-def _contrast(colour: str) -> str:
+def contrast(colour: str) -> str:
     """Return the ink that stands out more on ``colour`` (contrast ratio of WCAG 2)."""
     encoded = [int(colour[index : index + 2], 16) / 255 for index in (1, 3, 5)]
     red, green, blue = (value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in encoded)

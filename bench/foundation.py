@@ -1,0 +1,95 @@
+"""Start-up, FAR's speed, and the first proofs: one table against the goals. Run: python bench/foundation.py."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from machine import describe, save
+
+from mig_opt import Batch, generate_batch, load_instance, solve, validate
+from mig_opt.control import Control
+from mig_opt.heuristics.far import far
+from mig_opt.instances import ScalingName
+
+SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
+REPEATS = 7
+
+
+def seconds(action: Callable[[], object], repeats: int = REPEATS) -> list[float]:
+    """Return the seconds of some runs of an action."""
+    taken = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - begin)
+    return taken
+
+
+def python(*arguments: str) -> Callable[[], object]:
+    """Return an action that runs Python with some arguments in a fresh process."""
+    return lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+
+def start_up() -> list[str]:
+    """Measure what an import and the help cost beyond starting Python."""
+    bare = statistics.median(seconds(python("-c", "pass")))
+    rows = []
+    for label, goal, arguments in (
+        ("`import mig_opt`", 0.4, ("-c", "import mig_opt")),
+        (
+            "`mig-opt --help`",
+            0.8,
+            ("-c", "import sys; from mig_opt.cli import main; sys.argv[1:] = ['--help']; main()"),
+        ),
+    ):
+        taken = seconds(python(*arguments))
+        rows.append(f"| {label}, with Python's own {bare:.2f} s | {statistics.median(taken):.2f} s | < {goal} s |")
+    return rows
+
+
+def far_speed() -> list[str]:
+    """Measure FAR on large batches, worst of the three scalings."""
+
+    def run(batch: Batch) -> Callable[[], object]:
+        return lambda: far(batch, Control())
+
+    rows = []
+    for n, goal, repeats in ((1000, 0.1, REPEATS), (10_000, 3.0, 3)):
+        worst = max(
+            statistics.median(seconds(run(generate_batch(n, scaling=scaling, seed=1)), repeats)) for scaling in SCALINGS
+        )
+        rows.append(f"| FAR, n = {n}, worst scaling | {worst:.3f} s | < {goal:g} s |")
+    return rows
+
+
+def proofs() -> list[str]:
+    """Solve to the proof: the Rodinia kernels, and small batches of the generator."""
+    begin = time.perf_counter()
+    result = solve(load_instance("rodinia-a30"))
+    rows = [
+        f"| `rodinia-a30`: {result.status.value}, {result.makespan} s | {time.perf_counter() - begin:.2f} s | < 5 s |"
+    ]
+    for n in (4, 6, 8, 10, 12):
+        taken, proven = [], 0
+        for scaling in SCALINGS:
+            for seed in range(10):
+                batch = generate_batch(n, scaling=scaling, seed=seed)
+                result = solve(batch, time_limit=120)
+                assert result.schedule is not None
+                assert validate(batch, result.schedule).valid
+                proven += result.status == "optimal"
+                taken.append(result.runtime_s)
+        rows.append(
+            f"| `cp`, A100, n = {n}: {proven} of {len(taken)} optimal "
+            f"| median {statistics.median(taken):.2f} s, worst {max(taken):.2f} s | all, in a few seconds |"
+        )
+    return rows
+
+
+if __name__ == "__main__":
+    table = ["| what | measured | goal |", "|---|---|---|", *start_up(), *far_speed(), *proofs()]
+    save("foundation", "\n".join(["# Foundation", "", describe("mig-opt", "ortools"), "", *table, ""]))

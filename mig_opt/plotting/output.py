@@ -1,0 +1,193 @@
+"""Checks the input of a chart, draws it and writes it to a file."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mig_opt.batch import Batch
+from mig_opt.errors import InputError, Problem
+from mig_opt.schedule import Operation, Run, Schedule
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+from mig_opt.plotting.chart import Chart, spell_seconds
+
+_METADATA: dict[str, dict[str, str | None]] = {
+    "png": {"Software": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+    "svg": {"Creator": None, "Date": None},
+}
+"""The formats, each with what has to be blanked so that equal charts are equal files."""
+
+_SAVING: dict[Any, Any] = {
+    "svg.hashsalt": "mig-opt",
+    "svg.fonttype": "path",
+    "pdf.fonttype": 42,
+    "text.hinting": "none",
+}
+
+
+def check_plot_path(path: str | os.PathLike[str]) -> None:
+    """Check, before a long computation, that :func:`save_plot` will be able to write ``path``.
+
+    Parameters
+    ----------
+    path : path-like
+        The file to be written; its suffix gives the format: png, pdf or svg.
+
+    Raises
+    ------
+    InputError
+        If the suffix is another one, the folder does not exist or cannot be written, or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> check_plot_path("schedule.jpeg")
+    Traceback (most recent call last):
+    ...
+    mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf or .svg, not as '.jpeg'
+    """
+    target, problems = Path(path), []
+    if _format(target) not in _METADATA:
+        given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
+        problems.append(Problem(str(target), f"charts are written as .png, .pdf or .svg, {given}"))
+    if not target.parent.is_dir():
+        problems.append(Problem(str(target), f"there is no folder {str(target.parent)!r}; create it first"))
+    elif target.is_dir():
+        problems.append(Problem(str(target), "is a folder; name a file"))
+    elif not os.access(target.parent, os.W_OK):
+        problems.append(Problem(str(target), f"the folder {str(target.parent)!r} cannot be written"))
+    problems += _matplotlib_problems()
+    if problems:
+        raise InputError(problems)
+
+
+def save_plot(
+    batch: Batch,
+    schedule: Schedule,
+    path: str | os.PathLike[str],
+    *,
+    lower_bound: float | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_schedule` to a file.
+
+    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    batch, schedule, lower_bound, title
+        As for :func:`plot_schedule`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf or svg.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
+    """
+    check_plot_path(path)
+    import matplotlib as mpl
+
+    target, kind = Path(path), _format(Path(path))
+    figure = plot_schedule(batch, schedule, lower_bound=lower_bound, title=title)
+    data = io.BytesIO()
+    with mpl.rc_context(_SAVING):
+        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    try:
+        # A folder rather than a file of tempfile, whose files only their owner can read.
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
+            (Path(folder) / "chart").write_bytes(data.getvalue())
+            (Path(folder) / "chart").replace(target)
+    except OSError as error:
+        raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+
+
+def plot_schedule(
+    batch: Batch, schedule: Schedule, *, lower_bound: float | None = None, title: str | None = None
+) -> Figure:
+    """Draw a schedule as a Gantt chart over the memory slices of the GPUs.
+
+    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
+    need not be valid: a chart is a good way to see what is wrong with it.
+
+    Parameters
+    ----------
+    batch : Batch
+        What was planned.
+    schedule : Schedule
+        The plan. Without operations, only runs are drawn.
+    lower_bound : float, optional
+        Seconds; drawn as a dashed line beside the makespan.
+    title : str, optional
+        By default the batch's name, the GPUs and the makespan.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel (``figure.axes``) for each GPU. The group ids of the artists say what they are: ``run:<task>``,
+        ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation), ``instance:<index>``,
+        ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``, ``lower-bound``
+        and their ``...-label``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or the schedule names a GPU or profile that the batch does not have, or a time
+        that is not finite.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)))
+    >>> figure.axes[0].get_xlabel()
+    'time in seconds'
+    """
+    problems = [*_matplotlib_problems(), *_schedule_problems(batch, schedule, lower_bound)]
+    if problems:
+        raise InputError(problems)
+    return Chart(batch, schedule, lower_bound, _default_title(batch, schedule) if title is None else title).draw()
+
+
+def _format(path: Path) -> str:
+    return path.suffix.lower().removeprefix(".")
+
+
+def _matplotlib_problems() -> list[Problem]:
+    if importlib.util.find_spec("matplotlib") is not None:
+        return []
+    return [Problem("", 'charts need matplotlib, which is not installed: pip install "mig-opt[plot]"')]
+
+
+def _schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
+    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
+    for path, part in parts:
+        if not 0 <= part.gpu < batch.gpus:
+            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
+        try:
+            batch.gpu.profile(part.profile)
+        except InputError as error:
+            yield from (problem.below(path) for problem in error.problems)
+        for key, seconds in (("begin", part.begin), ("end", part.end)):
+            if not math.isfinite(seconds):
+                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
+    if lower_bound is not None and not math.isfinite(lower_bound):
+        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
+
+
+def _default_title(batch: Batch, schedule: Schedule) -> str:
+    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+    return " · ".join(filter(None, [batch.name, gpus, f"makespan {spell_seconds(schedule.makespan)}"]))
