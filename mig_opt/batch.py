@@ -176,7 +176,12 @@ class Batch:
         )
 
     def replace(self, **changes: object) -> Batch:
-        """Return a copy with some attributes changed."""
+        """Return a copy with some attributes changed.
+
+        With another ``gpu``, operation costs that were the old one's own table become the new one's.
+        """
+        if "gpu" in changes and self.operations == self.gpu.operation_costs:
+            changes.setdefault("operations", OperationCosts({}, {}))
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
 
 
@@ -233,7 +238,7 @@ def _initial_problems(gpu: GpuModel, gpus: int, initial: Sequence[LiveInstance |
         if live is None:
             continue
         path = f"initial[{index}]"
-        if not 0 <= live.gpu < gpus:
+        if gpus >= 1 and not 0 <= live.gpu < gpus:
             yield Problem(f"{path}.gpu", f"must be from 0 to {gpus - 1}, is {live.gpu}")
         if not (math.isfinite(live.free) and live.free >= 0):
             yield Problem(f"{path}.free", f"must be a finite number of seconds >= 0, is {live.free}")

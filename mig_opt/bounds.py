@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mig_opt.batch import Batch
+from mig_opt.errors import InputError, Problem
 from mig_opt.gpu import Profile
 from mig_opt.ticks import Ticks
 
@@ -29,17 +30,29 @@ def lower_bounds(batch: Batch) -> tuple[Bound, ...]:
     Parameters
     ----------
     batch : Batch
-        Every task must have a placement.
+        The batch.
+
+    Raises
+    ------
+    InputError
+        If a task can run nowhere: there is no schedule to bound.
 
     Examples
     --------
     >>> from mig_opt import load_instance
     >>> for bound in lower_bounds(load_instance("rodinia-a30")):
     ...     print(bound.name, round(bound.value, 3))
-    slice load 26.945
-    area 26.835
-    critical task 20.594
+    slice load 24.734
+    area 24.624
+    critical task 20.604
     """
+    nowhere = [
+        Problem(f"tasks[{index}]", f"task {task.name!r} can run nowhere, so there is no schedule to bound")
+        for index, task in enumerate(batch.tasks)
+        if not batch.options(task)
+    ]
+    if nowhere:
+        raise InputError(nowhere)
     measured = _Measured.of(batch)
     bounds = (_area(measured), _critical_task(measured), _slice_load(measured))
     return tuple(sorted(bounds, key=lambda bound: -bound.value))

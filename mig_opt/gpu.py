@@ -240,7 +240,10 @@ class GpuModel:
         placements = self.placements(profiles)
         graph.add_nodes_from(placements)
         graph.add_edges_from(
-            (one, two) for index, one in enumerate(placements) for two in placements[index + 1 :] if one.conflicts(two)
+            (one, two)
+            for index, one in enumerate(placements)
+            for two in placements[index + 1 :]
+            if one.conflicts(two) or (one.profile == two.profile and one.profile.max_count == 1)
         )
         return graph
 

@@ -74,7 +74,7 @@ class Result:
     runtime_s: float
     trajectory: tuple[TrajectoryPoint, ...] = ()
     seed: int = 0
-    versions: Mapping[str, str] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def makespan(self) -> float | None:

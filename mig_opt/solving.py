@@ -17,7 +17,7 @@ from mig_opt.control import Callbacks, Control
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, nearest
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.ticks import RESOLUTION
+from mig_opt.ticks import equal_within_resolution
 from mig_opt.validation import validate
 
 Runner = Callable[[Batch, Control], None]
@@ -161,7 +161,7 @@ def solve(
     >>> batch = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {1: 3.0, 2: 2.0})), get_gpu("A30"))
     >>> result = solve(batch)
     >>> result.status.value, result.makespan
-    ('optimal', 2.74)
+    ('optimal', 2.62)
     """
     found = get_method(method)
     _check(time_limit, seed, workers)
@@ -201,7 +201,7 @@ def _check(time_limit: float | None, seed: int, workers: int | None) -> None:
 
 def _met(control: Control) -> bool:
     """Whether schedule and bound meet: nothing is left to prove."""
-    return control.makespan is not None and control.makespan - control.lower_bound <= RESOLUTION
+    return control.makespan is not None and equal_within_resolution(control.makespan, control.lower_bound)
 
 
 def _conclude(batch: Batch, method: Method, control: Control, status: Status | None) -> Result:
@@ -234,7 +234,7 @@ def _verify(batch: Batch, method: Method, schedule: Schedule, lower_bound: float
     validation = validate(batch, schedule)
     if not validation.valid:
         raise SolverError(f"method {method.name} returned an invalid schedule: {validation.violations[0]}")
-    if lower_bound > schedule.makespan + RESOLUTION:
+    if not equal_within_resolution(lower_bound, schedule.makespan):
         raise SolverError(
             f"method {method.name} claims the lower bound {lower_bound} s above its schedule of {schedule.makespan} s"
         )

@@ -22,7 +22,7 @@ from matplotlib.text import Text
 from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.errors import InputError
 from mig_opt.gpu import get_gpu
-from mig_opt.plotting import chart, check_plot_path, plot_schedule, save_plot
+from mig_opt.plotting import check_plot_path, plot_schedule, save_plot, texts
 from mig_opt.schedule import Run, Schedule
 from mig_opt.timing import PlannedInstance, timed_schedule
 
@@ -280,7 +280,7 @@ def test_no_text_overlaps_another_wherever_the_bound_is(share: float) -> None:
 def test_labels_of_lines_touch_neither_each_other_nor_the_other_line(
     positions: list[float], widths: tuple[float, float]
 ) -> None:
-    places = chart.apart(positions, widths[: len(positions)])
+    places = texts.apart(positions, widths[: len(positions)])
     spans = []
     for x, width, (side, tier) in zip(positions, widths, places, strict=False):
         spans.append((x - 3 - width, x - 3, tier) if side == "right" else (x + 3, x + 3 + width, tier))
@@ -377,7 +377,7 @@ def test_names_are_text_not_commands(tmp_path: Path) -> None:
 
 @given(st.text("ab1-_/. ", min_size=1, max_size=40), st.integers(1, 4))
 def test_wrapping_keeps_every_letter(name: str, lines: int) -> None:
-    wrapped = chart.wrap_name(name, lines)
+    wrapped = texts.wrap_name(name, lines)
     assert wrapped.count("\n") < lines
     assert "".join(wrapped.split()) == "".join(name.split())
 
@@ -462,22 +462,22 @@ def oklab(linear: np.ndarray) -> np.ndarray:
     ],
 )
 def test_the_first_colours_differ_for_all_eyes(view: np.ndarray) -> None:
-    seen = oklab(np.clip(linear_rgb(chart.PALETTE[:10]) @ view.T, 0, 1))
+    seen = oklab(np.clip(linear_rgb(texts.PALETTE[:10]) @ view.T, 0, 1))
     assert min(math.dist(one, two) for one, two in combinations(seen, 2)) > 0.06
 
 
 def test_a_hundred_colours_differ_and_none_is_grey() -> None:
-    assert len(chart.PALETTE) >= 100
-    seen = oklab(linear_rgb(chart.PALETTE[:100]))
+    assert len(texts.PALETTE) >= 100
+    seen = oklab(linear_rgb(texts.PALETTE[:100]))
     assert min(math.dist(one, two) for one, two in combinations(seen, 2)) > 0.015
     assert np.hypot(seen[:, 1], seen[:, 2]).min() > 0.08
 
 
-@pytest.mark.parametrize("colour", chart.PALETTE)
+@pytest.mark.parametrize("colour", texts.PALETTE)
 def test_names_contrast_with_their_rectangles(colour: str) -> None:
     luminance = float(linear_rgb([colour])[0] @ np.array([0.2126, 0.7152, 0.0722]))
     ratio = {"black": (luminance + 0.05) / 0.05, "white": 1.05 / (luminance + 0.05)}
-    ink = chart.contrast(f"#{colour}")
+    ink = texts.contrast(f"#{colour}")
     assert ratio[ink] == max(ratio.values())
     assert ratio[ink] >= 4.5  # the WCAG's figure for text
 

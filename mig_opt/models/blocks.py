@@ -94,7 +94,7 @@ class BlockModel:
         self._horizon = at_most
         self._makespan = self.model.new_int_var(at_least, at_most, "makespan")
         self.loose: dict[int, cp_model.IntVar] = {}
-        self._assign()
+        self._assign(at_most)
         if relaxed and not problem.operations_take_no_time:
             self._loosen()
         self._bound_slices()
@@ -108,13 +108,13 @@ class BlockModel:
 
     # What runs where
 
-    def _assign(self) -> None:
+    def _assign(self, at_most: int) -> None:
         model, places = self.model, self.problem.places
         self.assigned: list[dict[int, cp_model.IntVar]] = [
             {
                 slot: model.new_bool_var(f"task{task}_slot{slot}")
                 for slot, life in enumerate(self.slots)
-                if task in places[life.place].durations
+                if places[life.place].durations.get(task, at_most + 1) <= at_most
             }
             for task in range(len(self.problem.batch.tasks))
         ]
@@ -310,8 +310,9 @@ class BlockModel:
         """Return a copy of the model in which each task is at its given place (first created slot, or the live one)."""
         model = self.model.clone()
         for choices, at in zip(self.assigned, places, strict=True):
-            choice = choices[self._slots_of[at][0]]
-            model.add(model.get_bool_var_from_proto_index(choice.index) == 1)
+            choice = choices.get(self._slots_of[at][0])
+            # A task that is longer than the limit at this place has no such choice: then there is no solution.
+            model.add_bool_or([] if choice is None else [model.get_bool_var_from_proto_index(choice.index)])
         return model
 
     def hint(self, values: Sequence[int]) -> None:

@@ -136,7 +136,10 @@ class _GpuSearch:
         """Yield the non-empty sets of tasks that can run at ``placement``."""
         able = [task for task in left if task.time_on(placement.profile) is not None]
         for count in range(1, len(able) + 1):
-            yield from itertools.combinations(able, count)
+            for chosen in itertools.combinations(able, count):
+                if self._control.expired:
+                    return
+                yield chosen
 
     def _begin(self, state: _State, ready: float) -> float:
         return ready if self._batch.parallel_operations else max(ready, state.driver)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
+from mig_opt.errors import SolverError
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.cpsat import Outcome, run
 from mig_opt.models.problem import Problem
@@ -55,11 +56,15 @@ class _Search:
     def run(self) -> None:
         """Work through the three steps."""
         relaxed = self._model(relaxed=True)
+        self._warm_start(relaxed)
         outcome = self._solve(relaxed, share=_FIRST_SHARE, holds_for_all=True)
         if outcome.values is not None:
             self._polish(relaxed.places_of(outcome.values))
+        elif outcome.infeasible:
+            raise SolverError("CP-SAT finds no solution of a model that has one")
         if self._open:
             strict = self._model(relaxed=False)
+            self._warm_start(strict)
             self._solve(strict, share=0.5, holds_for_all=False)
         copies: Counter[int] = Counter()
         while self._open and outcome.values is not None:
@@ -99,7 +104,6 @@ class _Search:
             else:
                 self._control.offer(model.schedule(values))
 
-        self._warm_start(model)
         outcome = run(
             model.model,
             self._control,

@@ -93,6 +93,8 @@ def run(
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers or control.workers
     solver.parameters.random_seed = control.seed
+    # Probing finds little in these models and takes time that the search needs more.
+    solver.parameters.cp_model_probing_level = 0
     # The solver must not take SIGINT for itself, or nobody else would know of it.
     solver.parameters.catch_sigint_signal = False
     if control.remaining is not None:

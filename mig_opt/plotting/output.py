@@ -18,7 +18,8 @@ from mig_opt.schedule import Operation, Run, Schedule
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-from mig_opt.plotting.chart import Chart, spell_seconds
+from mig_opt.plotting.chart import Chart
+from mig_opt.plotting.texts import spell_seconds
 
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},

@@ -45,7 +45,8 @@ class Repartitioning:
 
     The instance that becomes free first takes the longest task that is left for its size. When none is left, it is
     destroyed and its children in the tree take its place - unless nothing is left that could run below it, in which
-    case the paper's algorithm would spend a destruction for nothing.
+    case the paper's algorithm would spend a destruction for nothing. Where another instance takes what was left, the
+    destruction is removed from the schedule in the end.
 
     Parameters
     ----------
@@ -97,7 +98,7 @@ class RepartitionPlan:
     Attributes
     ----------
     makespan : float
-        Seconds.
+        Seconds, with every destruction that the algorithm spends; the schedule may do without some and be shorter.
     """
 
     def __init__(self, repartitioning: Repartitioning, family: AllocationFamily) -> None:
@@ -142,7 +143,21 @@ class RepartitionPlan:
         tasks = self._batch.tasks
         for instance, indices in zip(self._instances, self._task_lists, strict=True):
             instance.tasks = [tasks[index] for index in indices]
-        return timed_schedule(self._batch, self._instances, self._operations)
+        return timed_schedule(self._batch, self._instances, self._useful_operations())
+
+    def _useful_operations(self) -> list[tuple[OperationKind, int]]:
+        """Return the operations without the destructions that make room for nothing."""
+        wanted: set[tuple[int, int]] = set()
+        useful: list[tuple[OperationKind, int]] = []
+        for kind, index in reversed(self._operations):
+            instance = self._instances[index]
+            footprint = {(instance.gpu, position) for position in instance.placement.footprint}
+            if kind == "create":
+                wanted |= footprint
+            elif wanted.isdisjoint(footprint):
+                continue
+            useful.append((kind, index))
+        return useful[::-1]
 
     def _place(self, now: float, turn: int, at: int) -> None:
         """Give the node at the top of the heap the longest tasks that are left for its size."""
@@ -156,7 +171,7 @@ class RepartitionPlan:
             self._task_lists.append([])
             now = self._operate("create", at, now)
         others = self._heap[1:3]
-        next_end, next_turn = min(others)[:2] if others else (float("inf"), 0)
+        next_end = min(others)[0] if others else float("inf")
         left, pending = self._left[profile], self._pending[profile]
         tasks = self._task_lists[self._instance_of[at]]
         while True:
@@ -166,8 +181,8 @@ class RepartitionPlan:
             pending -= 1
             turn = self._turns
             self._turns += 1
-            # The instance goes on for as long as it is the first to become free.
-            if not pending or now > next_end or (now == next_end and turn > next_turn):
+            # The instance goes on for as long as it is the first to become free; of equal ones the others come first.
+            if not pending or now >= next_end:
                 break
         self._pending[profile] = pending
         self._ends[at] = now

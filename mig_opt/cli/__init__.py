@@ -1,0 +1,35 @@
+"""The command line ``mig-opt``.
+
+Exit codes: 0 done; 1 the answer is no (invalid, infeasible, nothing found); 2 bad input or usage; 70 a defect of
+mig_opt; 130 interrupted; 141 nobody reads the output any more. Results go to standard output, errors to standard error.
+
+Solvers, file formats and tables are imported inside the commands that need them, so that ``--help`` comes at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Command and options; by default those that the process was started with.
+    """
+    try:
+        # Here, so that Ctrl-C while modules are loaded ends the program as quietly as later on.
+        from mig_opt.cli.app import app
+
+        app(args=arguments, prog_name="mig-opt")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except OSError as error:  # from the help, which belongs to no command
+        from mig_opt.cli.outcome import report
+
+        sys.exit(report(error))

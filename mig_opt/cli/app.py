@@ -1,0 +1,53 @@
+"""Puts the commands together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from mig_opt._version import __version__
+from mig_opt.cli import catalogues, making, planning
+from mig_opt.cli.outcome import guarded
+
+app = typer.Typer(
+    name="mig-opt",
+    help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
+    "BATCH is a JSON or CSV file, the name of a bundled instance (see: mig-opt instances), or - for standard input.",
+    epilog="Example: mig-opt solve rodinia-a30",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"mig-opt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
+
+
+for command, example in (
+    (planning.solve, "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png"),
+    (planning.validate, "mig-opt validate batch.json plan.json"),
+    (planning.bound, "mig-opt bound rodinia-a30"),
+    (planning.plot, "mig-opt plot batch.json plan.json plan.svg"),
+    (catalogues.instances, "mig-opt instances rodinia-a30"),
+    (catalogues.gpus, "mig-opt gpus A100"),
+    (catalogues.methods, "mig-opt methods"),
+    (catalogues.versions, "mig-opt versions --json"),
+    (making.generate, "mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json"),
+    (making.schema, "mig-opt schema batch"),
+):
+    app.command(epilog=f"Example: {example}")(guarded(command))

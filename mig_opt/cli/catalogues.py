@@ -1,0 +1,276 @@
+"""Commands that list what there is: instances, gpus, methods, versions."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.metadata
+import platform
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mig_opt._version import __version__
+from mig_opt.cli.inputs import JsonOption
+from mig_opt.cli.outcome import options_named, print_json
+from mig_opt.gpu import GpuModel, catalogue, get_gpu
+from mig_opt.solving import AUTO, get_method
+from mig_opt.solving import methods as known_methods
+
+if TYPE_CHECKING:
+    from mig_opt.instances import InstanceInfo
+
+_PACKAGES = ("ortools", "pulp", "networkx", "numpy", "pydantic", "typer", "rich", "matplotlib")
+
+
+def instances(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the bundled batches and the best that is known."""
+    from mig_opt.instances import instance_info, instance_names
+
+    if name is None:
+        infos = [instance_info(known) for known in instance_names()]
+    else:
+        with options_named({"name": "NAME"}):
+            infos = [instance_info(name)]
+    if as_json:
+        _print(dataclasses.asdict(infos[0]) if name else {"instances": [dataclasses.asdict(info) for info in infos]})
+    elif name is None:
+        _list_instances(infos)
+    else:
+        _show_instance(infos[0])
+
+
+def _list_instances(infos: list[InstanceInfo]) -> None:
+    from mig_opt.cli import screens
+
+    screens.show(
+        screens.table(
+            [("instance", "name"), ("tasks", "number"), ("GPU", "name"), ("best s", "number"), ("bound s", "number")],
+            ([info.name, str(info.n), info.gpu, *_best_known(info)] for info in infos),
+        ),
+        "",
+        screens.table(
+            [("instance", "name"), ("source", "text"), ("licence", "name")],
+            ([info.name, info.source, info.licence.partition(",")[0]] for info in infos),
+        ),
+    )
+
+
+def _best_known(info: InstanceInfo) -> list[str]:
+    from mig_opt.cli.screens import seconds
+
+    best = info.best_known
+    findings = (best.makespan, best.lower_bound) if best else (None, None)
+    return [seconds(finding.value if finding else None) for finding in findings]
+
+
+def _show_instance(info: InstanceInfo) -> None:
+    from mig_opt.cli import screens
+
+    rows: list[tuple[str, str | Any]] = [
+        ("instance", info.name),
+        ("title", info.title),
+        ("tasks", str(info.n)),
+        ("GPU", info.gpu),
+    ]
+    best = info.best_known
+    if best is None:
+        rows.append(("best known", "nothing on record"))
+    else:
+        rows.append(("best known", best.status.value.replace("_", " ")))
+        for label, finding in (("makespan", best.makespan), ("lower bound", best.lower_bound)):
+            if finding:
+                origin = f"{finding.method}, {finding.found_by}, {finding.date}, {finding.versions}"
+                rows.append((label, f"{screens.seconds(finding.value)} s ({origin}): {finding.proof}"))
+    rows += [("source", info.source), ("url", info.url or "-"), ("licence", info.licence)]
+    rows += [("derivation", info.derivation)]
+    screens.show(screens.card(rows))
+    if info.notes:
+        screens.show("", screens.bullets(info.notes))
+
+
+def gpus(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the GPUs with their slices, sizes and partitions."""
+    if name is None:
+        models = list(catalogue())
+    else:
+        with options_named({"gpu": "NAME"}):
+            models = [get_gpu(name)]
+    if as_json:
+        _print(_described(models[0]) if name else {"gpus": [_described(model) for model in models]})
+    elif name is None:
+        _list_gpus(models)
+    else:
+        _show_gpu(models[0])
+
+
+def _described(model: GpuModel) -> dict[str, Any]:
+    costs = model.operation_costs
+    return {
+        "name": model.name,
+        "aliases": list(model.aliases),
+        "label": model.label,
+        "memory_gb": model.memory_gb,
+        "compute_slices": model.compute_slices,
+        "memory_slices": model.memory_slices,
+        "sizes": list(model.sizes),
+        "profiles": [dataclasses.asdict(profile) for profile in model.profiles],
+        "maximal_partitions": [[str(placement) for placement in state] for state in model.maximal_partitions()],
+        "distinct_partitions": [list(names) for names in model.partition_multisets()],
+        "operations": {
+            "create": {str(size): seconds for size, seconds in costs.create.items()},
+            "destroy": {str(size): seconds for size, seconds in costs.destroy.items()},
+        },
+        "operations_assumed": costs.assumed,
+        "operations_source": costs.source,
+        "profiles_status": model.profiles_status,
+        "placements_status": model.placements_status,
+        "sources": list(model.sources),
+        "notes": model.notes,
+    }
+
+
+def _list_gpus(models: list[GpuModel]) -> None:
+    from mig_opt.cli import screens
+
+    rows = (
+        [
+            model.name,
+            ", ".join(model.aliases),
+            f"{model.compute_slices} / {model.memory_slices}",
+            " ".join(map(str, model.sizes)),
+            f"{len(model.maximal_partitions())} / {len(model.partition_multisets())}",
+            "assumed" if model.operation_costs.assumed else "measured",
+        ]
+        for model in models
+    )
+    screens.show(
+        screens.table(
+            [
+                ("GPU", "name"),
+                ("aliases", "text"),
+                ("slices", "number"),
+                ("sizes", "name"),
+                ("partitions", "number"),
+                ("costs", "name"),
+            ],
+            rows,
+        ),
+        "",
+        screens.note("slices: compute / memory. sizes: compute slices of an instance."),
+        screens.note("partitions: maximal ones, placed / distinct."),
+        screens.note("costs: whether the seconds of creations and destructions were measured."),
+    )
+
+
+def _show_gpu(model: GpuModel) -> None:
+    from mig_opt.cli import screens
+
+    costs, placed = model.operation_costs, model.maximal_partitions()
+    rows = [
+        ("GPU", model.name),
+        ("board", model.label),
+        ("aliases", ", ".join(model.aliases)),
+        ("memory", f"{model.memory_gb:g} GB"),
+        ("slices", f"{model.compute_slices} compute, {model.memory_slices} memory"),
+        ("profile data", model.profiles_status),
+        ("start data", model.placements_status),
+        ("costs", f"{'assumed' if costs.assumed else 'measured'}: {costs.source}"),
+        ("notes", model.notes),
+    ]
+    profiles = (
+        [
+            profile.name,
+            str(profile.id),
+            f"{profile.compute_slices} / {profile.memory_slices}",
+            f"{profile.memory_gb:g}",
+            str(profile.usable_mib or "-"),
+            str(profile.sm_count or "-"),
+            str(profile.max_count),
+            " ".join(map(str, profile.starts)),
+            f"{costs.of('create', profile):.2f}",
+            f"{costs.of('destroy', profile):.2f}",
+        ]
+        for profile in model.profiles
+    )
+    columns = ("id", "slices", "GB", "MiB", "SMs", "max")
+    screens.show(
+        screens.card((label, value) for label, value in rows if value),
+        "",
+        screens.table(
+            [
+                ("profile", "name"),
+                *((column, "number") for column in columns),
+                ("starts", "name"),
+                ("create", "number"),
+                ("destroy", "number"),
+            ],
+            profiles,
+        ),
+        "",
+        screens.note("slices: compute / memory. create, destroy: seconds."),
+        "",
+        screens.table(
+            [("", "number"), (f"maximal partitions ({len(model.partition_multisets())} distinct)", "text")],
+            ([str(number), " + ".join(map(str, state))] for number, state in enumerate(placed, start=1)),
+        ),
+        "",
+        "Sources",
+        *(f" - {source}" for source in model.sources),
+    )
+
+
+def methods(as_json: JsonOption = False) -> None:
+    """List the methods of `mig-opt solve`."""
+    default = get_method(AUTO).name
+    if as_json:
+        entries = [
+            {"name": method.name, "kind": method.kind, "summary": method.summary, "source": method.source}
+            for method in known_methods()
+        ]
+        _print({"auto": default, "methods": entries})
+        return
+    from mig_opt.cli import screens
+
+    screens.show(
+        screens.table(
+            [("method", "name"), ("kind", "name"), ("summary", "text")],
+            ([method.name, method.kind, method.summary] for method in known_methods()),
+        ),
+        "",
+        screens.table(
+            [("method", "name"), ("source", "text")],
+            ([method.name, method.source] for method in known_methods()),
+        ),
+        "",
+        screens.note(f"{AUTO}, the default, stands for {default}."),
+        screens.note("Exact methods end with a proof if they have the time for it."),
+    )
+
+
+def versions(as_json: JsonOption = False) -> None:
+    """Show the versions of mig-opt and of what it runs on."""
+    found: dict[str, str | None] = {"mig-opt": __version__, "python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            found[package] = None
+    if as_json:
+        _print(found)
+        return
+    from mig_opt.cli import screens
+
+    screens.show(screens.card((package, version or "not installed") for package, version in found.items()))
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    from mig_opt.files.documents import rendered
+
+    print_json(rendered(document))

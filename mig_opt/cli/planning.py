@@ -1,0 +1,300 @@
+"""Commands about one batch: solve, validate, bound, plot."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mig_opt.batch import Batch, Task
+from mig_opt.bounds import lower_bounds
+from mig_opt.cli.inputs import (
+    BatchArgument,
+    GpuOption,
+    GpusOption,
+    JsonOption,
+    ScheduleArgument,
+    check_output,
+    load_batch,
+)
+from mig_opt.cli.outcome import ANSWER_IS_NO, INTERRUPTED, Checks, options_named, print_json, printable, say
+from mig_opt.control import Callbacks
+from mig_opt.errors import InputError, Problem
+from mig_opt.result import Result, Status
+from mig_opt.schedule import Schedule
+from mig_opt.solving import AUTO, get_method
+from mig_opt.solving import solve as run_method
+from mig_opt.validation import Validation
+from mig_opt.validation import validate as check_schedule
+
+DEFAULT_TIME_LIMIT = 60.0
+"""Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
+
+_SOLVE_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("method", "time_limit", "seed", "workers")}
+_OPEN = (Status.FEASIBLE, Status.NO_SOLUTION)
+_EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
+
+
+def solve(
+    batch: BatchArgument,
+    *,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    method: Annotated[str, typer.Option(metavar="NAME", help="One of: mig-opt methods.")] = AUTO,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]"),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
+    workers: Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the schedule as JSON.")
+    ] = None,
+    chart: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw the schedule as .png, .pdf or .svg.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress, and no table of the plan.")] = False,
+) -> None:
+    """Find a schedule of least makespan.
+
+    Exits with 0 if there is a schedule, 1 if there is none, and 130 after Ctrl-C, which ends the run but keeps the
+    best schedule found so far.
+    """
+    checks = Checks()
+    with checks.step(), options_named(_SOLVE_OPTIONS):
+        exact = get_method(method).kind == "exact"
+    with checks.step():
+        problem = load_batch(batch, gpu, gpus)
+    with checks.step():
+        _check_outputs(output, chart, batch)
+    checks.finish()
+
+    limit = DEFAULT_TIME_LIMIT if time_limit is None and exact else time_limit
+    with options_named(_SOLVE_OPTIONS), contextlib.ExitStack() as stack:
+        callbacks: list[Callbacks] = []
+        if not (quiet or as_json):
+            from mig_opt.cli.live import LiveLine
+
+            if LiveLine.possible():
+                callbacks.append(stack.enter_context(LiveLine()))
+        result = run_method(problem, method, time_limit=limit, seed=seed, workers=workers, callbacks=callbacks)
+
+    remarks = []
+    if time_limit is None and exact and result.status in _OPEN and result.runtime_s > 0.9 * DEFAULT_TIME_LIMIT:
+        remarks.append(f"Stopped after the default of {DEFAULT_TIME_LIMIT:g} s; --time-limit S allows for more.")
+    with checks.step():
+        remarks += _write_schedule(result, output)
+    _show_result(problem, result, remarks, as_json=as_json, quiet=quiet)
+    if result.status is Status.INFEASIBLE and as_json:
+        say(_infeasible(problem))
+    with checks.step():
+        _draw_result(problem, result, chart, quiet=as_json)
+    checks.finish()
+    raise typer.Exit(_EXIT_CODES.get(result.status, 0))
+
+
+def _check_outputs(output: Path | None, chart: Path | None, *inputs: str | Path) -> None:
+    checks = Checks()
+    if output is not None:
+        with checks.step():
+            check_output(output, *inputs)
+    if chart is not None:
+        from mig_opt.plotting import check_plot_path
+
+        with checks.step():
+            check_plot_path(chart)
+            check_output(chart, *inputs)
+            if output is not None and output.resolve() == chart.resolve():
+                raise InputError([Problem("", "is wanted for both schedule and chart; name two files")], str(chart))
+    checks.finish()
+
+
+def _write_schedule(result: Result, output: Path | None) -> list[str]:
+    """Write the schedule if it is wanted and there is one; return what to say about it."""
+    if output is None:
+        return []
+    if result.schedule is None:
+        return [f"There is no schedule to write to {output}."]
+    from mig_opt.files import write_schedule
+
+    write_schedule(result.schedule, output)
+    return [f"Schedule written to {output}."]
+
+
+def _draw_result(batch: Batch, result: Result, chart: Path | None, *, quiet: bool) -> None:
+    if chart is None or result.schedule is None:
+        return
+    from mig_opt.plotting import save_plot
+
+    save_plot(batch, result.schedule, chart, lower_bound=result.lower_bound)
+    if not quiet:
+        typer.echo(f"Chart written to {printable(str(chart))}.")
+
+
+def _show_result(batch: Batch, result: Result, remarks: list[str], *, as_json: bool, quiet: bool) -> None:
+    if as_json:
+        from mig_opt.files import result_to_json
+
+        print_json(result_to_json(result, details=False))
+        return
+    from mig_opt.cli import screens
+
+    screens.show(screens.result_card(batch, result))
+    if result.status is Status.INFEASIBLE:
+        screens.show("", screens.bullets(_unplaceable(batch)))
+    if result.schedule is not None and not quiet:
+        screens.show("", screens.plan(batch, result.schedule))
+    if remarks:
+        screens.show("", *map(printable, remarks))
+
+
+def _unplaceable(batch: Batch) -> list[str]:
+    """Return a line for each task that fits no instance of the GPU."""
+    return [_why_nowhere(batch, task) for task in batch.tasks if not batch.options(task)]
+
+
+def _infeasible(batch: Batch) -> str:
+    return "\n  ".join(["infeasible:", *_unplaceable(batch)])
+
+
+def _why_nowhere(batch: Batch, task: Task) -> str:
+    profiles = batch.gpu.profiles_of("double-memory")
+    most = max(profile.memory_gb for profile in profiles if profile.compute_slices in task.times)
+    sizes = " or ".join(map(str, task.times))
+    # Every size of a task exists on the GPU of its batch: only memory can stand in the way.
+    return (
+        f"task {task.name!r} fits nowhere on {batch.gpu.name}: it needs {task.memory_gb:.12g} GB, but instances of "
+        f"{sizes} compute slices have at most {most:g} GB"
+    )
+
+
+def validate(
+    batch: BatchArgument,
+    schedule: ScheduleArgument,
+    *,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    tolerance: Annotated[float, typer.Option(metavar="S", help="Seconds by which times may differ.")] = 1e-6,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the schedule with the operations that were found."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check a schedule against every rule.
+
+    A schedule without operations is valid if there are operations that make it so; they are looked for.
+    Exits with 0 if it is valid, else 1.
+    """
+    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, output=output)
+    with options_named({"tolerance": "--tolerance"}):
+        found = check_schedule(problem, plan, tolerance=tolerance)
+    if output is not None and found.valid:
+        from mig_opt.files import write_schedule
+
+        write_schedule(found.schedule, output)
+    if as_json:
+        from mig_opt.files.documents import rendered
+
+        violations = [
+            {"code": violation.code.value, "path": violation.path, "message": violation.message}
+            for violation in found.violations
+        ]
+        print_json(rendered({"valid": found.valid, "makespan": found.makespan, "violations": violations}))
+    else:
+        _show_validation(problem, plan, found, output)
+    raise typer.Exit(0 if found.valid else ANSWER_IS_NO)
+
+
+def _show_validation(batch: Batch, plan: Schedule, found: Validation, output: Path | None) -> None:
+    from mig_opt.cli import screens
+
+    screens.show(screens.validation_card(batch, found))
+    if not found.valid:
+        screens.show("", screens.bullets(map(str, found.violations)))
+    remarks = []
+    if plan.operations is None and found.schedule.operations is not None:
+        count = len(found.schedule.operations)
+        remarks.append(f"The schedule came without operations; {count} that are in time for its runs were found.")
+    if output is not None:
+        remarks.append(f"Schedule written to {output}." if found.valid else f"Nothing written to {output}.")
+    if remarks:
+        screens.show("", *map(printable, remarks))
+
+
+def _read(
+    batch: str,
+    schedule: Path,
+    *,
+    gpu: str | None,
+    gpus: int | None,
+    output: Path | None = None,
+    chart: Path | None = None,
+) -> tuple[Batch, Schedule]:
+    from mig_opt.files import read_schedule
+
+    checks = Checks()
+    with checks.step():
+        problem = load_batch(batch, gpu, gpus)
+    with checks.step():
+        plan = read_schedule(schedule)
+    with checks.step():
+        _check_outputs(output, chart, batch, schedule)
+    checks.finish()
+    return problem, plan
+
+
+def bound(batch: BatchArgument, *, gpu: GpuOption = None, gpus: GpusOption = None, as_json: JsonOption = False) -> None:
+    """Show lower bounds on the makespan that need no solver.
+
+    Exits with 1 if a task fits nowhere, so that there is no schedule.
+    """
+    problem = load_batch(batch, gpu, gpus)
+    nowhere = _unplaceable(problem)
+    bounds = () if nowhere else lower_bounds(problem)
+    best = bounds[0].value if bounds else None
+    if as_json:
+        from mig_opt.files.documents import rendered
+
+        entries = [{"name": entry.name, "value": entry.value, "reason": entry.reason} for entry in bounds]
+        print_json(rendered({"lower_bound": best, "bounds": entries}))
+        if nowhere:
+            say(_infeasible(problem))
+    else:
+        from mig_opt.cli import screens
+
+        if bounds:
+            screens.show(screens.card([*screens.batch_rows(problem), ("lower bound", f"{screens.seconds(best)} s")]))
+            screens.show("", screens.bounds_table(bounds))
+        else:
+            screens.show(screens.card([*screens.batch_rows(problem), ("schedule", "there is none")]))
+            screens.show("", screens.bullets(nowhere))
+    raise typer.Exit(ANSWER_IS_NO if nowhere else 0)
+
+
+def plot(
+    batch: BatchArgument,
+    schedule: ScheduleArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=".png, .pdf or .svg file.", show_default=False)],
+    *,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    lower_bound: Annotated[float | None, typer.Option(metavar="S", help="Seconds, drawn as a line.")] = None,
+) -> None:
+    """Draw a schedule as a Gantt chart.
+
+    A schedule without operations is drawn with some that make it feasible, one that is not valid as it is.
+    """
+    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, chart=out)
+    found = check_schedule(problem, plan)
+    if not found.valid:
+        count = len(found.violations)
+        say(f"warning: the schedule is not valid ({count} violation{'s' * (count > 1)}); see: mig-opt validate")
+    from mig_opt.plotting import save_plot
+
+    with options_named({"lower_bound": "--lower-bound"}):
+        save_plot(problem, found.schedule, out, lower_bound=lower_bound)
+    typer.echo(f"Chart written to {printable(str(out))}.")

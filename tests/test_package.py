@@ -1,0 +1,257 @@
+"""The package as a whole: its names, its imports, its examples, its layers."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import mig_opt
+
+PACKAGE = Path(mig_opt.__file__).parent
+README = Path(__file__).parents[1] / "README.md"
+MODULES = ["mig_opt", *sorted(info.name for info in pkgutil.walk_packages(mig_opt.__path__, "mig_opt."))]
+HEAVY = ("ortools", "pulp", "matplotlib", "pydantic", "networkx", "numpy", "pandas", "typer", "rich")
+
+# From the ground up: a module imports only what is in a lower layer or in its own package.
+LAYERS = (
+    ("_version", "errors"),
+    ("gpu",),
+    ("batch", "serving"),
+    ("schedule", "ticks"),
+    ("timing", "result", "bounds", "validation"),
+    ("control",),
+    ("models", "heuristics", "files", "plotting"),
+    ("instances", "solving"),
+    ("benchmark",),
+    ("cli",),
+)
+LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+
+
+def source_of(module: str) -> Path:
+    path = PACKAGE.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(source_of(module).read_text(encoding="utf-8"))
+
+
+def imports_of(module: str) -> Iterator[str]:
+    """Every module that a module imports, wherever in its code."""
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module} has a relative import"
+            assert node.module is not None
+            yield node.module
+            # ``from mig_opt.models import cp`` imports a module.
+            yield from (
+                f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.{alias.name}" in MODULES
+            )
+
+
+def part_of(module: str) -> str:
+    return (*module.split("."), "")[1]
+
+
+# Names
+
+
+def test_all_names_exist_and_are_sorted() -> None:
+    assert mig_opt.__all__ == sorted(mig_opt.__all__)
+    assert len(set(mig_opt.__all__)) == len(mig_opt.__all__)
+    for name in mig_opt.__all__:
+        assert getattr(mig_opt, name) is not None
+    assert set(mig_opt.__all__) <= set(dir(mig_opt))
+
+
+def test_public_names_are_all_exported() -> None:
+    """What ``mig_opt/__init__.py`` imports for its users is in ``__all__``."""
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree_of("mig_opt"))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mig_opt")
+        for alias in node.names
+    }
+    assert imported == set(mig_opt.__all__)
+
+
+def test_public_names_are_documented() -> None:
+    for name in set(mig_opt.__all__) - {"__version__"}:
+        assert (getattr(mig_opt, name).__doc__ or "").strip(), name
+
+
+def test_a_star_import_brings_exactly_these() -> None:
+    namespace: dict[str, object] = {}
+    exec("from mig_opt import *", namespace)
+    assert set(namespace) - {"__builtins__"} == set(mig_opt.__all__)
+
+
+def test_there_is_no_other_name() -> None:
+    with pytest.raises(AttributeError, match="module 'mig_opt' has no attribute 'sovle'"):
+        mig_opt.sovle  # noqa: B018
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.?(dev|a|b|rc)\d+)?", mig_opt.__version__)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_names_in_all_exist(module: str) -> None:
+    loaded = importlib.import_module(module)
+    for name in getattr(loaded, "__all__", ()):
+        assert hasattr(loaded, name)
+    assert (loaded.__doc__ or "").strip(), "a module says what it is for"
+
+
+# Imports
+
+
+def loaded_by(code: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after ``code``."""
+    code += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = loaded_by("import mig_opt; mig_opt.get_gpu('A100').maximal_partitions(); mig_opt.methods()")
+    assert "mig_opt" in loaded
+    assert loaded.isdisjoint(HEAVY)
+
+
+def test_the_test_of_what_is_loaded_can_fail() -> None:
+    assert "networkx" in loaded_by("import mig_opt; mig_opt.get_gpu('A100').repartition_tree()")
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module.count(".") == 1])
+def test_each_part_can_be_imported_first(module: str) -> None:
+    """No cycle hides behind the order in which the others import."""
+    assert "mig_opt" in loaded_by(f"import {module}")
+
+
+# Layers
+
+
+def test_every_part_has_a_layer() -> None:
+    parts = {part_of(module) for module in MODULES} - {""}
+    assert parts <= set(LAYER_OF), "say in LAYERS where the new part belongs"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if module != "mig_opt"])
+def test_imports_point_down(module: str) -> None:
+    part = part_of(module)
+    for imported in imports_of(module):
+        if imported.split(".")[0] != "mig_opt" or part_of(imported) == part:
+            continue
+        assert imported != "mig_opt", f"{module} imports the package from inside"
+        assert LAYER_OF[part_of(imported)] < LAYER_OF[part], f"{module} imports {imported}"
+
+
+def test_models_and_heuristics_know_nothing_of_each_other() -> None:
+    reached: dict[str, set[str]] = {}
+
+    def reach(module: str) -> set[str]:
+        if module not in reached:
+            reached[module] = set()
+            direct = {name for name in imports_of(module) if name in MODULES}
+            reached[module] = direct | {name for other in direct for name in reach(other)}
+        return reached[module]
+
+    for module in MODULES:
+        foreign = {"models": {"heuristics", "solving", "cli"}, "heuristics": {"models", "solving", "cli"}}
+        assert {part_of(name) for name in reach(module)}.isdisjoint(foreign.get(part_of(module), ())), module
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_heavy_libraries_stay_where_they_belong(module: str) -> None:
+    homes = {
+        "pydantic": ("files",),
+        "matplotlib": ("plotting",),
+        "ortools": ("models",),
+        "pulp": ("models",),
+        "typer": ("cli",),
+        "rich": ("cli",),
+    }
+    for imported in imports_of(module):
+        top = imported.split(".")[0]
+        assert part_of(module) in homes.get(top, (part_of(module),)), f"{module} imports {imported}"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "cli"])
+def test_nothing_outside_the_command_line_prints(module: str) -> None:
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{module}:{node.lineno}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
+            assert node.attr not in {"stdout", "stderr"}, f"{module}:{node.lineno}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_short(module: str) -> None:
+    assert len(source_of(module).read_text(encoding="utf-8").splitlines()) <= 450
+
+
+def test_the_walk_finds_every_file() -> None:
+    assert {source_of(module) for module in MODULES} == set(PACKAGE.rglob("*.py"))
+
+
+# Examples
+
+
+def examples_of(module: str) -> list[doctest.DocTest]:
+    loaded = importlib.import_module(module)
+    return [test for test in doctest.DocTestFinder(exclude_empty=True).find(loaded, module) if test.examples]
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if not module.endswith("__main__")])
+def test_examples_in_docstrings(module: str) -> None:
+    for test in examples_of(module):
+        results = doctest.DocTestRunner(verbose=False).run(test)
+        assert results.failed == 0, f"{test.name} (see the captured output)"
+
+
+def test_there_are_examples() -> None:
+    with_examples = {module for module in MODULES if not module.endswith("__main__") and examples_of(module)}
+    assert {"mig_opt", "mig_opt.gpu", "mig_opt.batch", "mig_opt.solving", "mig_opt.ticks"} <= with_examples
+
+
+def python_blocks(text: str) -> list[str]:
+    return re.findall(r"^```python[^\n]*\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.skipif(not README.is_file(), reason="the tests run without the checkout")
+def test_the_python_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Block after block in one namespace, as a reader types them in."""
+    monkeypatch.chdir(tmp_path)
+    blocks = python_blocks(README.read_text(encoding="utf-8"))
+    assert blocks, "README.md shows no Python"
+    namespace: dict[str, object] = {"__name__": "readme"}
+    for number, block in enumerate(blocks, 1):
+        name = f"README.md, Python block {number}"
+        if ">>> " in block:
+            test = doctest.DocTestParser().get_doctest(block, namespace, name, None, None)
+            assert doctest.DocTestRunner(verbose=False).run(test, clear_globs=False).failed == 0, (
+                capsys.readouterr().out
+            )
+            namespace.update(test.globs)
+        else:
+            exec(compile(block, name, "exec"), namespace)
+
+
+def test_blocks_of_a_text() -> None:
+    text = "a\n```python\nx = 1\n```\n```console\n$ ls\n```\n```python\ny = 2\nz = 3\n```\n"
+    assert python_blocks(text) == ["x = 1\n", "y = 2\nz = 3\n"]
