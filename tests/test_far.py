@@ -115,6 +115,23 @@ def test_the_instance_that_is_free_first_takes_the_longest_task() -> None:
     ]
 
 
+def test_of_two_that_are_free_at_once_the_one_that_has_been_longer_takes_the_next_task() -> None:
+    zero = OperationCosts.zero(A30)
+    batch = Batch((Task("a", {2: 2.0}), Task("b", {2: 2.0}), Task("c", {2: 1.0})), A30, operations=zero)
+    assert [(run.task, run.start) for run in run_far(batch).runs] == [("a", 0), ("b", 2), ("c", 0)]
+
+
+def test_allocations_that_can_still_win_are_not_skipped() -> None:
+    # First allocation: wide on 2g (4), long alone on a slice (4.1), the other two after each other (4): 4.1, and the
+    # area says 16.1 / 4 = 4.025. Second: long on 2g (2.06), then the others side by side: 4.06. The area is 16.12 / 4 =
+    # 4.03, the longest task 4: both are close to 4.1, but below.
+    tasks = (Task("wide", {2: 4.0}), Task("long", {1: 4.1, 2: 2.06}), Task("c", {1: 2.0}), Task("d", {1: 2.0}))
+    batch = Batch(tasks, A30, operations=OperationCosts.zero(A30))
+    control = Control()
+    far(batch, control)
+    assert [point.makespan for point in control.trajectory] == [4.1, 4.06]
+
+
 def test_published_instances() -> None:
     assert solve(load_instance("rodinia-a30"), "far").makespan == pytest.approx(29.49148, abs=1e-9)
     assert solve(load_instance("miso-a100-32"), "far").makespan == pytest.approx(3023.95, abs=1e-9)
@@ -132,6 +149,14 @@ def test_live_instances_are_reused() -> None:
     schedule = run_far(batch)
     assert schedule.operations == (Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),)
     assert sorted((run.start, run.begin) for run in schedule.runs) == [(0, 0.12), (2, 0.05)]
+
+
+def test_a_live_instance_that_is_busy_for_long_is_left_alone() -> None:
+    batch = Batch((Task("a", {2: 1.0}), Task("b", {1: 2.0})), A30, initial=(LiveInstance(0, "1g.6gb", 0, 50.0),))
+    schedule = run_far(batch)
+    # a on the other half, 0.12-1.12, and b on the slice beside the live one, created 0.12-0.23.
+    assert {run.task: (run.start, run.end) for run in schedule.runs} == {"a": (2, 1.12), "b": (1, 2.23)}
+    assert [operation.kind for operation in schedule.operations or ()] == ["create", "create"]
 
 
 def test_live_instances_in_the_way_are_destroyed_once_they_are_free() -> None:

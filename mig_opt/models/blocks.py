@@ -346,16 +346,18 @@ class BlockModel:
             slot = next(slot for slot, choice in choices.items() if values[choice.index])
             instances[slot].tasks.append(task)
         order: nx.DiGraph[tuple[OperationKind, int]] = nx.DiGraph()
-        begin: dict[tuple[OperationKind, int], int] = {}
+        # By begin and length: of operations that begin together, only the last one can take time.
+        key: dict[tuple[OperationKind, int], tuple[int, int]] = {}
         for slot, creation in self._creation.items():
             if values[self._used[slot].index]:
-                begin["create", slot] = values[creation.index]
+                key["create", slot] = values[creation.index], places[self.slots[slot].place].create
         for (one, two), before in self._before.items():
             if values[before.index]:
-                begin["destroy", one] = values[self._destruction[one].index]
+                destruction = self._destruction[one]
+                key["destroy", one] = values[destruction.index], places[self.slots[one].place].destroy
                 order.add_edge(("destroy", one), ("create", two))
-                if ("create", one) in begin:
+                if ("create", one) in key:
                     order.add_edge(("create", one), ("destroy", one))
-        order.add_nodes_from(begin)
-        operations = list(nx.lexicographical_topological_sort(order, key=begin.__getitem__))
+        order.add_nodes_from(key)
+        operations = list(nx.lexicographical_topological_sort(order, key=key.__getitem__))
         return timed_schedule(self.problem.batch, instances, operations)

@@ -120,14 +120,17 @@ class RepartitionPlan:
         # Entries are (end of the instance or time at which its place is clear, tie-breaker, node).
         self._heap = [(self._ends.get(at, 0.0), turn, at) for turn, at in enumerate(repartitioning.roots)]
         self._turns = len(self._heap)
+        # Of the nodes that wait for live instances below them: the time at which their place is clear but for those.
+        self._waiting: dict[int, float] = {}
 
     def run(self, stop_at: float) -> bool:
         """Take all decisions; return False if the makespan is certain to reach ``stop_at``."""
         heapq.heapify(self._heap)
         while self._heap:
-            now, turn, at = self._heap[0]
+            now, _, at = self._heap[0]
             if self._pending[self._nodes[at].placement.profile]:
-                self._place(now, turn, at)
+                if not self._wait(now, at):
+                    self._place(now, at)
             else:
                 heapq.heappop(self._heap)
                 if any(self._pending[profile] for profile in self._nodes[at].profiles_below):
@@ -159,7 +162,29 @@ class RepartitionPlan:
             useful.append((kind, index))
         return useful[::-1]
 
-    def _place(self, now: float, turn: int, at: int) -> None:
+    def _wait(self, now: float, at: int) -> bool:
+        """Move the node at the top of the heap to the time when the last live instance below it is free, if later."""
+        clear = max((self._ends[other] for other in self._nodes[at].below if other in self._ends), default=now)
+        if clear <= now:
+            self._waiting.pop(at, None)
+            return False
+        self._waiting[at] = now
+        heapq.heapreplace(self._heap, (clear, self._turns, at))
+        self._turns += 1
+        return True
+
+    def _stop_waiting(self, profile: Profile) -> None:
+        """Put the nodes that waited for a place for ``profile`` back to where they were: all its tasks have one."""
+        if any(self._nodes[at].placement.profile == profile for at in self._waiting):
+            self._heap = [
+                (self._waiting.pop(at), turn, at)
+                if at in self._waiting and self._nodes[at].placement.profile == profile
+                else (end, turn, at)
+                for end, turn, at in self._heap
+            ]
+            heapq.heapify(self._heap)
+
+    def _place(self, now: float, at: int) -> None:
         """Give the node at the top of the heap the longest tasks that are left for its size."""
         node = self._nodes[at]
         profile = node.placement.profile
@@ -179,15 +204,16 @@ class RepartitionPlan:
             tasks.append(task)
             now -= minus_seconds
             pending -= 1
-            turn = self._turns
-            self._turns += 1
             # The instance goes on for as long as it is the first to become free; of equal ones the others come first.
             if not pending or now >= next_end:
                 break
         self._pending[profile] = pending
         self._ends[at] = now
         self.makespan = max(self.makespan, now)
-        heapq.heapreplace(self._heap, (now, turn, at))
+        heapq.heapreplace(self._heap, (now, self._turns, at))
+        self._turns += 1
+        if not pending:
+            self._stop_waiting(profile)
 
     def _split(self, now: float, at: int) -> None:
         """Put the children of a node, just taken from the heap, in its place."""
@@ -210,15 +236,21 @@ class RepartitionPlan:
         return end
 
     def _surely_at_least(self) -> float:
-        """Return a bound on the makespan: what is untouched has to fit on the slices of the heap, after their ends."""
+        """Return a bound on the makespan: what is untouched has to fit on the slices of the heap, after their ends.
+
+        Like water, it fills the slices that end first; those that end above its level may stay unused.
+        """
         groups = self._family.groups
         area = sum(
             self._family.group_area[profile]
             for profile, pending in self._pending.items()
             if pending == len(groups[profile])
         )
-        slices = 0
-        for end, _, at in self._heap:
+        slices, level = 0, float("inf")
+        for end, at in sorted((self._waiting.get(at, end), at) for end, _, at in self._heap):
+            if end >= level:
+                break
             area += end * self._nodes[at].slices
             slices += self._nodes[at].slices
-        return area / slices
+            level = area / slices
+        return level
