@@ -111,6 +111,8 @@ class Batch:
         Whether creations and destructions on one GPU may overlap in time. By default the driver serialises them.
     name : str
         For display only.
+    profile_set : ProfileSet
+        The profiles that methods have to consider, derived from the rest.
 
     Raises
     ------
@@ -132,6 +134,7 @@ class Batch:
     initial: tuple[LiveInstance, ...] = ()
     parallel_operations: bool = False
     name: str = dataclasses.field(default="", compare=False)
+    profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tasks", tuple(self.tasks))
@@ -141,27 +144,7 @@ class Batch:
         problems = batch_problems(self.gpu, self.gpus, self.tasks, self.operations, self.initial)
         if problems:
             raise InputError(problems)
-
-    @property
-    def profile_set(self) -> ProfileSet:
-        """The profiles that methods have to consider.
-
-        A double-memory profile is of use only if some task can run on it but not on the base profile with as much
-        compute: any other run is moved to the smaller footprint at no cost.
-        """
-        least: dict[int, float] = {}
-        for profile in self.gpu.profiles_of("base"):
-            least[profile.compute_slices] = profile.memory_gb
-        needs = any(
-            task.memory_gb is not None and any(task.memory_gb > least[size] for size in task.times)
-            for task in self.tasks
-        )
-        return "double-memory" if needs or any(self._live_double_memory()) else "base"
-
-    def _live_double_memory(self) -> Iterator[bool]:
-        base = {profile.name for profile in self.gpu.profiles_of("base")}
-        plain = {profile.name for profile in self.gpu.profiles_of("double-memory")}
-        return (live.profile in plain - base for live in self.initial)
+        object.__setattr__(self, "profile_set", _profile_set(self.gpu, self.tasks, self.initial))
 
     def placements(self) -> tuple[Placement, ...]:
         """Return the placements that methods have to consider on each GPU, outermost first."""
@@ -175,6 +158,13 @@ class Batch:
             if (seconds := task.time_on(placement.profile)) is not None
         )
 
+    def unplaceable(self) -> tuple[int, ...]:
+        """Return the indices of the tasks that can run nowhere. If there is one, the batch has no schedule."""
+        profiles = self.gpu.profiles_of(self.profile_set)
+        return tuple(
+            index for index, task in enumerate(self.tasks) if all(task.time_on(profile) is None for profile in profiles)
+        )
+
     def replace(self, **changes: object) -> Batch:
         """Return a copy with some attributes changed.
 
@@ -183,6 +173,25 @@ class Batch:
         if "gpu" in changes and self.operations == self.gpu.operation_costs:
             changes.setdefault("operations", OperationCosts({}, {}))
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
+
+
+def _profile_set(gpu: GpuModel, tasks: Sequence[Task], initial: Sequence[LiveInstance]) -> ProfileSet:
+    """Return the profiles that methods have to consider.
+
+    A double-memory profile is of use only if it is live, or if some task can run on it but not on the base profile with
+    as much compute: any other run is moved to the smaller footprint at no cost.
+    """
+    base = gpu.profiles_of("base")
+    least = {profile.compute_slices: profile.memory_gb for profile in base}
+    larger = {profile for profile in gpu.profiles_of("double-memory") if profile not in base}
+    needed = any(
+        task.memory_gb is not None and least[profile.compute_slices] < task.memory_gb <= profile.memory_gb
+        for profile in larger
+        for task in tasks
+        if profile.compute_slices in task.times
+    )
+    live = {entry.profile for entry in initial}
+    return "double-memory" if needed or any(profile.name in live for profile in larger) else "base"
 
 
 def batch_problems(

@@ -47,9 +47,10 @@ def lower_bounds(batch: Batch) -> tuple[Bound, ...]:
     critical task 20.604
     """
     nowhere = [
-        Problem(f"tasks[{index}]", f"task {task.name!r} can run nowhere, so there is no schedule to bound")
-        for index, task in enumerate(batch.tasks)
-        if not batch.options(task)
+        Problem(
+            f"tasks[{index}]", f"task {batch.tasks[index].name!r} can run nowhere, so there is no schedule to bound"
+        )
+        for index in batch.unplaceable()
     ]
     if nowhere:
         raise InputError(nowhere)

@@ -175,7 +175,7 @@ class GpuModel:
     notes: str = field(default="", repr=False)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.profiles))
+        return hash(self.name)
 
     @cached_property
     def _by_name(self) -> dict[str, Profile]:

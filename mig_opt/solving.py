@@ -167,11 +167,11 @@ def solve(
     _check(time_limit, seed, workers)
     listeners = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
     control = Control(time_limit, seed, workers, listeners)
-    for listener in listeners:
-        listener.on_start(batch, found.name)
     status: Status | None = None
     try:
-        if any(not batch.options(task) for task in batch.tasks):
+        for listener in listeners:
+            listener.on_start(batch, found.name)
+        if batch.unplaceable():
             status = Status.INFEASIBLE
         else:
             control.raise_bound(best_lower_bound(batch))

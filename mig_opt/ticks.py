@@ -8,6 +8,7 @@ while a schedule is never taken from the rounded times but re-timed with the tru
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -64,10 +65,10 @@ class Ticks:
             step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
             if longest.scaleb(decimals) / step <= _LONGEST:
                 return cls(decimals, step, exact=True)
-        decimals = _FINEST_DECIMALS
-        while longest.scaleb(decimals) > _LONGEST:
-            decimals -= 1
-        return cls(decimals, 1, exact=False)
+        decimals, step = _FINEST_DECIMALS, 1
+        while longest.scaleb(decimals) / step > _LONGEST:
+            decimals, step = {1: (decimals, 2), 2: (decimals, 5), 5: (decimals - 1, 1)}[step]
+        return cls(decimals, step, exact=False)
 
     @property
     def length(self) -> Fraction:
@@ -77,6 +78,10 @@ class Ticks:
     def floor(self, seconds: float) -> int:
         """Return the whole ticks in ``seconds``."""
         return int(_decimal(seconds).scaleb(self.decimals)) // self.step
+
+    def nearest(self, seconds: float) -> int:
+        """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
+        return round(Fraction(_decimal(seconds)) / self.length)
 
     def seconds_below(self, ticks: Fraction | int) -> float:
         """Return the seconds of ``ticks`` as a float that does not stand for more.
@@ -102,7 +107,8 @@ def _about_longest(batch: Batch) -> float:
         longest = max(longest, *task.times.values())
     operations = sum(_operation_times(batch))
     free = max((live.free for live in batch.initial), default=0.0)
-    return 2 * work / (batch.gpus * batch.gpu.compute_slices) + 2 * longest + 2 * operations + free
+    about = 2 * work / (batch.gpus * batch.gpu.compute_slices) + 2 * longest + 2 * operations + free
+    return min(about, sys.float_info.max)
 
 
 def _decimal(seconds: float) -> Decimal:

@@ -12,7 +12,8 @@ import pytest
 import tiny
 from hypothesis import HealthCheck, settings
 
-from mig_opt.batch import Batch
+from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.gpu import get_gpu
 from mig_opt.schedule import Schedule
 
 # Time never decides a test: no deadline, and a slow machine is no health problem.
@@ -20,7 +21,7 @@ settings.register_profile(
     "default", max_examples=100, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile(
-    "thorough", max_examples=1500, deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", max_examples=500, deadline=None, derandomize=False, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
@@ -35,3 +36,17 @@ def tiny_batch() -> Batch:
 def tiny_best() -> Schedule:
     """Its optimal schedule, 6.34 s."""
     return tiny.BEST
+
+
+@pytest.fixture
+def batch_that_lost_solutions() -> Batch:
+    """A batch whose model CP-SAT 9.15 gets wrong in nanoseconds: it "proves" 27.42 s, where 22.85 s is optimal."""
+    return Batch(
+        (Task("t0", {2: 15.3, 4: 7.81}), Task("t1", {1: 2.786944125197862, 2: 0.25, 4: 0.25})),
+        get_gpu("A30"),
+        initial=(
+            LiveInstance(0, "1g.6gb", 0, 27.42),
+            LiveInstance(0, "1g.6gb", 2, 3.05),
+            LiveInstance(0, "1g.6gb", 3, 7.33),
+        ),
+    )

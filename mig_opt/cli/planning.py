@@ -153,7 +153,7 @@ def _show_result(batch: Batch, result: Result, remarks: list[str], *, as_json: b
 
 def _unplaceable(batch: Batch) -> list[str]:
     """Return a line for each task that fits no instance of the GPU."""
-    return [_why_nowhere(batch, task) for task in batch.tasks if not batch.options(task)]
+    return [_why_nowhere(batch, batch.tasks[index]) for index in batch.unplaceable()]
 
 
 def _infeasible(batch: Batch) -> str:

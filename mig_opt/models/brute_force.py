@@ -56,7 +56,8 @@ def brute_force(batch: Batch, control: Control) -> None:
             return
     ticks = Ticks.of(batch)
     assert control.makespan is not None
-    control.raise_bound(ticks.seconds_below(ticks.floor(control.makespan) - (not ticks.exact)))
+    makespan = ticks.nearest(control.makespan) if ticks.exact else ticks.floor(control.makespan) - 1
+    control.raise_bound(ticks.seconds_below(makespan))
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ class _Search:
     def _upper(self) -> int:
         """Ticks that the best schedule takes in the model."""
         assert self._control.makespan is not None
-        upper = self._problem.ticks.floor(self._control.makespan)
-        return upper if self._problem.ticks.exact else min(self._rounded, upper + 1)
+        ticks, makespan = self._problem.ticks, self._control.makespan
+        return min(self._rounded, ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1)
 
     @property
     def _open(self) -> bool:

@@ -6,11 +6,14 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +42,31 @@ class Outcome:
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):
-    def __init__(self, report: Callable[[Sequence[int]], None], failures: list[BaseException]) -> None:
+    """Passes solutions and bounds on. Exceptions must not cross the solver's C++ frames: they stop it, and are kept."""
+
+    def __init__(
+        self, on_solution: Callable[[Sequence[int]], None] | None, on_bound: Callable[[int], None] | None
+    ) -> None:
         super().__init__()
-        self._report = report
-        self._failures = failures
+        self._on_solution = on_solution
+        self._on_bound = on_bound
+        self.failure: BaseException | None = None
 
     def on_solution_callback(self) -> None:
-        try:
-            self._report(self.response_proto.solution)
-        except BaseException as error:  # an exception must not cross the solver's C++ frames
-            self._failures.append(error)
+        if self._on_solution is not None:
+            self._guard(self._on_solution, self.response_proto.solution)
+        if self.failure is not None:
             self.stop_search()
+
+    def on_bound(self, bound: float) -> None:
+        if self._on_bound is not None:
+            self._guard(self._on_bound, _ceil(bound))
+
+    def _guard(self, report: Callable[[T], None], what: T) -> None:
+        try:
+            report(what)
+        except BaseException as error:
+            self.failure = self.failure or error
 
 
 def run(
@@ -89,7 +106,6 @@ def run(
     SolverError
         If the solver rejects the model.
     """
-    failures: list[BaseException] = []
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers or control.workers
     solver.parameters.random_seed = control.seed
@@ -99,29 +115,50 @@ def run(
     solver.parameters.catch_sigint_signal = False
     if control.remaining is not None:
         solver.parameters.max_time_in_seconds = max(control.remaining * share, 0.01)
-    if on_bound is not None:
-        solver.best_bound_callback = lambda bound: on_bound(_ceil(bound))
-    reporter = None if on_solution is None else _Reporter(on_solution, failures)
-    status: list[int] = []
+    reporter = _Reporter(on_solution, on_bound)
 
-    def work() -> None:
+    def report_bound(bound: float) -> None:
+        reporter.on_bound(bound)
+        if reporter.failure is not None:
+            solver.stop_search()
+
+    solver.best_bound_callback = report_bound
+    status = _interruptibly(lambda: int(solver.solve(model, reporter)), solver.stop_search)
+    if reporter.failure is not None:
+        raise reporter.failure
+    return _outcome(solver, status, at_least)
+
+
+def _interruptibly(work: Callable[[], T], stop: Callable[[], None]) -> T:
+    """Return the result of ``work``, done in another thread; on Ctrl-C stop it before KeyboardInterrupt goes on."""
+    results: list[T] = []
+    failures: list[BaseException] = []
+    begun, finished, cancelled = threading.Event(), threading.Event(), threading.Event()
+
+    def run_work() -> None:
+        begun.set()
         try:
-            status.append(int(solver.solve(model, reporter)))
+            if not cancelled.is_set():
+                results.append(work())
         except BaseException as error:  # handed to the waiting thread
             failures.append(error)
+        finally:
+            finished.set()
 
-    thread = threading.Thread(target=work, name="cp-sat", daemon=True)
-    thread.start()
+    # After Ctrl-C neither Thread.is_alive() nor Thread.join() can be trusted (in Python 3.11): hence the events.
     try:
-        while thread.is_alive():
-            thread.join(0.05)
+        threading.Thread(target=run_work, name="cp-sat", daemon=True).start()
+        while not finished.wait(0.05):
+            pass
     except KeyboardInterrupt:
-        solver.stop_search()
-        thread.join()
+        cancelled.set()
+        while begun.is_set() and not finished.is_set():
+            stop()  # again and again: a solver that is only just starting does not listen
+            finished.wait(0.05)
         raise
     if failures:
         raise failures[0]
-    return _outcome(solver, status[0], at_least)
+    return results[0]
 
 
 def _outcome(solver: cp_model.CpSolver, status: int, at_least: int) -> Outcome:

@@ -1,0 +1,210 @@
+"""The contract of every method, exact or heuristic: one suite, run for each of them."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from itertools import pairwise
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import tiny_batches
+
+import mig_opt.solving
+from mig_opt import (
+    Batch,
+    Callbacks,
+    InputError,
+    Method,
+    Result,
+    Schedule,
+    SolverError,
+    Status,
+    Task,
+    UnknownMethodError,
+    get_gpu,
+    load_instance,
+    methods,
+    solve,
+    validate,
+)
+from mig_opt.control import Control
+
+NAMES = [method.name for method in methods()]
+EXACT = [method.name for method in methods() if method.kind == "exact"]
+NOWHERE = Batch((Task("big", {1: 3.0}, memory_gb=20), Task("small", {1: 2.0})), get_gpu("A30"))
+
+
+class Diary(Callbacks):
+    """Writes down what happens."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self.makespans: list[float] = []
+        self.bounds: list[float] = []
+
+    def on_start(self, batch: Batch, method: str) -> None:
+        self.events.append(f"start {method}")
+
+    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+        self.events.append("incumbent")
+        self.makespans.append(schedule.makespan)
+
+    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+        self.events.append("bound")
+        self.bounds.append(lower_bound)
+
+    def on_end(self, result: Result) -> None:
+        self.events.append(f"end {result.status}")
+
+
+@pytest.mark.parametrize("method", NAMES)
+@settings(max_examples=25)
+@given(batch=tiny_batches)
+def test_schedules_are_valid_and_bounds_are_bounds(method: str, batch: Batch) -> None:
+    result = solve(batch, method, workers=1, time_limit=20)
+    best = solve(batch, "brute-force", time_limit=20)
+    assert result.method == method
+    if best.status is Status.INFEASIBLE:
+        assert result.status is Status.INFEASIBLE
+        assert result.schedule is None
+        assert result.lower_bound == math.inf
+        return
+    assert result.schedule is not None
+    assert best.makespan is not None
+    assert validate(batch, result.schedule).valid
+    assert result.makespan >= best.lower_bound - 1e-6 * max(1, best.makespan)
+    assert result.lower_bound <= best.makespan + 1e-9
+
+
+@pytest.mark.parametrize("method", EXACT)
+def test_exact_methods_prove_the_optimum(method: str) -> None:
+    result = solve(tiny.BATCH, method)
+    assert result.status is Status.OPTIMAL
+    assert result.makespan == pytest.approx(tiny.BEST.makespan)
+    assert result.lower_bound == pytest.approx(tiny.BEST.makespan)
+    assert result.gap == 0
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_progress_is_told_in_order_and_only_gets_better(method: str) -> None:
+    diary = Diary()
+    result = solve(tiny.BATCH, method, callbacks=diary)
+    assert diary.events[0] == f"start {method}"
+    assert diary.events[-1] == f"end {result.status}"
+    assert all(better < worse for worse, better in pairwise(diary.makespans))
+    assert all(better > worse for worse, better in pairwise(diary.bounds))
+    assert diary.makespans[-1] == result.makespan
+    points = result.trajectory
+    assert [point.makespan for point in points][-1] == result.makespan
+    assert all(one.seconds <= two.seconds for one, two in pairwise(points))
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_same_seed_same_schedule_with_one_worker(method: str) -> None:
+    first, second = (solve(tiny.BATCH, method, seed=3, workers=1) for _ in range(2))
+    assert first.schedule == second.schedule
+    assert first.seed == 3
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_no_schedule_where_a_task_fits_nowhere(method: str) -> None:
+    result = solve(NOWHERE, method)
+    assert result.status is Status.INFEASIBLE
+    assert result.schedule is None
+    assert result.makespan is None
+    assert result.gap is None
+
+
+@pytest.mark.parametrize("method", ["cp", "far"])
+def test_interrupt_keeps_the_best_schedule(method: str) -> None:
+    class Stop(Diary):
+        def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+            super().on_incumbent(seconds, schedule, lower_bound)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    diary = Stop()
+    batch = load_instance("miso-a100-32")
+    result = solve(batch, method, callbacks=diary)
+    assert result.status is Status.INTERRUPTED
+    assert result.makespan == diary.makespans[-1]
+    assert validate(batch, result.schedule).valid
+    assert diary.events[-1] == "end interrupted"
+
+
+def test_time_limit_gives_a_schedule_with_an_honest_gap() -> None:
+    result = solve(load_instance("miso-a100-32"), time_limit=0.5)
+    assert result.status is Status.FEASIBLE
+    assert result.makespan is not None
+    assert result.lower_bound < 2506.85 + 1e-6 < result.makespan + 2e-6
+    assert result.gap == pytest.approx((result.makespan - result.lower_bound) / result.makespan)
+
+
+def test_presolve_defect_of_the_solver_is_out_of_reach(batch_that_lost_solutions: Batch) -> None:
+    result = solve(batch_that_lost_solutions)
+    assert result.status is Status.OPTIMAL
+    assert result.makespan == pytest.approx(22.85)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        ({"time_limit": 0}, "time_limit"),
+        ({"time_limit": -1.0}, "time_limit"),
+        ({"time_limit": math.nan}, "time_limit"),
+        ({"time_limit": math.inf}, "time_limit"),
+        ({"seed": -1}, "seed"),
+        ({"seed": 2**31}, "seed"),
+        ({"workers": 0}, "workers"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, float], path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        solve(tiny.BATCH, **arguments)
+    assert [problem.path for problem in caught.value.problems] == [path]
+
+
+def test_unknown_method_offers_the_nearest() -> None:
+    with pytest.raises(UnknownMethodError, match="did you mean far"):
+        solve(tiny.BATCH, "fra")
+
+
+def test_auto_is_exact() -> None:
+    assert solve(tiny.BATCH).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("method", methods(), ids=NAMES)
+def test_results_name_what_produced_them(method: Method) -> None:
+    result = solve(tiny.BATCH, method.name)
+    assert {"mig-opt", "python", *method.packages} == set(result.versions)
+    assert str(result.status.value) in str(result)
+
+
+def cheat_with_schedule(batch: Batch, control: Control) -> None:
+    control.offer(Schedule(tiny.BEST.runs[1:], tiny.BEST.operations))
+
+
+def cheat_with_bound(batch: Batch, control: Control) -> None:
+    control.offer(tiny.BEST)
+    control.raise_bound(tiny.BEST.makespan + 0.01)
+
+
+@pytest.mark.parametrize(
+    ("cheat", "message"), [("cheat_with_schedule", "invalid schedule"), ("cheat_with_bound", "above its schedule")]
+)
+def test_a_method_that_cheats_is_caught(cheat: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Method("fake", "heuristic", "cheats", "nowhere", f"{__name__}:{cheat}")
+    monkeypatch.setattr(mig_opt.solving, "_METHODS", (*methods(), fake))
+    with pytest.raises(SolverError, match=message):
+        solve(tiny.BATCH, "fake")
+
+
+@given(st.sampled_from(NAMES))
+def test_methods_describe_themselves(name: str) -> None:
+    method = next(entry for entry in methods() if entry.name == name)
+    assert method.summary
+    assert method.source
+    assert callable(method.load())
