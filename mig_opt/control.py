@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from mig_opt.batch import Batch
 from mig_opt.result import Result, TrajectoryPoint
 from mig_opt.schedule import Schedule
+
+T = TypeVar("T")
 
 
 class Callbacks:
@@ -116,6 +119,42 @@ class Control:
 
     def _record(self) -> None:
         self.trajectory.append(TrajectoryPoint(self.seconds, self.makespan, self.lower_bound))
+
+
+def interruptibly(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
+    """Return the result of ``work``, done in another thread while this one waits.
+
+    That way Ctrl-C does not strike inside of ``work``, which may be foreign code that cannot cope with it: it is told
+    to stop and waited for, and then KeyboardInterrupt goes on to the caller.
+    """
+    results: list[T] = []
+    failures: list[BaseException] = []
+    begun, finished, cancelled = threading.Event(), threading.Event(), threading.Event()
+
+    def run_work() -> None:
+        begun.set()
+        try:
+            if not cancelled.is_set():
+                results.append(work())
+        except BaseException as error:  # handed to the waiting thread
+            failures.append(error)
+        finally:
+            finished.set()
+
+    # After Ctrl-C neither Thread.is_alive() nor Thread.join() can be trusted (in Python 3.11): hence the events.
+    try:
+        threading.Thread(target=run_work, name="mig-opt", daemon=True).start()
+        while not finished.wait(0.05):
+            pass
+    except KeyboardInterrupt:
+        cancelled.set()
+        while begun.is_set() and not finished.is_set():
+            stop()  # again and again: a solver that is only just starting does not listen
+            finished.wait(0.05)
+        raise
+    if failures:
+        raise failures[0]
+    return results[0]
 
 
 def available_cores() -> int:

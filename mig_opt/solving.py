@@ -13,11 +13,11 @@ from typing import Literal
 from mig_opt._version import __version__
 from mig_opt.batch import Batch
 from mig_opt.bounds import best_lower_bound
-from mig_opt.control import Callbacks, Control
+from mig_opt.control import Callbacks, Control, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, nearest
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.ticks import equal_within_resolution
+from mig_opt.ticks import Ticks, equal_within_resolution
 from mig_opt.validation import validate
 
 Runner = Callable[[Batch, Control], None]
@@ -66,7 +66,7 @@ _METHODS = (
         "cp",
         "exact",
         "block model by constraint programming (CP-SAT), with bounds that hold for every schedule",
-        "mig_opt.models.cp",
+        "this package, docs/theory.md",
         "mig_opt.models.cp:cp",
         warm_start=True,
         packages=("ortools",),
@@ -75,7 +75,7 @@ _METHODS = (
         "brute-force",
         "exact",
         "every order of operations and every split of the tasks, for a handful of tasks",
-        "mig_opt.models.brute_force",
+        "this package, docs/theory.md",
         "mig_opt.models.brute_force:brute_force",
     ),
     Method(
@@ -88,6 +88,7 @@ _METHODS = (
     ),
 )
 
+_MOST_WORKERS = 1000
 AUTO = "auto"
 _AUTO_CHOICE = "cp"
 
@@ -174,11 +175,7 @@ def solve(
         if batch.unplaceable():
             status = Status.INFEASIBLE
         else:
-            control.raise_bound(best_lower_bound(batch))
-            if found.warm_start:
-                get_method("far").load()(batch, control)
-            if not _met(control):
-                found.load()(batch, control)
+            _run(_without_idle_gpus(batch), found, control)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     result = _conclude(batch, found, control, status)
@@ -193,15 +190,34 @@ def _check(time_limit: float | None, seed: int, workers: int | None) -> None:
         problems.append(Problem("time_limit", f"must be a finite number of seconds > 0, is {time_limit}"))
     if not 0 <= seed < 2**31:
         problems.append(Problem("seed", f"must be from 0 to {2**31 - 1}, is {seed}"))
-    if workers is not None and workers < 1:
-        problems.append(Problem("workers", f"must be at least 1, is {workers}"))
+    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
+        problems.append(Problem("workers", f"must be from 1 to {_MOST_WORKERS}, is {workers}"))
     if problems:
         raise InputError(problems)
 
 
-def _met(control: Control) -> bool:
+def _without_idle_gpus(batch: Batch) -> Batch:
+    """Leave out GPUs at the end that nobody needs: there are no more used ones than tasks."""
+    used = max((live.gpu + 1 for live in batch.initial), default=0)
+    return batch.replace(gpus=min(batch.gpus, used + len(batch.tasks)))
+
+
+def _run(batch: Batch, method: Method, control: Control) -> None:
+    control.raise_bound(best_lower_bound(batch))
+    if method.warm_start:
+        _load(get_method("far"))(batch, control)
+    if not _met(batch, control):
+        _load(method)(batch, control)
+
+
+def _load(method: Method) -> Runner:
+    # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
+    return interruptibly(method.load)
+
+
+def _met(batch: Batch, control: Control) -> bool:
     """Whether schedule and bound meet: nothing is left to prove."""
-    return control.makespan is not None and equal_within_resolution(control.makespan, control.lower_bound)
+    return control.makespan is not None and Ticks.of(batch).meet(control.makespan, control.lower_bound)
 
 
 def _conclude(batch: Batch, method: Method, control: Control, status: Status | None) -> Result:
@@ -212,10 +228,12 @@ def _conclude(batch: Batch, method: Method, control: Control, status: Status | N
         _verify(batch, method, schedule, lower_bound)
         # The two are computed along different ways; what is left of rounding must not show as a bound above.
         lower_bound = min(lower_bound, schedule.makespan)
-    if status is None or (status is Status.INTERRUPTED and _met(control)):
-        status = Status.NO_SOLUTION if schedule is None else Status.FEASIBLE
-        if _met(control):
+        if _met(batch, control):
             status = Status.OPTIMAL
+            # No makespan lies strictly between the two.
+            lower_bound = schedule.makespan if Ticks.of(batch).exact else lower_bound
+    if status is None:
+        status = Status.NO_SOLUTION if schedule is None else Status.FEASIBLE
     versions = {"mig-opt": __version__, "python": platform.python_version()}
     versions |= {package: importlib.metadata.version(package) for package in method.packages}
     return Result(
@@ -234,7 +252,7 @@ def _verify(batch: Batch, method: Method, schedule: Schedule, lower_bound: float
     validation = validate(batch, schedule)
     if not validation.valid:
         raise SolverError(f"method {method.name} returned an invalid schedule: {validation.violations[0]}")
-    if not equal_within_resolution(lower_bound, schedule.makespan):
+    if lower_bound > schedule.makespan and not equal_within_resolution(lower_bound, schedule.makespan):
         raise SolverError(
             f"method {method.name} claims the lower bound {lower_bound} s above its schedule of {schedule.makespan} s"
         )

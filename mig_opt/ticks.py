@@ -17,10 +17,8 @@ from fractions import Fraction
 from mig_opt.batch import Batch
 
 RESOLUTION = 1e-6
-"""A makespan and a lower bound count as equal if they differ by at most this many seconds, or by this share of them."""
+"""Where times are not exact, a makespan and a lower bound count as equal if they differ by at most this share."""
 
-_EXACT_DECIMALS = 6
-_FINEST_DECIMALS = 9
 _LONGEST = 2**28
 """Ticks that a schedule may last. CP-SAT 9.15 was seen to lose solutions of models whose times exceed 1e9 - it called
 them infeasible, or proved optima above valid schedules - and never below 7e8, in thousands of random models."""
@@ -53,22 +51,21 @@ class Ticks:
     def of(cls, batch: Batch) -> Ticks:
         """Return the longest tick in which ``batch`` is exact, or else one that is fine enough.
 
-        Times count as the shortest decimals that stand for them: 0.1 is one tenth. More than six decimals are not
-        taken as exact, and neither is what would make schedules longer than the solver can count. The fallback then
-        cuts a schedule into some hundred million ticks, so that the rounding of all times on its longest chain stays
-        below :data:`RESOLUTION`.
+        Times count as the shortest decimals that stand for them: 0.1 is one tenth. Where that takes ticks so short that
+        schedules become longer than the solver can count, a schedule is cut into some hundred million ticks: the
+        rounding of all times on its longest chain is then about a millionth of it at most.
         """
         times = {_decimal(seconds) for seconds in _times(batch)}
-        decimals = max(0, *(-int(time.as_tuple().exponent) for time in times))
+        decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
         longest = _decimal(_about_longest(batch))
-        if decimals <= _EXACT_DECIMALS:
-            step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
-            if longest.scaleb(decimals) / step <= _LONGEST:
-                return cls(decimals, step, exact=True)
-        decimals, step = _FINEST_DECIMALS, 1
-        while longest.scaleb(decimals) / step > _LONGEST:
-            decimals, step = {1: (decimals, 2), 2: (decimals, 5), 5: (decimals - 1, 1)}[step]
-        return cls(decimals, step, exact=False)
+        step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
+        if longest.scaleb(decimals) / step <= _LONGEST:
+            return cls(decimals, step, exact=True)
+        decimals = (_LONGEST / longest).adjusted()
+        for step in (2, 5):
+            if longest.scaleb(decimals + 1) / step <= _LONGEST:
+                return cls(decimals + 1, step, exact=False)
+        return cls(decimals, 1, exact=False)
 
     @property
     def length(self) -> Fraction:
@@ -83,6 +80,15 @@ class Ticks:
         """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
         return round(Fraction(_decimal(seconds)) / self.length)
 
+    def meet(self, makespan: float, lower_bound: float) -> bool:
+        """Whether a makespan meets a lower bound, both in seconds: no schedule can be between the two.
+
+        Where ticks are exact, every makespan is a whole number of them, so less than a tick apart is enough.
+        """
+        if not self.exact:
+            return equal_within_resolution(makespan, lower_bound)
+        return self.nearest(makespan) - Fraction(_decimal(lower_bound)) / self.length < 1
+
     def seconds_below(self, ticks: Fraction | int) -> float:
         """Return the seconds of ``ticks`` as a float that does not stand for more.
 
@@ -95,8 +101,8 @@ class Ticks:
 
 
 def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
-    """Whether a makespan meets a lower bound, in seconds."""
-    return makespan - lower_bound <= RESOLUTION * max(1.0, makespan)
+    """Whether a makespan is at most a millionth above a lower bound."""
+    return makespan - lower_bound <= RESOLUTION * makespan
 
 
 def _about_longest(batch: Batch) -> float:

@@ -17,7 +17,7 @@ from mig_opt.gpu import Placement
 from mig_opt.schedule import Operation, OperationKind, Run, Schedule
 
 DECIMALS = 9
-"""Times are rounded to nanoseconds, so that sums of decimal inputs read as decimals."""
+"""Times are rounded to nanoseconds (very short ones to 12 digits), so that sums of decimal inputs read as decimals."""
 
 
 @dataclass(slots=True)
@@ -102,7 +102,7 @@ def timed_schedule(
 
 
 def _tidy(seconds: float) -> float:
-    return round(seconds, DECIMALS)
+    return round(seconds, DECIMALS) if seconds >= 1e-3 else float(f"{seconds:.{DECIMALS + 3}g}")
 
 
 def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Schedule:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -20,7 +21,9 @@ import pytest
 from mig_opt._version import __version__
 from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.cli import main
+from mig_opt.cli.live import LiveLine
 from mig_opt.cli.lives import lives_of
+from mig_opt.cli.screens import seconds
 from mig_opt.control import Control
 from mig_opt.files import read_batch, read_schedule, write_batch, write_schedule
 from mig_opt.gpu import catalogue, get_gpu
@@ -55,8 +58,12 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("COLUMNS", "120")
 
     def call(*arguments: object) -> Outcome:
-        with pytest.raises(SystemExit) as ending:
-            main([str(argument) for argument in arguments])
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            with pytest.raises(SystemExit) as ending:
+                main([str(argument) for argument in arguments])
+        finally:
+            signal.signal(signal.SIGINT, handler)
         captured = capsys.readouterr()
         return Outcome(ending.value.code or 0, captured.out, captured.err)
 
@@ -160,6 +167,40 @@ def test_options_of_solve_take_the_place_of_the_file(run, batch_file):
     assert outcome.code == 0
 
 
+def test_times_of_another_gpu_are_remarked(run, batch_file, tmp_path, monkeypatch):
+    options = ("solve", "--method", "far", "-q")
+    note = "note: the times of {} are for A30-24GB and taken as they are for A100-40GB\n"
+    for command in (("bound", "--json"), options):
+        assert run(*command, "rodinia-a30", "--gpu", "A30").err == ""
+    batch_file.write_text(json.dumps({**BATCH, "tasks": TASKS[:1]}))
+    outcome = run(*options, batch_file, "--gpu", "A100")
+    assert (outcome.code, outcome.err) == (0, note.format("small"))
+    assert "1 x A100-40GB" in outcome.out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(batch_file.read_bytes())))
+    assert run("bound", "-", "--gpu", "A100").err == note.format("standard input")
+    table = tmp_path / "t.csv"
+    table.write_text("task,t1_s\na,1\n")
+    assert run("bound", table, "--gpu", "A100").err == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "0.000"),
+        (0.001, "0.001"),
+        (-2.5, "-2.500"),
+        (9999999.0, "9999999.000"),
+        (1e7, "1.00000e+07"),
+        (1.23456789e-5, "1.23457e-05"),
+        (1e300, "1.00000e+300"),
+        (float("inf"), "-"),
+        (None, "-"),
+    ],
+)
+def test_seconds_of_any_magnitude_stay_short(value, text):
+    assert seconds(value) == text
+
+
 def test_bundled_instance_csv_and_standard_input(run, tmp_path, monkeypatch):
     assert "rodinia-a30 (8 tasks)" in run("solve", "rodinia-a30", "--method", "far").out
     table = tmp_path / "table.csv"
@@ -219,8 +260,10 @@ def test_a_task_that_fits_nowhere_makes_it_infeasible(run, tmp_path):
 
 def test_no_solution_exits_with_1_and_writes_nothing(run, batch_file, tmp_path, monkeypatch):
     method_that(monkeypatch, lambda batch, control: None)
-    outcome = run("solve", batch_file, "-o", tmp_path / "none.json")
+    outcome = run("solve", batch_file, "-o", tmp_path / "none.json", "--plot", tmp_path / "none.png")
     assert outcome.code == 1
+    assert f"There is no schedule to draw in {tmp_path / 'none.png'}." in outcome.out
+    assert not (tmp_path / "none.png").exists()
     assert "status       no solution" in outcome.out
     assert f"There is no schedule to write to {tmp_path / 'none.json'}." in outcome.out
     assert not (tmp_path / "none.json").exists()
@@ -262,14 +305,38 @@ def test_interrupted_run_keeps_the_best_schedule(run, batch_file, tmp_path, monk
     assert as_json.json["schedule"]["runs"]
 
 
-def test_ctrl_c_outside_of_the_method_ends_quietly(run, batch_file, monkeypatch):
+def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
     for target in ("mig_opt.files.read_batch", "mig_opt.cli.screens.show"):
         with monkeypatch.context() as patch:
             patch.setattr(target, interrupted)
-            assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "")
+            assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "interrupted\n")
+
+
+def test_ctrl_c_while_modules_are_loaded_and_again_at_the_end():
+    program = """
+import atexit, os, signal, sys
+class Finder:
+    def find_spec(self, name, path, target=None):
+        if name == "mig_opt.cli.app":
+            raise KeyboardInterrupt
+import mig_opt.cli
+sys.meta_path.insert(0, Finder())
+atexit.register(lambda: os.kill(os.getpid(), signal.SIGINT))
+mig_opt.cli.main(["versions"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")
+
+
+def test_the_live_line_is_empty_until_the_method_begins(batch_file):
+    line = LiveLine()
+    assert line.line().plain == ""
+    line.on_start(read_batch(batch_file), "far")
+    line.on_bound(0.1, None, 1e300)
+    assert re.fullmatch(r"far \d+\.\d s   bound 1\.00000e\+300 s", line.line().plain)
 
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
@@ -425,7 +492,7 @@ def test_every_wrong_argument_is_reported(run, tmp_path):
         (("--time-limit", "inf"), "error: --time-limit: must be"),
         (("--time-limit", "soon"), "--time-limit"),
         (("--seed", "-1"), "error: --seed: must be from 0"),
-        (("--workers", "0"), "error: --workers: must be at least 1"),
+        (("--workers", "0"), "error: --workers: must be from 1 to"),
         (("--gpu", "A31"), "error: --gpu: unknown GPU 'A31'; did you mean A30"),
         (("--gpu", "H100"), "H100"),
         (("--gpus", "0"), "error: --gpus: must be from 1 to 1000000, is 0"),
@@ -465,6 +532,18 @@ def test_missing_files_and_names(run, tmp_path, monkeypatch, batch_file):
     refuses(run("bound", "x" * 5000), "no such file")
     refuses(run("validate", batch_file, "gone.json"), "error: gone.json: no such file")
     refuses(run("plot", batch_file, tmp_path, "x.png"), f"error: {tmp_path}: is a folder")
+
+
+def test_one_bad_folder_is_one_error(run, batch_file, tmp_path):
+    plan, chart = tmp_path / "no" / "p.json", tmp_path / "no" / "p.png"
+    reason = f"cannot be written: there is no folder {tmp_path / 'no'}; create it first\n"
+    assert run("solve", batch_file, "-o", plan, "--plot", chart).err == f"error: {plan}: {reason}"
+    assert run("solve", batch_file, "--plot", chart).err == f"error: {chart}: {reason}"
+    both = run("solve", batch_file, "-o", plan, "--plot", tmp_path / "no" / "p.gif").err
+    assert both.startswith(f"error: {plan}: {reason}error: {tmp_path / 'no' / 'p.gif'}: charts are written as")
+    assert both.count("\n") == 2
+    other = tmp_path / "other" / "p.png"
+    assert run("solve", batch_file, "-o", plan, "--plot", other).err.count("there is no folder") == 2
 
 
 def test_an_input_is_never_overwritten(run, batch_file, plan_file):

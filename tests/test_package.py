@@ -29,8 +29,8 @@ LAYERS = (
     ("schedule", "ticks"),
     ("timing", "result", "bounds", "validation"),
     ("control",),
-    ("models", "heuristics", "files", "plotting"),
-    ("instances", "solving"),
+    ("models", "heuristics", "files"),
+    ("instances", "plotting", "solving"),
     ("benchmark",),
     ("cli",),
 )

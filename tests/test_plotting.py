@@ -6,6 +6,7 @@ import math
 import random
 import subprocess
 import sys
+import warnings
 from itertools import combinations
 from pathlib import Path
 
@@ -401,6 +402,31 @@ def test_names_stay_inside_whatever_they_are(parts: list[tuple[str, tuple[str, i
         runs.append(Run(name, 0, profile, start, now, now + seconds))
         now += seconds
     assert_labels_inside(plot_schedule(batch, Schedule(tuple(runs)), lower_bound=now / 2))
+
+
+def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
+    """Warnings are errors in these tests."""
+    name = "\u4efb\u52a1 \U0001f600 \u05d0"
+    batch = Batch((Task(name, {4: 4.0}),), get_gpu("A30"), name=name)
+    schedule = Schedule((Run(name, 0, "4g.24gb", 0, 0.0, 4.0),))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for kind in ("png", "pdf", "svg"):
+            save_plot(batch, schedule, tmp_path / f"chart.{kind}")
+    figure = plot_schedule(batch, schedule)
+    with pytest.warns(UserWarning, match="Glyph"):  # a figure of the caller is the caller's
+        figure.savefig(tmp_path / "own.png")
+
+
+@pytest.mark.parametrize("seconds", [1e-9, 1e-4, 3.0, 2.5e6, 1e7, 1e300])
+def test_numbers_stay_short_whatever_the_seconds(seconds: float) -> None:
+    batch = Batch((Task("a", {4: seconds}),), get_gpu("A30"), name="long")
+    figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.0, seconds),)), lower_bound=seconds / 2)
+    ticks = [label.get_text() for label in figure.axes[0].get_xticklabels()]
+    assert len(set(ticks)) == len(ticks) >= 3
+    assert max(len(text) for text in [*ticks, texts.spell_seconds(seconds)]) <= 10
+    assert_texts_apart(figure)
+    assert figure.texts[-1].get_text().count("\n") == 0
 
 
 # --- title ---

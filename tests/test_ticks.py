@@ -67,11 +67,12 @@ def test_operations_and_initial_states_count_too(tiny_batch: Batch) -> None:
     assert Ticks.of(tiny_batch).floor(tiny.OPTIMUM) == 634
 
 
-def test_more_than_six_decimals_are_not_taken_as_exact() -> None:
-    assert not ticks_of(1 / 3).exact
-    assert not ticks_of(0.1234567).exact
-    assert ticks_of(0.123456).exact
-    assert ticks_of(1 / 3).length <= Fraction(1, 10**7)
+def test_times_of_many_digits_are_exact_only_where_ticks_can_be_counted() -> None:
+    assert ticks_of(0.1234567).exact
+    assert ticks_of(1 / 3).exact  # it is the only time, so it is the tick
+    assert not ticks_of(1 / 3, 1 / 7).exact
+    assert ticks_of(1 / 3, 1 / 7).length <= Fraction(1, 10**7)
+    assert ticks_of(2.26e-6, 1.29e-6).length == Fraction(1, 10**8)
 
 
 def test_long_times_get_a_coarser_tick() -> None:
@@ -101,9 +102,9 @@ def test_all_rounding_of_a_hundred_tasks_stays_below_the_resolution() -> None:
     ("makespan", "bound", "equal"),
     [
         (0.5, 0.5, True),
-        (0.5, 0.4999995, True),
-        (0.5, 0.499998, False),
-        (1000.0, 999.9995, True),
+        (0.5, 0.4999996, True),
+        (0.5, 0.499999, False),
+        (1000.0, 999.9991, True),
         (1000.0, 999.998, False),
         (5.0, 6.0, True),
     ],
@@ -175,3 +176,16 @@ def test_seconds_below_never_stands_for_more(count: Fraction, decimals: int, ste
 @given(st.integers(0, 2**42), st.integers(0, 9))
 def test_whole_ticks_read_as_their_decimal(count: int, decimals: int) -> None:
     assert Ticks(decimals, 1, exact=True).seconds_below(count) == float(Decimal(count).scaleb(-decimals))
+
+
+def test_exact_makespans_meet_a_bound_less_than_a_tick_below() -> None:
+    ticks = ticks_of(0.25, 1.5)
+    assert ticks.length == Fraction(1, 4)
+    assert ticks.meet(1.75, 1.51)
+    assert not ticks.meet(1.75, 1.5)
+    assert ticks.meet(1.75, 1.75)
+
+
+def test_short_times_do_not_count_as_equal() -> None:
+    ticks = ticks_of(2.26e-6, 1.84e-6)
+    assert not ticks.meet(2.26e-6, 1.84e-6)

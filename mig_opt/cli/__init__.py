@@ -11,6 +11,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from mig_opt.cli.interruption import interrupted
+
 __all__ = ["main"]
 
 
@@ -23,12 +25,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         Command and options; by default those that the process was started with.
     """
     try:
-        # Here, so that Ctrl-C while modules are loaded ends the program as quietly as later on.
+        # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
         from mig_opt.cli.app import app
 
         app(args=arguments, prog_name="mig-opt")
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command
         from mig_opt.cli.outcome import report
 

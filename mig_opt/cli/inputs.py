@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mig_opt.batch import Batch
-from mig_opt.cli.outcome import options_named
+from mig_opt.cli.outcome import options_named, say
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu import get_gpu
 
@@ -29,6 +30,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
     """Return the batch that BATCH, ``--gpu`` and ``--gpus`` stand for.
 
+    Says on standard error when the GPU is another one than that of the times.
+
     Raises
     ------
     InputError
@@ -38,7 +41,9 @@ def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
         with options_named({"gpu": "--gpu"}):
             get_gpu(gpu)
     check_gpus(gpus)
-    batch = _load(name, gpu)
+    batch, own = _load(name, gpu)
+    if own not in (None, batch.gpu.name):
+        say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
     return batch if gpus is None else batch.replace(gpus=gpus)
 
 
@@ -50,21 +55,44 @@ def check_gpus(gpus: int | None) -> None:
         raise InputError([Problem("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")])
 
 
-def _load(name: str, gpu: str | None) -> Batch:
+def _load(name: str, gpu: str | None) -> tuple[Batch, str | None]:
+    """Return the batch, and the GPU that it names itself if ``gpu`` may take the place of one."""
     from mig_opt.files import batch_from_json, batch_to_json, read_batch
+    from mig_opt.files.documents import read_text
     from mig_opt.instances import instance_names, load_instance
 
-    if name == "-":
-        return batch_from_json(sys.stdin.buffer.read(), gpu=gpu, name="standard input", source="standard input")
+    document: str | bytes
     there = os.access(name, os.F_OK)
-    if name in instance_names() and not there:
+    if name == "-":
+        document, label, source = sys.stdin.buffer.read(), "standard input", "standard input"
+    elif name in instance_names() and not there:
         bundled = load_instance(name)
+        if gpu is None:
+            return bundled, None
         # Through its file format, which finds everything about it that does not fit the other GPU.
-        return bundled if gpu is None else batch_from_json(batch_to_json(bundled), gpu=gpu, name=name, source=name)
-    if not there and name == Path(name).stem:
+        document, label, source = batch_to_json(bundled), name, name
+    elif not there and name == Path(name).stem:
         message = f"no such file, and no bundled instance of that name; {nearest(name, instance_names())}"
         raise InputError([Problem("", message)], name)
-    return read_batch(name, gpu)
+    elif gpu is None or Path(name).suffix.lower() == ".csv":
+        return read_batch(name, gpu), None
+    else:
+        document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
+    batch = batch_from_json(document, gpu=gpu, name=label, source=source)
+    return batch, _own_gpu(document) if gpu is not None else None
+
+
+def _own_gpu(document: str | bytes) -> str | None:
+    """Return the name of the GPU in a JSON document, as the catalogue has it if it is there."""
+    from mig_opt.files.documents import parsed
+
+    raw, _ = parsed(document, "")
+    named = raw.get("gpu")
+    if not isinstance(named, str):
+        return None
+    with contextlib.suppress(InputError):
+        return get_gpu(named).name
+    return named
 
 
 def check_output(path: Path, *inputs: str | Path) -> None:

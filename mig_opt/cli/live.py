@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.text import Text
 
 from mig_opt.batch import Batch
+from mig_opt.cli.screens import seconds as spelled
 from mig_opt.control import Callbacks
 from mig_opt.result import relative_gap
 from mig_opt.schedule import Schedule
@@ -64,13 +65,15 @@ class LiveLine(Callbacks):
         self._known = (makespan, lower_bound)
 
     def line(self) -> Text:
-        """Return the line as it is now."""
+        """Return the line as it is now: empty before the method begins."""
+        if not self._method:
+            return Text()
         makespan, bound = self._known
         parts = [f"{self._method} {time.monotonic() - self._began:.1f} s"]
         if makespan is not None:
-            parts.append(f"makespan {makespan:.3f} s")
+            parts.append(f"makespan {spelled(makespan)} s")
         if bound > 0:
-            parts.append(f"bound {bound:.3f} s")
+            parts.append(f"bound {spelled(bound)} s")
         if makespan is not None:
             parts.append(f"gap {relative_gap(makespan, bound):.3%}")
         return Text("   ".join(parts), no_wrap=True, overflow="ellipsis")

@@ -13,11 +13,12 @@ from typing import ParamSpec
 
 import typer
 
+from mig_opt.cli.interruption import interrupted
 from mig_opt.errors import InputError, Problem, SolverError
 
 P = ParamSpec("P")
 
-ANSWER_IS_NO, BAD_INPUT, DEFECT, INTERRUPTED, NO_READER = 1, 2, 70, 130, 141
+ANSWER_IS_NO, BAD_INPUT, DEFECT, NO_READER = 1, 2, 70, 141
 
 _REQUEST = (
     "this is a defect of mig_opt; please report it with the batch, the command and the output of: mig-opt versions"
@@ -95,7 +96,7 @@ def report(error: BaseException) -> int:
     """Say what went wrong; return the exit code."""
     match error:
         case KeyboardInterrupt():
-            return INTERRUPTED
+            return interrupted()
         case InputError():
             say(_block(error))
             return BAD_INPUT

@@ -19,7 +19,8 @@ from mig_opt.cli.inputs import (
     check_output,
     load_batch,
 )
-from mig_opt.cli.outcome import ANSWER_IS_NO, INTERRUPTED, Checks, options_named, print_json, printable, say
+from mig_opt.cli.interruption import INTERRUPTED
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json, printable, say
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.result import Result, Status
@@ -87,6 +88,8 @@ def solve(
         remarks.append(f"Stopped after the default of {DEFAULT_TIME_LIMIT:g} s; --time-limit S allows for more.")
     with checks.step():
         remarks += _write_schedule(result, output)
+    if chart is not None and result.schedule is None:
+        remarks.append(f"There is no schedule to draw in {chart}.")
     _show_result(problem, result, remarks, as_json=as_json, quiet=quiet)
     if result.status is Status.INFEASIBLE and as_json:
         say(_infeasible(problem))
@@ -104,11 +107,20 @@ def _check_outputs(output: Path | None, chart: Path | None, *inputs: str | Path)
     if chart is not None:
         from mig_opt.plotting import check_plot_path
 
-        with checks.step():
+        # One folder that cannot be written is one problem, whatever was to be written there.
+        together = output is not None and output.parent == chart.parent and not (output.exists() or chart.exists())
+        said = {problem.message for error in checks.errors for problem in error.problems if together}
+        try:
             check_plot_path(chart)
-            check_output(chart, *inputs)
-            if output is not None and output.resolve() == chart.resolve():
-                raise InputError([Problem("", "is wanted for both schedule and chart; name two files")], str(chart))
+        except InputError as error:
+            problems = [problem for problem in error.problems if problem.message not in said]
+            if problems:
+                checks.errors.append(InputError(problems, error.source))
+        else:
+            with checks.step():
+                check_output(chart, *inputs)
+                if output is not None and output.resolve() == chart.resolve():
+                    raise InputError([Problem("", "is wanted for both schedule and chart; name two files")], str(chart))
     checks.finish()
 
 

@@ -100,8 +100,10 @@ def note(text: str) -> Text:
 
 
 def seconds(value: float | None) -> str:
-    """Return seconds to milliseconds, ``-`` if there are none."""
-    return "-" if value is None or math.isinf(value) else f"{value:.3f}"
+    """Return seconds to milliseconds, very short and very long ones to six digits, ``-`` if there are none."""
+    if value is None or math.isinf(value):
+        return "-"
+    return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
 
 
 def plural(count: int, word: str) -> str:

@@ -288,7 +288,14 @@ class BlockModel:
     # Symmetry
 
     def _break_symmetry(self) -> None:
-        """Order interchangeable sets of places by the area that they run."""
+        """Order interchangeable sets of places by the area that they run, and identical tasks by their slots."""
+        for tasks in self.problem.identical:
+            slots: list[Expression] = [
+                cp_model.LinearExpr.weighted_sum(list(self.assigned[task].values()), list(self.assigned[task]))
+                for task in tasks
+            ]
+            for one, two in itertools.pairwise(slots):
+                self.model.add(one <= two)
         for group in self.problem.interchangeable:
             areas: list[Expression] = [
                 sum(

@@ -25,6 +25,9 @@ from mig_opt.timing import nested_schedule
 _FIRST_SHARE = 0.85
 """Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
 
+_PROVABLE = 16
+"""Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
+
 
 def cp(batch: Batch, control: Control) -> None:
     """Search until the best schedule is proven optimal or the time is up.
@@ -109,6 +112,7 @@ class _Search:
             self._control,
             at_least=self._lower,
             share=share,
+            for_proof=len(self._batch.tasks) <= _PROVABLE,
             on_solution=on_solution,
             on_bound=self._raise_lower if holds_for_all else None,
         )

@@ -144,8 +144,20 @@ class Problem:
                 groups += [tuple(members) for members in shapes.values() if len(members) > 1]
         return tuple(groups)
 
+    @cached_property
+    def identical(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of tasks, by index, that take the same time everywhere and can be exchanged."""
+        groups: dict[tuple[int | None, ...], list[int]] = {}
+        kinds = list({id(place.durations): place.durations for place in self.places}.values())
+        for task in range(len(self.batch.tasks)):
+            groups.setdefault(tuple(durations.get(task) for durations in kinds), []).append(task)
+        return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
     def canonical(self, places: Sequence[int]) -> list[int]:
-        """Return an equivalent assignment of tasks to places in which interchangeable sets are ordered by area."""
+        """Return an equivalent assignment of tasks to places.
+
+        Interchangeable sets are ordered by area in it, and identical tasks by place.
+        """
         assignment = list(places)
         for group in self.interchangeable:
             area = [0] * len(self.places)
@@ -158,6 +170,9 @@ class Problem:
                 for old, new in zip(before, after, strict=True)
             }
             assignment = [moved.get(at, at) for at in assignment]
+        for tasks in self.identical:
+            for task, at in zip(tasks, sorted(assignment[task] for task in tasks), strict=True):
+                assignment[task] = at
         return assignment
 
     def places_of(self, schedule: Schedule) -> list[int]:

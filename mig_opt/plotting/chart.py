@@ -149,7 +149,10 @@ class Chart:
         axes.set_yticks([position + 0.5 for position in labelled], [f"slice {position}" for position in labelled])
         axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=_INK)
         axes.tick_params(axis="x", labelsize=8, color=_INK, labelcolor=_INK, labelbottom=last)
-        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+        if 1e-3 <= self.last < 1e7:
+            axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+        else:
+            axes.xaxis.set_major_formatter("{x:.6g}")
         axes.hlines(range(1, slices), *self.limits, color=_GRID, linewidth=0.5, zorder=0)
         for side, spine in axes.spines.items():
             spine.set_visible(side in {"left", "bottom"})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import io
 import math
 import os
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,16 +58,16 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
     ...
     mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf or .svg, not as '.jpeg'
     """
+    from mig_opt.files import check_writable
+
     target, problems = Path(path), []
     if _format(target) not in _METADATA:
         given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
         problems.append(Problem(str(target), f"charts are written as .png, .pdf or .svg, {given}"))
-    if not target.parent.is_dir():
-        problems.append(Problem(str(target), f"there is no folder {str(target.parent)!r}; create it first"))
-    elif target.is_dir():
-        problems.append(Problem(str(target), "is a folder; name a file"))
-    elif not os.access(target.parent, os.W_OK):
-        problems.append(Problem(str(target), f"the folder {str(target.parent)!r} cannot be written"))
+    try:
+        check_writable(target)
+    except InputError as error:
+        problems += [Problem(str(target), problem.message) for problem in error.problems]
     problems += _matplotlib_problems()
     if problems:
         raise InputError(problems)
@@ -104,7 +106,7 @@ def save_plot(
     target, kind = Path(path), _format(Path(path))
     figure = plot_schedule(batch, schedule, lower_bound=lower_bound, title=title)
     data = io.BytesIO()
-    with mpl.rc_context(_SAVING):
+    with mpl.rc_context(_SAVING), _any_characters():
         figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
     try:
         # A folder rather than a file of tempfile, whose files only their owner can read.
@@ -159,7 +161,17 @@ def plot_schedule(
     problems = [*_matplotlib_problems(), *_schedule_problems(batch, schedule, lower_bound)]
     if problems:
         raise InputError(problems)
-    return Chart(batch, schedule, lower_bound, _default_title(batch, schedule) if title is None else title).draw()
+    with _any_characters():
+        return Chart(batch, schedule, lower_bound, _default_title(batch, schedule) if title is None else title).draw()
+
+
+@contextlib.contextmanager
+def _any_characters() -> Iterator[None]:
+    """Silence matplotlib about characters that its font lacks: boxes stand for them, as everywhere."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
+        warnings.filterwarnings("ignore", r"Matplotlib currently does not support .* natively", UserWarning)
+        yield
 
 
 def _format(path: Path) -> str:

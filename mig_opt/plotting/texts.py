@@ -62,7 +62,7 @@ def wrap_name(name: str, lines: int) -> str:
 
 def spell_seconds(seconds: float) -> str:
     """Return a number of seconds as a label shows it."""
-    return f"{seconds:.0f} s" if abs(seconds) >= 1e6 else f"{seconds:.6g} s"
+    return f"{seconds:.0f} s" if 1e6 <= abs(seconds) < 1e7 else f"{seconds:.6g} s"
 
 
 def contrast(colour: str) -> str:

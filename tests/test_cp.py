@@ -1,0 +1,238 @@
+"""The method ``cp``: the same optima as brute force and the textbook model, and bounds that hold on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interval_model import optimum
+from strategies import batches, tiny_batches, whole_seconds
+from test_block_model import FREE_DESTRUCTIONS, LATE_INSTANCE
+
+from mig_opt import (
+    Batch,
+    LiveInstance,
+    OperationCosts,
+    Result,
+    SolverError,
+    Status,
+    Task,
+    generate_batch,
+    get_gpu,
+    solve,
+    validate,
+)
+from mig_opt.control import Control
+from mig_opt.models import cp as cp_module
+from mig_opt.models import cpsat
+from mig_opt.models.blocks import BlockModel
+from mig_opt.models.problem import Problem
+from mig_opt.ticks import equal_within_resolution
+
+A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
+
+
+def proven(batch: Batch, workers: int = 1) -> Result:
+    result = solve(batch, "cp", workers=workers)
+    assert result.status is Status.OPTIMAL
+    assert result.schedule is not None
+    assert validate(batch, result.schedule).valid
+    return result
+
+
+def agree(batch: Batch, workers: int = 1) -> None:
+    """Check ``cp`` against brute force. Nothing but the rounding of the makespan may be below the bound."""
+    one, two = solve(batch, "brute-force"), proven(batch, workers)
+    assert one.makespan is not None
+    assert two.makespan is not None
+    assert equal_within_resolution(max(one.makespan, two.makespan), min(one.makespan, two.makespan) + 2e-9)
+    assert two.lower_bound <= one.makespan * (1 + 1e-12) + 2e-9
+
+
+# The same optimum
+
+
+@given(tiny_batches)
+@settings(max_examples=60)
+def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
+    agree(batch)
+
+
+@given(tiny_batches)
+@settings(max_examples=15)
+def test_many_workers_find_the_same_optimum(batch: Batch) -> None:
+    agree(batch, workers=4)
+
+
+@given(batches(st.sampled_from([A30, RTX]), max_tasks=3, max_gpus=3))
+@settings(max_examples=20)
+def test_brute_force_finds_the_same_optimum_on_several_gpus(batch: Batch) -> None:
+    agree(batch)
+
+
+@given(batches(st.just(A30), max_tasks=4, max_gpus=1, times=whole_seconds, initial=False))
+@settings(max_examples=20)
+def test_brute_force_finds_the_same_optimum_with_many_ties(batch: Batch) -> None:
+    agree(batch)
+
+
+def scaled(batch: Batch, scale: float, costs_too: bool) -> Batch:
+    tables = [
+        {size: seconds * (scale if costs_too else 1) for size, seconds in table.items()}
+        for table in (batch.operations.create, batch.operations.destroy)
+    ]
+    return batch.replace(
+        tasks=tuple(
+            Task(task.name, {size: seconds * scale for size, seconds in task.times.items()}, task.memory_gb)
+            for task in batch.tasks
+        ),
+        operations=OperationCosts(*tables),
+        initial=tuple(LiveInstance(one.gpu, one.profile, one.start, one.free * scale) for one in batch.initial),
+    )
+
+
+@given(tiny_batches, st.sampled_from([1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9]))
+@settings(max_examples=30)
+def test_very_short_and_very_long_times(batch: Batch, scale: float) -> None:
+    agree(scaled(batch, scale, costs_too=True))
+
+
+@given(tiny_batches, st.sampled_from([1e-9, 1e-6, 1e-3]))
+@settings(max_examples=15)
+def test_times_far_below_the_operations_may_not_be_proven_but_are_bounded(batch: Batch, scale: float) -> None:
+    batch = scaled(batch, scale, costs_too=False)
+    one, two = solve(batch, "brute-force"), solve(batch, workers=1)
+    assert one.makespan is not None
+    assert two.makespan is not None
+    assert one.makespan * (1 - 1e-12) - 1e-6 <= two.makespan <= one.makespan * (1 + 1e-12) + 1e-6
+    assert max(one.lower_bound, two.lower_bound) <= min(one.makespan, two.makespan) * (1 + 1e-12)
+    assert two.lower_bound >= one.makespan - 1e-5
+
+
+@pytest.mark.parametrize(
+    ("n", "gpu", "gpus"), [(4, "A30", 1), (4, "RTX-PRO-6000", 1), (4, "A30", 2), (3, "A100", 1), (3, "H100", 1)]
+)
+def test_the_textbook_model_finds_the_same_optimum(n: int, gpu: str, gpus: int) -> None:
+    batch = generate_batch(n, gpu=gpu, gpus=gpus, times=(1.0, 5.0), seed=n, decimals=2)
+    # In these batches no placement is worth a third creation.
+    assert proven(batch).makespan == pytest.approx(optimum(batch, copies=2), abs=1e-6)
+
+
+def test_long_sums_of_floats_are_still_their_decimals() -> None:
+    # Their sum in floating-point numbers is 6045285.199999999.
+    times = (1956034.3, 1947827.5, 1056551.4, 1084872.0)
+    batch = Batch(tuple(Task(f"t{at}", {4: t}) for at, t in enumerate(times)), A30, operations=OperationCosts.zero(A30))
+    assert proven(batch).makespan == pytest.approx(6045285.2, abs=1e-6)
+    slower = batch.replace(operations=OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.1, 2: 0.1, 4: 0.1}))
+    assert proven(slower).makespan == pytest.approx(6045285.3, abs=1e-6)
+
+
+# Larger batches
+
+
+@pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])
+@pytest.mark.parametrize("n", [5, 8])
+def test_synthetic_batches_are_proven(n: int, scaling: Any) -> None:
+    batch = generate_batch(n, scaling=scaling, seed=n)
+    far, exact = solve(batch, "far"), proven(batch, workers=2)
+    assert far.makespan is not None
+    assert exact.makespan is not None
+    assert far.lower_bound - 2e-9 <= exact.makespan <= far.makespan
+    assert exact.lower_bound <= far.makespan
+    bounds = [point.lower_bound for point in exact.trajectory]
+    assert all(one <= two for one, two in pairwise(bounds))
+    assert bounds[-1] <= exact.makespan + 2e-9
+
+
+def test_one_worker_and_a_seed_decide_everything() -> None:
+    batch = generate_batch(7, seed=11, decimals=None)
+    one, two = (solve(batch, workers=1, seed=5) for _ in range(2))
+    assert one.schedule == two.schedule
+    assert one.lower_bound == two.lower_bound
+    told = [[(point.makespan, point.lower_bound) for point in result.trajectory] for result in (one, two)]
+    assert told[0] == told[1]
+
+
+# The steps of the search
+
+
+class Steps:
+    """Records the models that the search builds."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.models: list[tuple[bool, Mapping[int, int] | None]] = []
+        outer = self
+
+        class Recorded(BlockModel):
+            def __init__(self, problem: Problem, **arguments: Any) -> None:
+                outer.models.append((arguments["relaxed"], arguments.get("copies")))
+                super().__init__(problem, **arguments)
+
+        patch.setattr(cp_module, "BlockModel", Recorded)
+
+
+@pytest.mark.parametrize(
+    ("batch", "makespan"), [pytest.param(LATE_INSTANCE, 20, id="late"), pytest.param(FREE_DESTRUCTIONS, 16, id="empty")]
+)
+def test_a_relaxed_bound_below_every_schedule_is_refined(
+    batch: Batch, makespan: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(monkeypatch)
+    assert proven(batch).makespan == makespan
+    refined = [copies for relaxed, copies in steps.models if relaxed and copies]
+    assert refined
+    assert all(count > 1 for copies in refined for count in copies.values())
+    assert (False, None) in steps.models
+
+
+def test_a_relaxed_bound_that_is_reached_needs_no_refinement(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+    assert proven(tiny.BATCH).makespan == tiny.OPTIMUM
+    assert not any(copies for _, copies in steps.models)
+
+
+def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    hints: list[int] = []
+    original = cpsat.run
+
+    def watched(model: Any, *args: Any, **arguments: Any) -> cpsat.Outcome:
+        if arguments.get("on_solution"):
+            assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
+            hints.append(len(model.proto.solution_hint.vars))
+        return original(model, *args, **arguments)
+
+    monkeypatch.setattr(cp_module, "run", watched)
+    # FAR's schedule is 0.12 s too long: the search has to begin with it, and end with another.
+    result = proven(tiny.BATCH)
+    assert hints
+    assert tiny.FAR in [point.makespan for point in result.trajectory]
+
+
+def test_it_starts_without_a_schedule_too() -> None:
+    control = Control(workers=1)
+    cp_module.cp(tiny.BATCH, control)
+    assert control.makespan == tiny.OPTIMUM
+    assert control.lower_bound == tiny.OPTIMUM
+
+
+def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lossy(*args: Any, **arguments: Any) -> cpsat.Outcome:
+        return cpsat.Outcome(None, None, 0, proven=False, infeasible=True)
+
+    monkeypatch.setattr(cp_module, "run", lossy)
+    with pytest.raises(SolverError, match="no solution of a model that has one"):
+        solve(tiny.BATCH)
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_there_is_a_schedule_however_short_the_time(n: int) -> None:
+    # Shorter than it takes to build the model.
+    result = solve(generate_batch(n, seed=n), time_limit=1e-3)
+    assert result.status is Status.FEASIBLE
+    assert result.makespan is not None
+    assert 0.5 * result.makespan < result.lower_bound < result.makespan
