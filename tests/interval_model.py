@@ -32,6 +32,7 @@ def optimum(batch: Batch, copies: int | None = None) -> float:
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.cp_model_presolve = False
+    solver.parameters.catch_sigint_signal = False  # or Ctrl-C would end the process ever after
     status = solver.solve(_Model(batch, copies or len(batch.tasks)).model)
     assert status == cp_model.OPTIMAL
     return round(solver.objective_value) / TICKS_PER_SECOND

@@ -11,6 +11,7 @@ import tiny
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from interval_model import optimum
+from ortools.sat.python import cp_model
 from strategies import batches, tiny_batches, whole_seconds
 from test_block_model import FREE_DESTRUCTIONS, LATE_INSTANCE
 
@@ -236,3 +237,70 @@ def test_there_is_a_schedule_however_short_the_time(n: int) -> None:
     assert result.status is Status.FEASIBLE
     assert result.makespan is not None
     assert 0.5 * result.makespan < result.lower_bound < result.makespan
+
+
+# Running the solver
+
+
+def large_numbers() -> cp_model.CpModel:
+    """What is left of a block model when everything is taken away that the presolve of OR-Tools 9.15 does not need to
+    find it infeasible. Every choice but ``loaded`` is a solution."""
+    model = cp_model.CpModel()
+    makespan, begin, end = (model.new_int_var(0, 318_199_999_999, name) for name in ("makespan", "begin", "end"))
+    here, used, there, elsewhere, loaded = (model.new_bool_var(name) for name in "abcde")
+    model.add_exactly_one(here)
+    model.add_exactly_one(there, elsewhere)
+    model.add_implication(here, used)
+    model.add(60_800_000_000 * loaded + 36_500_000_000 * there <= makespan)
+    model.add(60_800_000_000 * loaded + 36_500_000_000 * elsewhere <= makespan)
+    model.add(begin + 60_800_000_000 * loaded + 1_100_000_000 <= makespan).only_enforce_if(used)
+    gone, before = model.new_bool_var("gone"), model.new_bool_var("before")
+    model.add(end >= 74_400_000_000).only_enforce_if(gone)
+    model.add_implication(before, gone)
+    model.add(end <= begin).only_enforce_if(before)
+    model.add_bool_or(before)
+    model.minimize(makespan)
+    return model
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_models_with_large_numbers_lose_no_solutions(workers: int) -> None:
+    outcome = cpsat.run(large_numbers(), Control(workers=workers), at_least=0)
+    assert outcome.objective == 75_500_000_000
+    assert outcome.proven
+
+
+def test_a_rejected_model_is_an_error() -> None:
+    model = cp_model.CpModel()
+    numbers = [model.new_int_var(0, 2**62, "") for _ in range(4)]
+    model.minimize(sum(number * 2**20 for number in numbers))
+    with pytest.raises(SolverError, match="rejects the model"):
+        cpsat.run(model, Control(workers=1), at_least=0)
+
+
+def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
+    control = Control(time_limit=1e-6)
+    problem = Problem(generate_batch(30, seed=1))
+    model = BlockModel(problem, at_least=123, at_most=10**7, relaxed=True)
+    outcome = cpsat.run(model.model, control, at_least=123)
+    assert not outcome.infeasible
+    assert outcome.bound >= 123
+
+
+class BrokenError(Exception):
+    """Not an exception of anybody else."""
+
+
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("which", ["on_solution", "on_bound"])
+def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: type[BaseException]) -> None:
+    def fail(_: object) -> None:
+        raise error
+
+    problem = Problem(generate_batch(30, seed=1))
+    model = BlockModel(problem, at_least=0, at_most=10**7, relaxed=True)
+    callbacks: dict[str, Any] = {which: fail}
+    # Without a limit: only the exception can end it so early.
+    with pytest.raises(error):
+        cpsat.run(model.model, Control(workers=workers), at_least=0, **callbacks)

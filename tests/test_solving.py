@@ -1,0 +1,311 @@
+"""What ``solve`` itself adds to the methods: limits, interruptions from anywhere, listeners, and the last check."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from strategies import batches
+
+import mig_opt.solving
+from mig_opt import (
+    Batch,
+    Callbacks,
+    InputError,
+    LiveInstance,
+    Method,
+    Result,
+    Schedule,
+    Status,
+    Task,
+    generate_batch,
+    get_gpu,
+    load_instance,
+    methods,
+    solve,
+    validate,
+)
+from mig_opt.control import Control
+from mig_opt.errors import SolverError
+from mig_opt.models import cp as cp_module
+
+A30 = get_gpu("A30")
+HARD = load_instance("miso-a100-32")
+
+
+@pytest.fixture
+def method(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Result]]:
+    """Registers a function as a method, and returns what solves the tiny batch with it."""
+
+    def register(runner: Callable[[Batch, Control], None], **more: Any) -> Callable[..., Result]:
+        fake = Method("fake", "heuristic", "for a test", "nowhere", "", **more)
+        monkeypatch.setattr(Method, "load", lambda self: runner if self.name == "fake" else load(self))
+        monkeypatch.setattr(mig_opt.solving, "_METHODS", (*methods(), fake))
+        return lambda **arguments: solve(tiny.BATCH, "fake", **arguments)
+
+    load = Method.load
+    return register
+
+
+# Statuses
+
+
+def test_nothing_found_is_no_solution(method: Callable[..., Callable[..., Result]]) -> None:
+    result = method(lambda batch, control: None)()
+    assert result.status is Status.NO_SOLUTION
+    assert result.schedule is None
+    assert result.gap is None
+    assert result.lower_bound == tiny.BOUNDS["slice load"]
+
+
+def test_a_schedule_alone_is_feasible(method: Callable[..., Callable[..., Result]]) -> None:
+    result = method(lambda batch, control: control.offer(tiny.BEST))()
+    assert result.status is Status.FEASIBLE
+    assert result.gap == pytest.approx((6.34 - 4.36) / 6.34)
+
+
+def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
+    def proves(batch: Batch, control: Control) -> None:
+        control.offer(tiny.BEST)
+        control.raise_bound(6.335)  # every makespan is a multiple of 0.01 s
+
+    result = method(proves)()
+    assert result.status is Status.OPTIMAL
+    assert result.lower_bound == 6.34
+
+
+def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
+    def proves(batch: Batch, control: Control) -> None:
+        control.offer(tiny.BEST)
+        control.raise_bound(6.34)
+        raise KeyboardInterrupt
+
+    assert method(proves)().status is Status.OPTIMAL
+
+
+def test_a_warm_start_comes_first_and_is_known(method: Callable[..., Callable[..., Result]]) -> None:
+    known: list[float | None] = []
+    result = method(lambda batch, control: known.append(control.makespan), warm_start=True)()
+    assert known == [tiny.FAR]
+    assert result.makespan == tiny.FAR
+
+
+def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
+    # FAR puts the only task on the whole GPU; the bound of the critical task is as high.
+    batch = Batch((Task("a", {4: 3.0}),), A30)
+    assert solve(batch).status is Status.OPTIMAL
+    assert [(p.makespan, p.lower_bound) for p in solve(batch).trajectory] == [(None, 3.13), (3.13, 3.13)]
+
+
+@pytest.mark.parametrize("name", [entry.name for entry in methods()])
+@pytest.mark.parametrize(
+    "task",
+    [
+        Task("big", {1: 3.0}, memory_gb=7),  # fits on 2g only, where it was not measured
+        Task("big", {1: 3.0, 2: 2.0}, memory_gb=24),
+    ],
+)
+def test_a_task_that_fits_nowhere(name: str, task: Task) -> None:
+    result = solve(Batch((Task("small", {1: 2.0}), task), A30), name)
+    assert (result.status, result.schedule, result.lower_bound) == (Status.INFEASIBLE, None, float("inf"))
+    assert result.trajectory == ()
+
+
+# The last check
+
+
+@pytest.mark.parametrize(
+    ("schedule", "message"),
+    [
+        (Schedule(tiny.BEST.runs[:2], tiny.BEST.operations), "task 'left' has no run"),
+        (Schedule(tiny.BEST.runs, tiny.BEST.operations[:-1] if tiny.BEST.operations else ()), "no such instance"),
+    ],
+)
+def test_invalid_schedules_never_leave(
+    schedule: Schedule, message: str, method: Callable[..., Callable[..., Result]]
+) -> None:
+    with pytest.raises(SolverError, match=message):
+        method(lambda batch, control: control.offer(schedule))()
+
+
+def test_a_bound_above_the_schedule_never_leaves(method: Callable[..., Callable[..., Result]]) -> None:
+    def cheats(batch: Batch, control: Control) -> None:
+        control.offer(tiny.BEST)
+        control.raise_bound(6.35)
+
+    with pytest.raises(SolverError, match=r"lower bound 6\.35 s above its schedule of 6\.34 s"):
+        method(cheats)()
+
+
+# Listeners
+
+
+class Listener(Callbacks):
+    """Notes every call, and does something at the n-th call of one kind."""
+
+    def __init__(self, kind: str = "", turn: int = 1, act: Callable[[], None] = lambda: None) -> None:
+        self.calls: list[tuple[str, float | None, float]] = []
+        self.ends: list[Result] = []
+        self._kind, self._turn, self._act = kind, turn, act
+
+    def _note(self, kind: str, makespan: float | None, lower_bound: float) -> None:
+        self.calls.append((kind, makespan, lower_bound))
+        if kind == self._kind and sum(call[0] == kind for call in self.calls) == self._turn:
+            self._act()
+
+    def on_start(self, batch: Batch, method: str) -> None:
+        self._note("start", None, 0.0)
+
+    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
+        self._note("incumbent", schedule.makespan, lower_bound)
+
+    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+        self._note("bound", makespan, lower_bound)
+
+    def on_end(self, result: Result) -> None:
+        self.ends.append(result)
+        self._note("end", result.makespan, result.lower_bound)
+
+
+def raises(error: BaseException) -> Callable[[], None]:
+    def act() -> None:
+        raise error
+
+    return act
+
+
+def presses_ctrl_c() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@given(batches(max_tasks=4))
+@settings(max_examples=15)
+def test_listeners_see_what_the_trajectory_keeps(batch: Batch) -> None:
+    first, second = Listener(), Listener()
+    result = solve(batch, workers=2, callbacks=[first, second])
+    assert first.calls == second.calls
+    assert first.ends == [result]
+    assert [call[0] for call in first.calls].count("start") == 1
+    told = [(makespan, bound) for kind, makespan, bound in first.calls if kind in ("incumbent", "bound")]
+    assert told == [(point.makespan, point.lower_bound) for point in result.trajectory]
+    assert all(one.seconds <= two.seconds <= result.runtime_s for one, two in pairwise(result.trajectory))
+    makespans = [makespan for kind, makespan, _ in first.calls if kind == "incumbent" and makespan is not None]
+    bounds = [bound for kind, _, bound in first.calls if kind == "bound"]
+    assert all(one > two for one, two in pairwise(makespans))
+    assert all(one < two for one, two in pairwise(bounds))
+
+
+MOMENTS = [("start", 1), ("bound", 1), ("incumbent", 1), ("bound", 2), ("incumbent", 3)]
+
+
+@pytest.mark.parametrize(("kind", "turn"), MOMENTS)
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_a_listener_raises_arrives_unchanged(kind: str, turn: int, workers: int) -> None:
+    error = ZeroDivisionError("mine")
+    listener = Listener(kind, turn, raises(error))
+    with pytest.raises(ZeroDivisionError) as caught:
+        solve(HARD, workers=workers, callbacks=listener)
+    assert caught.value is error
+    assert not listener.ends
+    # Nothing keeps running in the background.
+    told = len(listener.calls)
+    assert solve(tiny.BATCH).status is Status.OPTIMAL
+    assert len(listener.calls) == told
+
+
+def test_what_a_listener_raises_in_the_end_arrives_too() -> None:
+    with pytest.raises(ZeroDivisionError):
+        solve(tiny.BATCH, callbacks=Listener("end", 1, raises(ZeroDivisionError())))
+
+
+@pytest.mark.parametrize(("kind", "turn"), MOMENTS)
+@pytest.mark.parametrize("act", [raises(KeyboardInterrupt()), presses_ctrl_c], ids=["raise", "signal"])
+def test_ctrl_c_at_any_moment_keeps_the_best_schedule(kind: str, turn: int, act: Callable[[], None]) -> None:
+    listener = Listener(kind, turn, act)
+    result = solve(HARD, workers=2, callbacks=listener)
+    assert result.status is Status.INTERRUPTED
+    assert listener.ends == [result]
+    offered = [makespan for name, makespan, _ in listener.calls if name == "incumbent"]
+    assert result.makespan == (offered[-1] if offered else None)
+    if result.schedule is not None:
+        assert validate(HARD, result.schedule).valid
+        assert result.lower_bound < 2506.86
+
+
+def test_ctrl_c_before_the_solver_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = cp_module.run
+
+    def interrupted(*args: Any, **arguments: Any) -> Any:
+        presses_ctrl_c()  # takes effect at once in the main thread
+        return original(*args, **arguments)
+
+    monkeypatch.setattr(cp_module, "run", interrupted)
+    result = solve(HARD)
+    assert result.status is Status.INTERRUPTED
+    assert result.makespan is not None
+    assert not [thread for thread in threading.enumerate() if thread is not threading.main_thread() and thread.daemon]
+
+
+def test_ctrl_c_between_tasks_of_brute_force() -> None:
+    timer = threading.Timer(0.3, presses_ctrl_c)
+    timer.start()
+    result = solve(generate_batch(6, gpu="A100", seed=1), "brute-force")
+    timer.join()
+    assert result.status is Status.INTERRUPTED
+
+
+def test_solve_in_another_thread_and_in_several_at_once() -> None:
+    results: list[Result] = []
+    threads = [threading.Thread(target=lambda: results.append(solve(tiny.BATCH, workers=1))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [(result.status, result.makespan) for result in results] == [(Status.OPTIMAL, tiny.OPTIMUM)] * 4
+
+
+def test_a_listener_may_solve_something_else() -> None:
+    inner: list[Result] = []
+    listener = Listener("incumbent", 1, lambda: inner.append(solve(tiny.BATCH, "far")))
+    assert solve(tiny.BATCH, workers=1, callbacks=listener).status is Status.OPTIMAL
+    assert [result.makespan for result in inner] == [tiny.FAR]
+
+
+# Arguments
+
+
+def test_every_wrong_argument_is_named_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        solve(tiny.BATCH, time_limit=-1, seed=-1, workers=0)
+    assert [problem.path for problem in caught.value.problems] == ["time_limit", "seed", "workers"]
+
+
+@given(batches(max_tasks=4, max_gpus=1))
+@settings(max_examples=15)
+def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
+    enough = batch.replace(gpus=len(batch.tasks) + 1)
+    many = batch.replace(gpus=40)
+    one, two = solve(enough, workers=1), solve(many, workers=1)
+    assert one.status is two.status is Status.OPTIMAL
+    assert one.makespan == pytest.approx(two.makespan, rel=1e-6)
+    assert two.schedule is not None
+    assert validate(many, two.schedule).valid
+
+
+def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
+    batch = Batch((Task("a", {4: 3.0}),), A30, gpus=9, initial=(LiveInstance(7, "4g.24gb", 0, 0.05),))
+    assert solve(batch).makespan == 3.05
+
+
+def test_the_seed_and_the_versions_are_kept() -> None:
+    result = solve(tiny.BATCH, seed=17)
+    assert result.seed == 17
+    assert set(result.versions) == {"mig-opt", "python", "ortools"}
+    assert all(version.count(".") >= 1 for version in result.versions.values())
