@@ -137,6 +137,8 @@ class Batch:
     profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.gpu, GpuModel):
+            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A30'), is {self.gpu!r}")])
         object.__setattr__(self, "tasks", tuple(self.tasks))
         object.__setattr__(self, "initial", tuple(self.initial))
         if not self.operations.create and not self.operations.destroy:

@@ -291,3 +291,8 @@ def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> 
     found = batch_problems(gpu, 1, entries, batch.operations, batch.initial)
     assert {problem.path for problem in found} == expected
     assert len(found) == len(expected)
+
+
+def test_a_name_is_not_a_gpu() -> None:
+    with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A30'\), is 'A30'"):
+        Batch((Task("a", {1: 1.0}),), "A30")  # type: ignore[arg-type]  # the mistake in question
