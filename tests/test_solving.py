@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import threading
@@ -25,7 +26,6 @@ from mig_opt import (
     Schedule,
     Status,
     Task,
-    generate_batch,
     get_gpu,
     load_instance,
     methods,
@@ -253,12 +253,16 @@ def test_ctrl_c_before_the_solver_has_begun(monkeypatch: pytest.MonkeyPatch) -> 
     assert not [thread for thread in threading.enumerate() if thread is not threading.main_thread() and thread.daemon]
 
 
-def test_ctrl_c_between_tasks_of_brute_force() -> None:
-    timer = threading.Timer(0.3, presses_ctrl_c)
-    timer.start()
-    result = solve(generate_batch(6, gpu="A100", seed=1), "brute-force")
-    timer.join()
-    assert result.status is Status.INTERRUPTED
+def test_ctrl_c_in_the_middle_of_brute_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = itertools.count()
+
+    def pressed(_: Control) -> bool:
+        if next(looks) == 1000:
+            raise KeyboardInterrupt
+        return False
+
+    monkeypatch.setattr(Control, "expired", property(pressed))
+    assert solve(HARD, "brute-force").status is Status.INTERRUPTED
 
 
 def test_solve_in_another_thread_and_in_several_at_once() -> None:
