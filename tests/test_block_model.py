@@ -18,8 +18,9 @@ from mig_opt.control import Control
 from mig_opt.gpu import OperationCosts, get_gpu
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.brute_force import brute_force
-from mig_opt.models.cpsat import Outcome, run
+from mig_opt.models.cpsat import run
 from mig_opt.models.problem import Problem
+from mig_opt.models.search import Outcome
 from mig_opt.timing import nested_schedule, timed_schedule
 from mig_opt.validation import validate
 

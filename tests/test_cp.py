@@ -33,6 +33,7 @@ from mig_opt.models import cp as cp_module
 from mig_opt.models import cpsat
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.problem import Problem
+from mig_opt.models.search import Outcome
 from mig_opt.ticks import equal_within_resolution
 
 A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
@@ -201,7 +202,7 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
     hints: list[int] = []
     original = cpsat.run
 
-    def watched(model: Any, *args: Any, **arguments: Any) -> cpsat.Outcome:
+    def watched(model: Any, *args: Any, **arguments: Any) -> Outcome:
         if arguments.get("on_solution"):
             assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
             hints.append(len(model.proto.solution_hint.vars))
@@ -222,8 +223,8 @@ def test_it_starts_without_a_schedule_too() -> None:
 
 
 def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lossy(*args: Any, **arguments: Any) -> cpsat.Outcome:
-        return cpsat.Outcome(None, None, 0, proven=False, infeasible=True)
+    def lossy(*args: Any, **arguments: Any) -> Outcome:
+        return Outcome(None, None, 0, proven=False, infeasible=True)
 
     monkeypatch.setattr(cp_module, "run", lossy)
     with pytest.raises(SolverError, match="no solution of a model that has one"):

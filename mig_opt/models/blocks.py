@@ -19,32 +19,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import networkx as nx
 from ortools.sat.python import cp_model
 
 from mig_opt.models.problem import Place, Problem
-from mig_opt.schedule import OperationKind, Schedule
-from mig_opt.timing import PlannedInstance, timed_schedule
+from mig_opt.models.slots import Slot, Slots
+from mig_opt.schedule import Schedule
 
 Expression = cp_model.LinearExprT
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One life of an instance.
-
-    Attributes
-    ----------
-    place : int
-        Index of its place.
-    initial : bool
-        Whether it exists at the start; otherwise it has to be created.
-    """
-
-    place: int
-    initial: bool
 
 
 class BlockModel:
@@ -84,13 +66,9 @@ class BlockModel:
     ) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
-        self.slots: list[Slot] = []
-        self._slots_of: list[list[int]] = []
-        for at, place in enumerate(problem.places):
-            lives = [Slot(at, initial=True)] if place.free is not None else []
-            lives += [Slot(at, initial=False)] * (copies or {}).get(at, 1)
-            self._slots_of.append(list(range(len(self.slots), len(self.slots) + len(lives))))
-            self.slots += lives
+        self._layout = Slots(problem, copies)
+        self.slots: list[Slot] = self._layout.lives
+        self._slots_of = self._layout.of_place
         self._horizon = at_most
         self._makespan = self.model.new_int_var(at_least, at_most, "makespan")
         self.loose: dict[int, cp_model.IntVar] = {}
@@ -111,11 +89,7 @@ class BlockModel:
     def _assign(self, at_most: int) -> None:
         model, places = self.model, self.problem.places
         self.assigned: list[dict[int, cp_model.IntVar]] = [
-            {
-                slot: model.new_bool_var(f"task{task}_slot{slot}")
-                for slot, life in enumerate(self.slots)
-                if places[life.place].durations.get(task, at_most + 1) <= at_most
-            }
+            {slot: model.new_bool_var(f"task{task}_slot{slot}") for slot in self._layout.choices(task, at_most)}
             for task in range(len(self.problem.batch.tasks))
         ]
         entries: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in self.slots]
@@ -132,9 +106,8 @@ class BlockModel:
             self._any([self._used[slot] for slot in slots], f"place_used{at}")
             for at, slots in enumerate(self._slots_of)
         ]
-        for slots in self._slots_of:
-            created = [slot for slot in slots if not self.slots[slot].initial]
-            for earlier, later in itertools.pairwise(created):
+        for at in range(len(places)):
+            for earlier, later in itertools.pairwise(self._layout.created(at)):
                 model.add_implication(self._used[later], self._used[earlier])
 
     def _any(self, literals: Sequence[cp_model.IntVar], name: str) -> cp_model.IntVar:
@@ -160,7 +133,7 @@ class BlockModel:
             self.model.add_implication(loose, self._used[first])
             for slot in others:
                 self.model.add_implication(loose, ~self._used[slot])
-            created = sum(not self.slots[slot].initial for slot in self._slots_of[at])
+            created = len(self._layout.created(at))
             # Each life runs something: without that, one life less would do.
             tasks = [choices[first] for choices in self.assigned if first in choices]
             self.model.add(cp_model.LinearExpr.sum(tasks) >= created + 1).only_enforce_if(loose)
@@ -185,7 +158,7 @@ class BlockModel:
             lasts = []
             for at in covering:
                 place, slots = places[at], self._slots_of[at]
-                created = len([slot for slot in slots if not self.slots[slot].initial])
+                created = len(self._layout.created(at))
                 if at in self.loose:
                     terms.append(created * (place.create + place.destroy) * self.loose[at])
                 for slot in slots:
@@ -269,19 +242,10 @@ class BlockModel:
             followers[one].append(before)
             return before
 
-        for one, life in enumerate(self.slots):
-            for two in range(one + 1, len(self.slots)):
-                other = self.slots[two]
-                if life.place != other.place and not places[life.place].conflicts(places[other.place]):
-                    continue
-                orders = []
-                if not other.initial:
-                    orders.append(put_before(one, two))
-                # The slots of one place are in the order of time; a live instance is before all others.
-                if not life.initial and life.place != other.place:
-                    orders.append(put_before(two, one))
-                model.add_bool_or([*orders, ~self._in_time[one], ~self._in_time[two]])
-                model.add_at_most_one(orders)
+        for one, two, possible in self._layout.exclusions():
+            orders = [put_before(*pair) for pair in possible]
+            model.add_bool_or([*orders, ~self._in_time[one], ~self._in_time[two]])
+            model.add_at_most_one(orders)
         for slot, literals in enumerate(followers):
             model.add_bool_or([*literals, ~gone[slot]])
 
@@ -341,30 +305,10 @@ class BlockModel:
 
     def schedule(self, values: Sequence[int]) -> Schedule:
         """Return the schedule of a solution without loose places, with the true times."""
-        places, tasks = self.problem.places, self.problem.batch.tasks
-        instances = []
-        for life in self.slots:
-            placement, free = places[life.place].placement, None
-            if life.initial:
-                live = self.problem.live[life.place]
-                placement, free = self.problem.batch.gpu.placement(live.profile, live.start), live.free
-            instances.append(PlannedInstance(places[life.place].gpu, placement, free=free))
-        for task, choices in zip(tasks, self.assigned, strict=True):
-            slot = next(slot for slot, choice in choices.items() if values[choice.index])
-            instances[slot].tasks.append(task)
-        order: nx.DiGraph[tuple[OperationKind, int]] = nx.DiGraph()
-        # By begin and length: of operations that begin together, only the last one can take time.
-        key: dict[tuple[OperationKind, int], tuple[int, int]] = {}
-        for slot, creation in self._creation.items():
-            if values[self._used[slot].index]:
-                key["create", slot] = values[creation.index], places[self.slots[slot].place].create
-        for (one, two), before in self._before.items():
-            if values[before.index]:
-                destruction = self._destruction[one]
-                key["destroy", one] = values[destruction.index], places[self.slots[one].place].destroy
-                order.add_edge(("destroy", one), ("create", two))
-                if ("create", one) in key:
-                    order.add_edge(("create", one), ("destroy", one))
-        order.add_nodes_from(key)
-        operations = list(nx.lexicographical_topological_sort(order, key=key.__getitem__))
-        return timed_schedule(self.problem.batch, instances, operations)
+        chosen = [next(slot for slot, choice in choices.items() if values[choice.index]) for choices in self.assigned]
+        creations = {
+            slot: values[creation.index] for slot, creation in self._creation.items() if values[self._used[slot].index]
+        }
+        destructions = {slot: values[destruction.index] for slot, destruction in self._destruction.items()}
+        before = [pair for pair, literal in self._before.items() if values[literal.index]]
+        return self._layout.schedule(chosen, creations, destructions, before)

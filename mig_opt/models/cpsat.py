@@ -4,40 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
 from mig_opt.control import Control, interruptibly
 from mig_opt.errors import SolverError
+from mig_opt.models.search import Outcome
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run of CP-SAT ended with.
-
-    Attributes
-    ----------
-    values : sequence of int or None
-        The value of every variable in the best solution; None if there is none.
-    objective : int or None
-        Its objective.
-    bound : int
-        No solution has a smaller objective. (If there is no solution at all, ``infeasible`` says so.)
-    proven : bool
-        Whether the solution is optimal for the model.
-    infeasible : bool
-        Whether the model has no solution.
-    """
-
-    values: Sequence[int] | None
-    objective: int | None
-    bound: int
-    proven: bool
-    infeasible: bool
 
 
 SECONDS_PER_UNIT = 0.8

@@ -1,0 +1,254 @@
+"""The search for a proven optimum by block models, whatever solves them.
+
+1. The relaxed block model gives a bound that holds for every schedule. Each assignment of tasks that it meets on the
+   way is turned into a schedule at once.
+2. If the best schedule does not reach the bound, the strict block model looks for one between the two.
+3. If there is none, some re-creation may still pay. The relaxed model gets one more life with a place in time for each
+   placement that was loose, and looks below the best schedule: either there is nothing, which proves the schedule
+   optimal, or what it finds has fewer loose ends, until it is a schedule itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from mig_opt.batch import Batch
+from mig_opt.control import Control
+from mig_opt.errors import SolverError
+from mig_opt.models.problem import Problem
+from mig_opt.schedule import Schedule
+from mig_opt.timing import nested_schedule
+
+_FIRST_SHARE = 0.85
+"""Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
+
+_PROVABLE = 16
+"""Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a solver ended with, in ticks.
+
+    Attributes
+    ----------
+    values : sequence of int or None
+        The value of every variable in the best solution; None if there is none.
+    objective : int or None
+        Its objective.
+    bound : int
+        No solution has a smaller objective. (If there is no solution at all, ``infeasible`` says so.)
+    proven : bool
+        Whether the solution is optimal for the model.
+    infeasible : bool
+        Whether the model has no solution.
+    blur : int
+        Ticks that the tolerances of the solver do not tell apart: an optimum may be that much above its ``bound``.
+    """
+
+    values: Sequence[int] | None
+    objective: int | None
+    bound: int
+    proven: bool
+    infeasible: bool
+    blur: int = 0
+
+
+class Model(Protocol):
+    """A block model, and what its solutions mean."""
+
+    def places_of(self, values: Sequence[int]) -> list[int]:
+        """Return the place of each task."""
+
+    def loose_places(self, values: Sequence[int]) -> list[int]:
+        """Return the places that are loose."""
+
+    def schedule(self, values: Sequence[int]) -> Schedule:
+        """Return the schedule of a solution without loose places, with the true times."""
+
+    def hint(self, values: Sequence[int]) -> None:
+        """Let the solver start from this solution."""
+
+
+M = TypeVar("M", bound=Model)
+
+
+class Solver(Protocol[M]):
+    """Builds block models and solves them.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    """
+
+    name: str
+
+    def build(
+        self,
+        problem: Problem,
+        *,
+        at_least: int,
+        at_most: int,
+        relaxed: bool,
+        copies: Mapping[int, int] | None,
+    ) -> M:
+        """Return the model of the schedules that take from ``at_least`` to ``at_most`` ticks.
+
+        ``relaxed`` allows more than ``copies`` creations of a place (one where nothing is given).
+        """
+
+    def improve(
+        self,
+        model: M,
+        control: Control,
+        *,
+        at_least: int,
+        share: float,
+        for_proof: bool,
+        on_solution: Callable[[Sequence[int]], None],
+        on_bound: Callable[[int], None] | None,
+    ) -> Outcome:
+        """Minimise within that share of the time that is left, and report on the way.
+
+        ``at_least`` is a known bound; ``for_proof`` asks for a proof rather than for better solutions on the way.
+        """
+
+    def complete(self, model: M, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+        """Find the best solution with each task at its given place."""
+
+
+class Search(Generic[M]):
+    """One search: the best schedule and the best bound are in the control, the bound also here in ticks.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task has a placement.
+    control : Control
+        May hold a schedule to start from.
+    solver : Solver
+        For every model.
+    """
+
+    def __init__(self, batch: Batch, control: Control, solver: Solver[M]) -> None:
+        self._batch = batch
+        self._control = control
+        self._solver = solver
+        self._problem = Problem(batch)
+        self._lower = self._problem.ticks.floor(control.lower_bound)
+        # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
+        self._rounded = sys.maxsize
+        self._blur = 0
+        if control.schedule is None:
+            first = [batch.options(task)[0][0] for task in batch.tasks]
+            control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
+
+    def run(self) -> None:
+        """Search until the best schedule is proven optimal or the time is up.
+
+        Raises
+        ------
+        SolverError
+            If the solver is wrong.
+        """
+        relaxed = self._model(relaxed=True)
+        self._warm_start(relaxed)
+        outcome = self._solve(relaxed, share=_FIRST_SHARE, holds_for_all=True)
+        if outcome.values is not None:
+            self._polish(relaxed.places_of(outcome.values))
+        elif outcome.infeasible:
+            raise SolverError(f"{self._solver.name} finds no solution of a model that has one")
+        if self._open:
+            strict = self._model(relaxed=False)
+            self._warm_start(strict)
+            self._solve(strict, share=0.5, holds_for_all=False)
+        copies: Counter[int] = Counter()
+        while self._open and outcome.values is not None:
+            # Without loose places the relaxed solution was a schedule, and the strict model has had its time.
+            loose = relaxed.loose_places(outcome.values) or range(len(self._problem.places))
+            copies.update(loose)
+            relaxed = self._model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
+            outcome = self._solve(relaxed, share=1.0, holds_for_all=True)
+            if outcome.infeasible:
+                self._raise_lower(self._upper)
+
+    @property
+    def _upper(self) -> int:
+        """Ticks that the best schedule takes in the model."""
+        assert self._control.makespan is not None
+        ticks, makespan = self._problem.ticks, self._control.makespan
+        return min(self._rounded, ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1)
+
+    @property
+    def _open(self) -> bool:
+        """Whether there is something left to do that the solver can do, and time to do it."""
+        return self._lower + self._blur < self._upper and not self._control.expired
+
+    def _model(self, *, relaxed: bool, copies: dict[int, int] | None = None, below: bool = False) -> M:
+        return self._solver.build(
+            self._problem,
+            at_least=self._lower,
+            at_most=self._upper - below,
+            relaxed=relaxed,
+            copies=copies,
+        )
+
+    def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
+        def on_solution(values: Sequence[int]) -> None:
+            if model.loose_places(values) or self._problem.operations_take_no_time:
+                self._offer_nested(model.places_of(values))
+            else:
+                self._control.offer(model.schedule(values))
+
+        outcome = self._solver.improve(
+            model,
+            self._control,
+            at_least=self._lower,
+            share=share,
+            for_proof=len(self._batch.tasks) <= _PROVABLE,
+            on_solution=on_solution,
+            on_bound=self._raise_lower if holds_for_all else None,
+        )
+        self._note(model, outcome)
+        if holds_for_all:
+            self._raise_lower(outcome.bound)
+        return outcome
+
+    def _warm_start(self, model: M) -> None:
+        """Complete the best schedule to a solution of ``model``, if it is one, and let the solver start from it."""
+        assert self._control.schedule is not None
+        places = self._problem.places_of(self._control.schedule)
+        outcome = self._solver.complete(model, places, self._control, share=0.1)
+        if outcome.values is not None:
+            model.hint(outcome.values)
+
+    def _polish(self, places: Sequence[int]) -> None:
+        """Find the best order of operations for an assignment."""
+        if not self._open or self._problem.operations_take_no_time:
+            return
+        model = self._model(relaxed=False)
+        outcome = self._solver.complete(model, places, self._control, share=0.5)
+        if outcome.values is not None:
+            self._control.offer(model.schedule(outcome.values))
+        self._note(model, outcome)
+
+    def _note(self, model: M, outcome: Outcome) -> None:
+        """Remember what a schedule takes in the model, and how well the solver can tell."""
+        self._blur = max(self._blur, outcome.blur)
+        if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):
+            self._rounded = min(self._rounded, outcome.objective)
+
+    def _offer_nested(self, places: Sequence[int]) -> None:
+        chosen = [self._problem.places[at] for at in places]
+        self._control.offer(nested_schedule(self._batch, [(place.gpu, place.placement) for place in chosen]))
+
+    def _raise_lower(self, ticks: int) -> None:
+        """Report a bound that holds for every schedule."""
+        if ticks > self._lower:
+            self._lower = ticks
+            self._control.raise_bound(self._problem.ticks.seconds_below(ticks))
