@@ -17,13 +17,20 @@ from collections.abc import Sequence
 from mig_opt.batch import Batch
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models.blocks import BlockModel
+from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import Outcome, run
 from mig_opt.models.problem import Problem
 from mig_opt.timing import nested_schedule
 
 _FIRST_SHARE = 0.85
 """Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
+
+_MOST_BUILDING = 5.0
+"""Seconds that a model may take to be built: that is 350,000 choices of a place for a task. CP-SAT improves nothing in
+minutes on models as large as that, needs gigabytes, and ends long after it should."""
+
+_BUILDING_SHARE = 0.25
+"""Of the time may go to building the model; else it is not worth to begin."""
 
 _PROVABLE = 16
 """Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
@@ -32,6 +39,8 @@ _PROVABLE = 16
 def cp(batch: Batch, control: Control) -> None:
     """Search until the best schedule is proven optimal or the time is up.
 
+    A batch whose model is too large, or cannot be built in the time that is left, keeps what is known already.
+
     Parameters
     ----------
     batch : Batch
@@ -39,7 +48,9 @@ def cp(batch: Batch, control: Control) -> None:
     control : Control
         May hold a schedule to start from.
     """
-    _Search(batch, control).run()
+    search = _Search(batch, control)
+    if search.can_begin:
+        search.run()
 
 
 class _Search:
@@ -49,12 +60,22 @@ class _Search:
         self._batch = batch
         self._control = control
         self._problem = Problem(batch)
+        self._building = seconds_to_build(self._problem)
         self._lower = self._problem.ticks.floor(control.lower_bound)
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize
         if control.schedule is None:
             first = [batch.options(task)[0][0] for task in batch.tasks]
             control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether the model is small enough, and there is the time to build it and to use it."""
+        return self._building <= _MOST_BUILDING and self._has_time(self._building / _BUILDING_SHARE)
+
+    def _has_time(self, seconds: float) -> bool:
+        remaining = self._control.remaining
+        return not self._control.expired and (remaining is None or seconds <= remaining)
 
     def run(self) -> None:
         """Work through the three steps."""
@@ -89,9 +110,10 @@ class _Search:
     @property
     def _open(self) -> bool:
         """Whether there is something left to do, and time to do it."""
-        return self._lower < self._upper and not self._control.expired
+        return self._lower < self._upper and self._has_time(self._building)
 
     def _model(self, *, relaxed: bool, copies: dict[int, int] | None = None, below: bool = False) -> BlockModel:
+        self._control.spend(self._building)
         return BlockModel(
             self._problem,
             at_least=self._lower,
