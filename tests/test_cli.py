@@ -21,6 +21,7 @@ import pytest
 from mig_opt._version import __version__
 from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.cli import main
+from mig_opt.cli import planning as cli_planning
 from mig_opt.cli.live import LiveLine
 from mig_opt.cli.lives import lives_of
 from mig_opt.cli.screens import seconds
@@ -283,6 +284,41 @@ def test_exact_methods_have_a_time_limit_by_default(run, batch_file, monkeypatch
         assert all(limit - 5 < seconds <= limit for seconds in left)
 
 
+@pytest.mark.parametrize(
+    ("options", "share"),
+    [((), 0.0), (("--gap", "0.003"), 0.003), (("--gap", "0.3%"), 0.003), (("--gap", "25 %"), 0.25)],
+)
+def test_a_gap_is_a_share_or_a_percentage(run, batch_file, monkeypatch, options, share):
+    given: list[float] = []
+    original = cli_planning.run_method
+    monkeypatch.setattr(
+        cli_planning, "run_method", lambda *args, **more: given.append(more["gap"]) or original(*args, **more)
+    )
+    run("solve", batch_file, "--method", "far", *options)
+    assert given == pytest.approx([share])
+
+
+@pytest.mark.parametrize(("gap", "cut_short"), [("50%", False), ("0", True)])
+def test_a_plan_that_is_good_enough_is_not_cut_short(run, monkeypatch, gap, cut_short):
+    monkeypatch.setattr(cli_planning, "DEFAULT_TIME_LIMIT", 1e-3)
+    outcome = run("solve", "miso-a100-32", "--gap", gap, "-q")
+    assert (outcome.code, "status       feasible" in outcome.out) == (0, True)
+    assert ("Stopped after the default of 0.001 s" in outcome.out) == cut_short
+
+
+def test_deterministic_plans_are_the_same(run):
+    one, two = (run("solve", "miso-a100-32", "--deterministic", "--time-limit", "0.2", "--json").json for _ in range(2))
+    assert one["status"] == "feasible"
+    assert {**one, "runtime_s": 0} == {**two, "runtime_s": 0}
+
+
+def test_wrong_options_are_named_together(run, batch_file):
+    outcome = run("solve", batch_file, "--gap", "5", "--time-limit", "0", "--seed", "-1")
+    assert outcome.code == 2
+    for option in ("--gap", "--time-limit", "--seed"):
+        assert f"{option}: must be" in outcome.err
+
+
 # --- interruption and defects ----------------------------------------------------------------------------------------
 
 
@@ -492,6 +528,12 @@ def test_every_wrong_argument_is_reported(run, tmp_path):
         (("--time-limit", "inf"), "error: --time-limit: must be"),
         (("--time-limit", "soon"), "--time-limit"),
         (("--seed", "-1"), "error: --seed: must be from 0"),
+        (("--gap", "5"), "error: --gap: must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is '5'"),
+        (("--gap", "-1%"), "error: --gap: must be"),
+        (("--gap", "nan"), "error: --gap: must be"),
+        (("--gap", "%"), "error: --gap: must be"),
+        (("--gap", "1%%"), "error: --gap: must be"),
+        (("--gap", "small"), "error: --gap: must be"),
         (("--workers", "0"), "error: --workers: must be from 1 to"),
         (("--gpu", "A31"), "error: --gpu: unknown GPU 'A31'; did you mean A30"),
         (("--gpu", "H100"), "H100"),
@@ -797,6 +839,7 @@ def test_help_imports_nothing_heavy(arguments, heavy):
     program = f"""
 import sys
 from mig_opt.cli import main
+
 try:
     main({arguments!r})
 except SystemExit:

@@ -127,6 +127,66 @@ def test_without_a_limit_time_is_never_up(clock: Clock) -> None:
     assert not control.expired
 
 
+def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
+    control = Control(time_limit=2.0, workers=8, deterministic=True)
+    clock.now += 1e9
+    assert (control.seconds, control.remaining, control.expired) == (1e9, 2.0, False)
+    control.spend(1.5)
+    assert (control.remaining, control.expired) == (0.5, False)
+    control.spend(1.5)
+    assert (control.remaining, control.expired) == (0.0, True)
+    assert control.workers == 1
+
+
+def test_work_does_not_count_where_time_does(clock: Clock) -> None:
+    control = Control(time_limit=2.0)
+    control.spend(1e9)
+    assert control.remaining == 2.0
+
+
+@pytest.mark.parametrize("gap", [0.0, 0.25])
+def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
+    control = Control(gap=gap)
+    control.raise_bound(6.0)
+    assert control.offer(ending(8.0 if gap else 6.0))
+    assert control.done
+    assert control.expired
+    # What comes later does not count.
+    assert not control.offer(ending(5.0))
+    control.raise_bound(7.0)
+    assert control.lower_bound == 6.0
+    assert len(control.trajectory) == 2
+
+
+def test_a_bound_closes_the_gap_too() -> None:
+    control = Control(gap=0.25)
+    control.offer(ending(8.0))
+    control.raise_bound(5.99)
+    assert not control.done
+    control.raise_bound(6.0)
+    assert control.done
+
+
+def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
+    events: list[object] = []
+
+    def stop(point: TrajectoryPoint) -> bool:
+        events.append((point.makespan, point.lower_bound))
+        return point.lower_bound > 3
+
+    class Told(Callbacks):
+        def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+            events.append(lower_bound)
+
+    control = Control(callbacks=[Told()], stop=stop)
+    control.offer(ending(9.0))
+    control.offer(ending(9.0))  # no improvement
+    control.raise_bound(4.0)
+    control.offer(ending(8.0))
+    assert events == [(9.0, 0.0), 4.0, (9.0, 4.0)]
+    assert control.makespan == 9.0
+
+
 def test_workers_default_to_the_cores() -> None:
     assert Control().workers == available_cores() >= 1
     assert Control(workers=3).workers == 3

@@ -240,6 +240,25 @@ def test_there_is_a_schedule_however_short_the_time(n: int) -> None:
     assert 0.5 * result.makespan < result.lower_bound < result.makespan
 
 
+@pytest.mark.parametrize(("seconds", "limit"), [(2.6, 10.0), (0.1, 0.3), (1e9, None)])
+def test_no_model_is_begun_that_takes_too_long_to_build(
+    seconds: float, limit: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(monkeypatch)
+    monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: seconds)
+    result = solve(generate_batch(20, seed=6), time_limit=limit, deterministic=True)
+    assert not steps.models
+    assert result.status is Status.FEASIBLE
+
+
+def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+    monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: 0.2)
+    # The second model would be done after the end.
+    assert solve(generate_batch(20, seed=6), time_limit=1.0, deterministic=True).status is Status.FEASIBLE
+    assert len(steps.models) == 1
+
+
 # Running the solver
 
 

@@ -26,6 +26,7 @@ from mig_opt import (
     Schedule,
     Status,
     Task,
+    UnknownMethodError,
     get_gpu,
     load_instance,
     methods,
@@ -116,6 +117,14 @@ def test_a_task_that_fits_nowhere(name: str, task: Task) -> None:
     result = solve(Batch((Task("small", {1: 2.0}), task), A30), name)
     assert (result.status, result.schedule, result.lower_bound) == (Status.INFEASIBLE, None, float("inf"))
     assert result.trajectory == ()
+
+
+def test_nothing_runs_once_the_run_is_over(method: Callable[..., Callable[..., Result]]) -> None:
+    ran: list[float | None] = []
+    solve_tiny = method(lambda batch, control: ran.append(control.makespan), warm_start=True)
+    assert solve_tiny(gap=0.9).makespan == 7.34  # the first one of FAR's family, which has a better one
+    assert solve_tiny(stop=lambda point: True).schedule is None
+    assert not ran
 
 
 # The last check
@@ -289,6 +298,24 @@ def test_every_wrong_argument_is_named_at_once() -> None:
     with pytest.raises(InputError) as caught:
         solve(tiny.BATCH, time_limit=-1, seed=-1, workers=0)
     assert [problem.path for problem in caught.value.problems] == ["time_limit", "seed", "workers"]
+
+
+def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
+    wrong: dict[str, Any] = {"time_limit": "60", "seed": 1.5, "workers": "2", "gap": -1, "stop": 3, "deterministic": 1}
+    with pytest.raises(UnknownMethodError) as caught:
+        solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)  # type: ignore[arg-type, list-item]
+    assert [str(problem) for problem in caught.value.problems] == [
+        "batch: must be a Batch, for example load_instance('rodinia-a30'), is 'rodinia-a30' (str)",
+        "method: unknown method 'fra'; did you mean far?",
+        "time_limit: must be a finite number of seconds > 0, is '60' (str)",
+        "seed: must be a whole number from 0 to 2147483647, is 1.5 (float)",
+        "workers: must be a whole number from 1 to 1000, is '2' (str)",
+        "callbacks[0]: must be a Callbacks object, not the class or a function, is "
+        "<class 'mig_opt.control.Callbacks'> (type)",
+        "gap: must be a share from 0 to 1 (0.01 is one percent), is -1",
+        "stop: must be a function of a TrajectoryPoint, is 3 (int)",
+        "deterministic: must be True or False, is 1 (int)",
+    ]
 
 
 @given(batches(max_tasks=4, max_gpus=1))

@@ -45,16 +45,18 @@ def brute_force(batch: Batch, control: Control) -> None:
         for gpu in range(batch.gpus):
             tasks = tuple(task for task, at in zip(batch.tasks, split, strict=True) if at == gpu)
             search = _GpuSearch(batch, gpu, control, best)
-            search.run(tasks)
-            if search.instances is None:
-                break
             offset = len(instances)
+            for _ in search.run(tasks):
+                if gpu == batch.gpus - 1:  # the others have their plans: whatever is found now completes a schedule
+                    plan = [*operations, *((kind, index + offset) for kind, index in search.operations)]
+                    control.offer(timed_schedule(batch, [*instances, *search.instances], plan))
+            if not search.found:
+                break
             instances += search.instances
             operations += [(kind, index + offset) for kind, index in search.operations]
             longest = max(longest, search.makespan)
         else:
             best = longest
-            control.offer(timed_schedule(batch, instances, operations))
         if control.expired:
             return
     ticks = Ticks.of(batch)
@@ -101,16 +103,17 @@ class _GpuSearch:
         self._control = control
         self._placements = batch.placements()
         self.makespan = limit
-        self.instances: Sequence[PlannedInstance] | None = None
+        self.found = False
+        self.instances: Sequence[PlannedInstance] = ()
         self.operations: Operations = ()
 
-    def run(self, tasks: tuple[Task, ...]) -> None:
-        """Try everything; the best schedule is left in the attributes."""
+    def run(self, tasks: tuple[Task, ...]) -> Iterator[None]:
+        """Try everything; yield whenever a better schedule has been left in the attributes."""
         live = [entry for entry in self._batch.initial if entry.gpu == self._gpu]
         clear = (0.0,) * self._batch.gpu.memory_slices
         state = _State(tasks, (), clear, 0.0, 0.0, ())
         for start in self._fill_live(state, [(entry.profile, entry.start, entry.free) for entry in live]):
-            self._extend(start)
+            yield from self._extend(start)
 
     def _fill_live(self, state: _State, live: Sequence[tuple[str, int, float]]) -> Iterator[_State]:
         """Yield every choice of tasks for the instances that exist at the start; they may run nothing."""
@@ -122,20 +125,35 @@ class _GpuSearch:
         for chosen in [(), *self._choices(state.left, placement)]:
             yield from self._fill_live(self._run(state, placement, chosen, ready=free, free=free), live[1:])
 
-    def _extend(self, state: _State) -> None:
-        self._control.spend(_SECONDS_PER_STEP)
-        if state.makespan >= self.makespan or self._control.expired:
-            return
-        if not state.left:
-            self.makespan, self.instances, self.operations = state.makespan, state.instances, state.operations
-            return
+    def _extend(self, start: _State) -> Iterator[None]:
+        """Try every way to go on from ``start``, depth first; not by recursion, which Python limits."""
+        branches = [iter((start,))]
+        while branches:
+            state = next(branches[-1], None)
+            if state is None:
+                branches.pop()
+                continue
+            self._control.spend(_SECONDS_PER_STEP)
+            if self._control.expired:
+                return
+            if state.makespan >= self.makespan:
+                continue
+            if state.left:
+                branches.append(self._followers(state))
+            else:
+                self.makespan, self.instances, self.operations = state.makespan, state.instances, state.operations
+                self.found = True
+                yield
+
+    def _followers(self, state: _State) -> Iterator[_State]:
+        """Yield the states after one operation more."""
         for index, free in state.live:
-            self._extend(self._destroy(state, index, free))
+            yield self._destroy(state, index, free)
         for placement in self._placements:
             if any(placement.conflicts(state.instances[index].placement) for index, _ in state.live):
                 continue
             for chosen in self._choices(state.left, placement):
-                self._extend(self._create(state, placement, chosen))
+                yield self._create(state, placement, chosen)
 
     def _choices(self, left: tuple[Task, ...], placement: Placement) -> Iterator[tuple[Task, ...]]:
         """Yield the non-empty sets of tasks that can run at ``placement``."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
-from mig_opt.models.blocks import BlockModel
+from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
 from mig_opt.models.problem import Problem
 from mig_opt.models.search import Outcome, Search
@@ -18,6 +18,8 @@ from mig_opt.models.search import Outcome, Search
 def cp(batch: Batch, control: Control) -> None:
     """Search until the best schedule is proven optimal or the time is up.
 
+    A batch whose model is too large, or cannot be built in the time that is left, keeps what is known already.
+
     Parameters
     ----------
     batch : Batch
@@ -25,13 +27,18 @@ def cp(batch: Batch, control: Control) -> None:
     control : Control
         May hold a schedule to start from.
     """
-    Search(batch, control, _CpSat()).run()
+    search = Search(batch, control, _CpSat())
+    if search.can_begin:
+        search.run()
 
 
 class _CpSat:
     """CP-SAT as the solver of a search."""
 
     name = "CP-SAT"
+
+    def seconds_to_build(self, problem: Problem) -> float:
+        return seconds_to_build(problem)
 
     def build(
         self,

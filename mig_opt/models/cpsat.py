@@ -15,9 +15,9 @@ from mig_opt.models.search import Outcome
 T = TypeVar("T")
 
 
-SECONDS_PER_UNIT = 0.8
-"""Seconds that a unit of the solver's deterministic time takes: measured 0.6 to 0.9 with one worker, on block models of
-10 to 200 tasks, on a machine of 2026."""
+SECONDS_PER_UNIT = 1.0
+"""Seconds that a unit of the solver's deterministic time takes: measured 0.6 to 1.3 with one worker, on block models of
+10 to 1000 tasks."""
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):

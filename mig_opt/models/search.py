@@ -26,6 +26,13 @@ from mig_opt.timing import nested_schedule
 _FIRST_SHARE = 0.85
 """Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
 
+_MOST_BUILDING = 5.0
+"""Seconds that a model may take to be built: solvers improve nothing in minutes on models as large as that, need
+gigabytes, and end long after they should."""
+
+_BUILDING_SHARE = 0.25
+"""Of the time may go to building the model; else it is not worth to begin."""
+
 _PROVABLE = 16
 """Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
 
@@ -88,6 +95,9 @@ class Solver(Protocol[M]):
 
     name: str
 
+    def seconds_to_build(self, problem: Problem) -> float:
+        """Return about how long it takes to build a model."""
+
     def build(
         self,
         problem: Problem,
@@ -144,9 +154,19 @@ class Search(Generic[M]):
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize
         self._blur = 0
+        self._building = solver.seconds_to_build(self._problem)
         if control.schedule is None:
             first = [batch.options(task)[0][0] for task in batch.tasks]
             control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether the model is small enough, and there is the time to build it and to use it."""
+        return self._building <= _MOST_BUILDING and self._has_time(self._building / _BUILDING_SHARE)
+
+    def _has_time(self, seconds: float) -> bool:
+        remaining = self._control.remaining
+        return not self._control.expired and (remaining is None or seconds <= remaining)
 
     def run(self) -> None:
         """Search until the best schedule is proven optimal or the time is up.
@@ -187,9 +207,10 @@ class Search(Generic[M]):
     @property
     def _open(self) -> bool:
         """Whether there is something left to do that the solver can do, and time to do it."""
-        return self._lower + self._blur < self._upper and not self._control.expired
+        return self._lower + self._blur < self._upper and self._has_time(self._building)
 
     def _model(self, *, relaxed: bool, copies: dict[int, int] | None = None, below: bool = False) -> M:
+        self._control.spend(self._building)
         return self._solver.build(
             self._problem,
             at_least=self._lower,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from mig_opt.batch import Batch, Task
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu import Profile
+from mig_opt.gpu import Placement, Profile
 from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.validation.lives import Entry, Instance, Placed, Span, Where, clashes, instances_of
 from mig_opt.validation.violations import Violation, ViolationCode
@@ -233,9 +233,10 @@ def _instances_overlap(case: Case) -> Iterator[Violation]:
         place: group
         for group, place in enumerate(dict.fromkeys((instance.gpu, instance.placement) for instance in instances))
     }
-    against = [
-        [other for (there, two), other in groups.items() if there == gpu and one.conflicts(two)] for gpu, one in groups
-    ]
+    on_gpu: dict[int, list[tuple[Placement, int]]] = defaultdict(list)
+    for (gpu, placement), group in groups.items():
+        on_gpu[gpu].append((placement, group))
+    against = [[other for two, other in on_gpu[gpu] if one.conflicts(two)] for gpu, one in groups]
     spans = (
         Span(instance.begin, instance.end, groups[instance.gpu, instance.placement], instance) for instance in instances
     )

@@ -13,6 +13,9 @@ from mig_opt.heuristics.far.allocation import AllocationFamily
 from mig_opt.schedule import OperationKind, Schedule
 from mig_opt.timing import PlannedInstance, timed_schedule
 
+_LOOKS = 16
+"""Nodes of the heap that can be looked at in the time of a decision."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Node:
@@ -60,10 +63,11 @@ class Repartitioning:
         self.roots: list[int] = []
         tree = batch.gpu.repartition_tree(batch.profile_set)
         smallest = batch.gpu.profiles_of("base")[-1]
+        descendants = {placement: nx.descendants(tree, placement) for placement in tree.nodes}
         for gpu in range(batch.gpus):
             index = {placement: len(self.nodes) + at for at, placement in enumerate(tree.nodes)}
             for placement in tree.nodes:
-                below = nx.descendants(tree, placement)
+                below = descendants[placement]
                 self.nodes.append(
                     _Node(
                         gpu,
@@ -126,6 +130,8 @@ class RepartitionPlan:
     def run(self, stop_at: float) -> bool:
         """Take all decisions; return False if the makespan is certain to reach ``stop_at``."""
         heapq.heapify(self._heap)
+        # A look at the whole heap, at times so far apart that it costs no more than the decisions in between.
+        until_look = len(self._heap)
         while self._heap:
             now, _, at = self._heap[0]
             if self._pending[self._nodes[at].placement.profile]:
@@ -135,8 +141,11 @@ class RepartitionPlan:
                 heapq.heappop(self._heap)
                 if any(self._pending[profile] for profile in self._nodes[at].profiles_below):
                     self._split(now, at)
-                    if self._surely_at_least() > stop_at * (1 + 1e-9):
-                        return False
+                    until_look -= _LOOKS
+                    if until_look <= 0:
+                        until_look = len(self._heap)
+                        if self._surely_at_least() > stop_at * (1 + 1e-9):
+                            return False
             if self.makespan > stop_at:
                 return False
         return self.makespan < stop_at
