@@ -1,0 +1,226 @@
+"""The function that explains a batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+
+from mig_opt.batch import Batch
+from mig_opt.errors import InputError, Problem
+from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
+from mig_opt.explaining.misfits import misfit_conflicts, misfit_remedies
+from mig_opt.explaining.oracle import LEAST_SECONDS, Clock, Kept, Oracle, in_time
+from mig_opt.explaining.remedies import remedies
+from mig_opt.explaining.requirements import Requirements, spelled, target_requirement
+from mig_opt.explaining.shrinking import Shrinker
+from mig_opt.result import Result, Status
+from mig_opt.schedule import Schedule
+from mig_opt.solving import solve
+from mig_opt.ticks import RESOLUTION, Ticks, as_decimal
+
+DEFAULT_TIME_LIMIT = 20.0
+"""Seconds."""
+
+
+def explain(
+    batch: Batch,
+    target: float | None = None,
+    *,
+    time_limit: float | None = DEFAULT_TIME_LIMIT,
+    seed: int = 0,
+    workers: int | None = None,
+) -> Explanation:
+    """Say why a batch is infeasible, or why its makespan cannot be at most a target.
+
+    The answer is a minimal set of requirements that are impossible together: without any one of them the others could
+    be met. A batch may have several such sets; one is returned.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    target : float, optional
+        Seconds. Without a target the question is why no schedule is shorter than the best lower bound.
+    time_limit : float, optional
+        Wall-clock seconds. When they are over, the set is still impossible, but ``open`` requirements in it may be
+        superfluous. With None the work goes on until all is proven, which may take very long.
+    seed : int
+        Seed for whatever is random, at least 0.
+    workers : int, optional
+        Threads; by default one for each core.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, explain, get_gpu
+    >>> batch = Batch((Task("a", {1: 9.0, 2: 5.0}), Task("b", {4: 3.0}), Task("c", {4: 3.0})), get_gpu("A30"))
+    >>> explanation = explain(batch, target=6.0)
+    >>> for requirement in explanation.conflicts[0].requirements:
+    ...     print(requirement)
+    the makespan must be at most 6 s
+    there is 1 x A30-24GB
+    creating and destroying instances takes time
+    task 'b' must run: 3 s on 4 slices
+    task 'c' must run: 3 s on 4 slices
+    >>> for remedy in explanation.remedies[:2]:
+    ...     print(remedy)
+    a target of 8.35 s
+    2 x A30-24GB
+    """
+    work = _Explaining(batch, target, time_limit, seed, workers)
+    try:
+        work.run()
+    except KeyboardInterrupt:
+        work.interrupted = True
+    return work.explanation()
+
+
+class _Explaining:
+    """The work on one explanation, and what is known at any moment of it."""
+
+    def __init__(
+        self, batch: Batch, target: float | None, time_limit: float | None, seed: int, workers: int | None
+    ) -> None:
+        self.interrupted = False
+        self._batch = batch
+        self._target = target
+        self._time_limit = time_limit
+        self._seed = seed
+        self._workers = workers
+        self._clock = Clock(time_limit)
+        self._verdict = Verdict.UNKNOWN
+        self._schedule: Schedule | None = None
+        self._lower_bound = 0.0
+        self._oracle: Oracle | None = None
+        self._shrinker: Shrinker | None = None
+        self._least: Result | None = None
+        self._remedies: list[Remedy] = []
+
+    def run(self) -> None:
+        """Find out as much as the time allows."""
+        self._check_and_begin()
+        if self._verdict is not Verdict.IMPOSSIBLE:
+            goal = self._below_bound() if self._target is None else self._target
+            oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._clock, self._seed, self._workers)
+            if self._is_ruled_out(oracle):
+                self._explain(oracle)
+
+    def explanation(self) -> Explanation:
+        """Return what is known."""
+        conflicts = misfit_conflicts(self._batch) if math.isinf(self._lower_bound) else tuple(self._conflict())
+        return Explanation(
+            verdict=self._verdict,
+            target=self._target,
+            schedule=self._schedule,
+            lower_bound=max(self._lower_bound, *(conflict.lower_bound for conflict in conflicts), 0.0),
+            conflicts=conflicts,
+            remedies=tuple(self._remedies),
+            runtime_s=self._clock.seconds,
+            interrupted=self.interrupted,
+        )
+
+    def _check_and_begin(self) -> None:
+        problems = []
+        if self._target is not None and not (self._target > 0 and math.isfinite(self._target)):
+            problems.append(Problem("target", f"must be a finite number of seconds > 0, is {self._target}"))
+        try:
+            first = solve(
+                self._batch, "far", time_limit=self._time_limit, seed=self._seed, workers=self._workers
+            )
+        except InputError as error:
+            problems += error.problems
+        if problems:
+            raise InputError(problems)
+        self._keep(first)
+        if first.status is Status.INFEASIBLE:
+            self._verdict = Verdict.IMPOSSIBLE
+            self._remedies += misfit_remedies(self._batch)
+
+    def _below_bound(self) -> float:
+        """Return the largest makespan that the best lower bound rules out, in seconds."""
+        self._verdict = Verdict.POSSIBLE
+        limit = None if self._time_limit is None else max(self._clock.remaining / 2, LEAST_SECONDS)
+        self._keep(solve(self._batch, time_limit=limit, seed=self._seed, workers=self._workers))
+        ticks = Ticks.of(self._batch)
+        if not ticks.exact:
+            return self._lower_bound * (1 - RESOLUTION)
+        return ticks.seconds_below(math.ceil(Fraction(as_decimal(self._lower_bound)) / ticks.length) - 1)
+
+    def _is_ruled_out(self, oracle: Oracle) -> bool:
+        """Whether nothing meets all requirements."""
+        if self._target is None:
+            oracle.rule_out(oracle.requirements.all, self._lower_bound)
+            return True
+        ticks = Ticks.of(self._batch)
+        if self._schedule is not None and in_time(ticks, self._schedule.makespan, self._target):
+            self._verdict = Verdict.POSSIBLE
+            return False
+        answer = oracle.decide(oracle.requirements.all, self._clock.remaining / 2)
+        self._improve(answer.schedule)
+        if answer.possible is not None:
+            self._verdict = Verdict.POSSIBLE if answer.possible else Verdict.IMPOSSIBLE
+        return answer.possible is False
+
+    def _explain(self, oracle: Oracle) -> None:
+        requirements = oracle.requirements
+        self._shrinker = Shrinker(oracle, requirements.all)
+        self._shrinker.run()
+        core = self._shrinker.core
+        if core != requirements.all or self._target is not None:
+            self._measure(oracle, core)
+        for remedy in remedies(oracle, core, self._worthwhile):
+            self._remedies.append(remedy)
+        if self._target is not None and self._schedule is not None:
+            makespan = self._schedule.makespan
+            self._remedies.insert(0, Remedy("target", f"a target of {spelled(makespan)} s", makespan))
+
+    def _measure(self, oracle: Oracle, core: Kept) -> None:
+        """Find out how long the requirements take at least."""
+        batch = oracle.requirements.relaxed(core)
+        limit = self._worthwhile
+        if batch is None or not limit:
+            return
+        self._least = solve(
+            batch, time_limit=None if math.isinf(limit) else limit, seed=self._seed, workers=self._workers
+        )
+        oracle.rule_out(core, oracle.requirements.least(core, self._least.lower_bound))
+        if core == oracle.requirements.all:
+            self._improve(self._least.schedule)
+        if self._least.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    @property
+    def _worthwhile(self) -> float:
+        """Seconds that a finishing touch may take: not more than everything before."""
+        return min(self._clock.remaining, max(self._clock.seconds, 1.0)) if self._time_limit is not None else math.inf
+
+    def _conflict(self) -> Iterator[Conflict]:
+        """Yield the conflict as it is now, if there is one."""
+        if self._oracle is None or self._shrinker is None:
+            return
+        requirements, core = self._oracle.requirements, self._shrinker.core
+        whole = core == requirements.all
+        schedule = self._schedule if whole or self._least is None else self._least.schedule
+        makespan = None if schedule is None or not (whole or self._least) else schedule.makespan
+        yield Conflict(
+            requirements=(target_requirement(requirements.target), *requirements.ordered(core)),
+            open=requirements.ordered(core - self._shrinker.needed),
+            target=requirements.target,
+            lower_bound=self._oracle.lower_bound(core),
+            makespan=makespan,
+        )
+
+    def _keep(self, result: Result) -> None:
+        self._improve(result.schedule)
+        self._lower_bound = max(self._lower_bound, result.lower_bound)
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+    def _improve(self, schedule: Schedule | None) -> None:
+        if schedule is not None and (self._schedule is None or schedule.makespan < self._schedule.makespan):
+            self._schedule = schedule
