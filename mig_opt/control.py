@@ -9,10 +9,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from mig_opt.batch import Batch
-from mig_opt.result import Result, TrajectoryPoint
+from mig_opt.result import Result, TrajectoryPoint, relative_gap
 from mig_opt.schedule import Schedule
 
 T = TypeVar("T")
+
+Stop = Callable[[TrajectoryPoint], bool]
+"""Asked after each improvement of the schedule or the bound; True ends the run."""
 
 
 class Callbacks:
@@ -47,6 +50,10 @@ class Callbacks:
 class Control:
     """Limits of a run, and the best that it has found so far.
 
+    A method polls :attr:`expired` and ends soon after it is true; that is all it has to do for time limits, ``gap`` and
+    ``stop`` alike. To be deterministic it also counts its work with :meth:`spend`, looks at no other clock, and uses
+    no more than :attr:`workers` threads.
+
     Parameters
     ----------
     time_limit : float, optional
@@ -57,6 +64,25 @@ class Control:
         Threads; by default one for each core.
     callbacks : sequence of Callbacks
         Who is told about progress.
+    gap : float
+        The run is over as soon as the gap between schedule and bound is at most this share of the makespan.
+    stop : callable, optional
+        Asked after each improvement; the run is over as soon as it returns True.
+    deterministic : bool
+        Whether work counts, and not the clock. There is one worker then: what several threads find depends on how they
+        happen to be scheduled.
+
+    Attributes
+    ----------
+    schedule : Schedule or None
+        The best one so far.
+    lower_bound : float
+        The best one so far, in seconds.
+    trajectory : list of TrajectoryPoint
+        Every improvement.
+    done : bool
+        Whether the run is over, whatever time is left: the gap is closed, or ``stop`` said so. Nothing that is reported
+        later counts, so the last point of the trajectory is the one that ended the run.
     """
 
     def __init__(
@@ -65,60 +91,88 @@ class Control:
         seed: int = 0,
         workers: int | None = None,
         callbacks: Sequence[Callbacks] = (),
+        *,
+        gap: float = 0.0,
+        stop: Stop | None = None,
+        deterministic: bool = False,
     ) -> None:
         self.seed = seed
-        self.workers = workers or available_cores()
+        self.workers = 1 if deterministic else workers or available_cores()
+        self.deterministic = deterministic
         self.schedule: Schedule | None = None
         self.lower_bound = 0.0
         self.trajectory: list[TrajectoryPoint] = []
+        self.done = False
+        self._gap = gap
+        self._stop = stop
         self._callbacks = tuple(callbacks)
         self._lock = threading.RLock()
         self._started = time.monotonic()
-        self._deadline = None if time_limit is None else self._started + time_limit
+        self._time_limit = time_limit
+        self._spent = 0.0
 
     @property
     def seconds(self) -> float:
-        """Seconds since the run began."""
+        """Wall-clock seconds since the run began."""
         return time.monotonic() - self._started
 
     @property
     def remaining(self) -> float | None:
-        """Seconds left (never negative); None without a limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        """Seconds left (never negative), of work in a deterministic run; None without a limit."""
+        if self._time_limit is None:
+            return None
+        return max(0.0, self._time_limit - (self._spent if self.deterministic else self.seconds))
 
     @property
     def expired(self) -> bool:
-        """Whether the time is up."""
-        return self.remaining == 0.0
+        """Whether the method has to end: the time is up, or the run is over anyway."""
+        return self.done or self.remaining == 0.0
 
     @property
     def makespan(self) -> float | None:
         """Makespan of the best schedule so far."""
         return None if self.schedule is None else self.schedule.makespan
 
-    def offer(self, schedule: Schedule) -> bool:
-        """Keep ``schedule`` if it is the best so far; return whether it is."""
+    def spend(self, seconds: float) -> None:
+        """Count work that takes about so many seconds on a typical machine.
+
+        In a deterministic run the time limit is a limit on the sum. The figure must follow from the input and the
+        decisions of the method alone; that it is good to a factor of two is enough.
+        """
         with self._lock:
-            if self.makespan is not None and schedule.makespan >= self.makespan:
+            self._spent += seconds
+
+    def offer(self, schedule: Schedule) -> bool:
+        """Keep ``schedule`` if it is the best so far (and the run not over); return whether it is kept."""
+        with self._lock:
+            if self.done or (self.makespan is not None and schedule.makespan >= self.makespan):
                 return False
             self.schedule = schedule
             self._record()
             for callbacks in self._callbacks:
                 callbacks.on_incumbent(self.seconds, schedule, self.lower_bound)
+            self._judge()
             return True
 
     def raise_bound(self, lower_bound: float) -> None:
-        """Report a lower bound in seconds; lower ones than known are ignored."""
+        """Report a lower bound in seconds; lower ones than known are ignored, and all once the run is over."""
         with self._lock:
-            if lower_bound <= self.lower_bound:
+            if self.done or lower_bound <= self.lower_bound:
                 return
             self.lower_bound = lower_bound
             self._record()
             for callbacks in self._callbacks:
                 callbacks.on_bound(self.seconds, self.makespan, lower_bound)
+            self._judge()
 
     def _record(self) -> None:
         self.trajectory.append(TrajectoryPoint(self.seconds, self.makespan, self.lower_bound))
+
+    def _judge(self) -> None:
+        """Find out whether the last improvement ends the run."""
+        close = self.makespan is not None and relative_gap(self.makespan, self.lower_bound) <= self._gap
+        if close or (self._stop is not None and self._stop(self.trajectory[-1])):
+            self.done = True
 
 
 def interruptibly(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:

@@ -6,14 +6,15 @@ import importlib
 import importlib.metadata
 import math
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from mig_opt._version import __version__
+from mig_opt.arguments import wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.batch import Batch
 from mig_opt.bounds import best_lower_bound
-from mig_opt.control import Callbacks, Control, interruptibly
+from mig_opt.control import Callbacks, Control, Stop, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, nearest
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
@@ -122,6 +123,9 @@ def solve(
     seed: int = 0,
     workers: int | None = None,
     callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
 ) -> Result:
     """Find a schedule of least makespan for a batch.
 
@@ -132,14 +136,25 @@ def solve(
     method : str
         A name of :func:`methods`, or ``auto``.
     time_limit : float, optional
-        Wall-clock seconds. Exact methods without a limit run until the proof.
+        Wall-clock seconds; seconds of counted work if ``deterministic``. Exact methods without a limit run until the
+        proof.
     seed : int
         Seed for whatever is random in the method, at least 0.
     workers : int, optional
-        Threads of the method; by default one for each core. With one worker, a seed and no time limit a method
-        returns the same schedule on every run.
+        Threads of the method; by default one for each core.
     callbacks : Callbacks or sequence of Callbacks
-        Told about the progress.
+        Told about the progress. What they raise ends the run and arrives here.
+    gap : float
+        The run ends as soon as ``(makespan - lower_bound) / makespan`` is at most this share: 0.01 is one percent.
+    stop : callable, optional
+        Called with the new :class:`~mig_opt.TrajectoryPoint` after each improvement of the schedule or the bound, not
+        always in the thread that called this function. The run ends as soon as it returns True; nothing that the
+        method finds later counts. What it raises arrives here as well.
+    deterministic : bool
+        Whether the same arguments give the same schedule, bound and trajectory (but for the seconds) on every run,
+        with any number of workers and any time limit, as long as the versions of this package and its solvers are the
+        same. The method then has one thread, and the time limit counts work in place of time: about as many
+        seconds as it takes on a typical machine, within a factor of two or three.
 
     Returns
     -------
@@ -150,9 +165,9 @@ def solve(
     Raises
     ------
     InputError
-        If an argument is wrong.
+        If arguments are wrong; it names them all.
     UnknownMethodError
-        If there is no such method.
+        If there is no such method (and perhaps more is wrong).
     SolverError
         If a method returned a schedule that is not valid, or a bound above it: a defect of this package.
 
@@ -164,10 +179,23 @@ def solve(
     >>> result.status.value, result.makespan
     ('optimal', 2.62)
     """
+    wrong_batch: list[Problem] = []
+    if not isinstance(batch, Batch):
+        wrong_batch.append(wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')"))
+    check_options(
+        method,
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=wrong_batch,
+    )
     found = get_method(method)
-    _check(time_limit, seed, workers)
     listeners = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
-    control = Control(time_limit, seed, workers, listeners)
+    control = Control(time_limit, int(seed), workers, listeners, gap=gap, stop=stop, deterministic=deterministic)
     status: Status | None = None
     try:
         for listener in listeners:
@@ -184,16 +212,58 @@ def solve(
     return result
 
 
-def _check(time_limit: float | None, seed: int, workers: int | None) -> None:
-    problems = []
-    if time_limit is not None and not (time_limit > 0 and math.isfinite(time_limit)):
-        problems.append(Problem("time_limit", f"must be a finite number of seconds > 0, is {time_limit}"))
-    if not 0 <= seed < 2**31:
-        problems.append(Problem("seed", f"must be from 0 to {2**31 - 1}, is {seed}"))
-    if workers is not None and not 1 <= workers <= _MOST_WORKERS:
-        problems.append(Problem("workers", f"must be from 1 to {_MOST_WORKERS}, is {workers}"))
+def check_options(
+    method: object = AUTO,
+    *,
+    time_limit: object = None,
+    seed: object = 0,
+    workers: object = None,
+    callbacks: object = (),
+    gap: object = 0.0,
+    stop: object = None,
+    deterministic: object = False,
+    also: Sequence[Problem] = (),
+) -> None:
+    """Refuse options that :func:`solve` cannot work with, whatever their type; ``also`` is what is known to be wrong.
+
+    Raises
+    ------
+    InputError
+        With every problem; an UnknownMethodError if one of them is that.
+    """
+    problems = [*also]
+    unknown = False
+    if not isinstance(method, str):
+        problems.append(wrong_type("method", method, "the name of a method"))
+    else:
+        try:
+            get_method(method)
+        except UnknownMethodError as error:
+            unknown = True
+            problems += error.problems
+    if time_limit is not None:
+        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
+    problems += wrong_integer("seed", seed, 0, 2**31 - 1)
+    if workers is not None:
+        problems += wrong_integer("workers", workers, 1, _MOST_WORKERS)
+    problems += _wrong_callbacks(callbacks)
+    problems += wrong_share("gap", gap)
+    if stop is not None and not callable(stop):
+        problems.append(wrong_type("stop", stop, "a function of a TrajectoryPoint"))
+    problems += wrong_flag("deterministic", deterministic)
     if problems:
-        raise InputError(problems)
+        raise UnknownMethodError(problems) if unknown else InputError(problems)
+
+
+def _wrong_callbacks(callbacks: object) -> Iterator[Problem]:
+    if isinstance(callbacks, Callbacks):
+        return
+    if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
+        yield wrong_type("callbacks", callbacks, "a Callbacks object or a list of them")
+        return
+    for at, entry in enumerate(callbacks):
+        if not isinstance(entry, Callbacks):
+            yield wrong_type(f"callbacks[{at}]", entry, "a Callbacks object, not the class or a function")
 
 
 def _without_idle_gpus(batch: Batch) -> Batch:
@@ -204,9 +274,12 @@ def _without_idle_gpus(batch: Batch) -> Batch:
 
 def _run(batch: Batch, method: Method, control: Control) -> None:
     control.raise_bound(best_lower_bound(batch))
-    if method.warm_start:
+    if method.warm_start and not control.done:
         _load(get_method("far"))(batch, control)
-    if not _met(batch, control):
+    if control.done:
+        return
+    # Without a schedule a method has to look for one, however late it is.
+    if control.schedule is None or not (control.expired or _met(batch, control)):
         _load(method)(batch, control)
 
 

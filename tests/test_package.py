@@ -24,7 +24,7 @@ HEAVY = ("ortools", "pulp", "matplotlib", "pydantic", "networkx", "numpy", "pand
 # From the ground up: a module imports only what is in a lower layer or in its own package.
 LAYERS = (
     ("_version", "errors"),
-    ("gpu",),
+    ("gpu", "arguments"),
     ("batch", "serving"),
     ("schedule", "ticks"),
     ("timing", "result", "bounds", "validation"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from pathlib import Path
@@ -93,6 +94,25 @@ def _own_gpu(document: str | bytes) -> str | None:
     with contextlib.suppress(InputError):
         return get_gpu(named).name
     return named
+
+
+def parsed_share(option: str, text: str) -> float:
+    """Return the share that ``0.003`` or ``0.3%`` stands for.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or not from 0 to 1.
+    """
+    number = text.strip().removesuffix("%")
+    try:
+        share = float(number) / (100 if number != text.strip() else 1)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share <= 1:
+        message = f"must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is {text!r}"
+        raise InputError([Problem(option, message)])
+    return share
 
 
 def check_output(path: Path, *inputs: str | Path) -> None:

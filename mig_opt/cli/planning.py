@@ -18,6 +18,7 @@ from mig_opt.cli.inputs import (
     ScheduleArgument,
     check_output,
     load_batch,
+    parsed_share,
 )
 from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json, printable, say
@@ -25,7 +26,7 @@ from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.solving import AUTO, get_method
+from mig_opt.solving import AUTO, check_options, get_method
 from mig_opt.solving import solve as run_method
 from mig_opt.validation import Validation
 from mig_opt.validation import validate as check_schedule
@@ -50,6 +51,12 @@ def solve(
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")] = None,
+    gap: Annotated[
+        str, typer.Option(metavar="SHARE", help="End as soon as the gap is so small, e.g. 0.3% or 0.003.")
+    ] = "0",
+    deterministic: Annotated[
+        bool, typer.Option("--deterministic", help="Same plan on every run; S counts work, in one thread.")
+    ] = False,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the schedule as JSON.")
     ] = None,
@@ -66,25 +73,38 @@ def solve(
     """
     checks = Checks()
     with checks.step(), options_named(_SOLVE_OPTIONS):
-        exact = get_method(method).kind == "exact"
+        check_options(method, time_limit=time_limit, seed=seed, workers=workers)
+    with checks.step():
+        share = parsed_share("--gap", gap)
     with checks.step():
         problem = load_batch(batch, gpu, gpus)
     with checks.step():
         _check_outputs(output, chart, batch)
     checks.finish()
 
+    exact = get_method(method).kind == "exact"
     limit = DEFAULT_TIME_LIMIT if time_limit is None and exact else time_limit
-    with options_named(_SOLVE_OPTIONS), contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         callbacks: list[Callbacks] = []
         if not (quiet or as_json):
             from mig_opt.cli.live import LiveLine
 
             if LiveLine.possible():
                 callbacks.append(stack.enter_context(LiveLine()))
-        result = run_method(problem, method, time_limit=limit, seed=seed, workers=workers, callbacks=callbacks)
+        result = run_method(
+            problem,
+            method,
+            time_limit=limit,
+            seed=seed,
+            workers=workers,
+            callbacks=callbacks,
+            gap=share,
+            deterministic=deterministic,
+        )
 
     remarks = []
-    if time_limit is None and exact and result.status in _OPEN and result.runtime_s > 0.9 * DEFAULT_TIME_LIMIT:
+    open_still = result.status in _OPEN and (result.gap is None or result.gap > share)
+    if time_limit is None and exact and open_still and (deterministic or result.runtime_s > 0.9 * DEFAULT_TIME_LIMIT):
         remarks.append(f"Stopped after the default of {DEFAULT_TIME_LIMIT:g} s; --time-limit S allows for more.")
     with checks.step():
         remarks += _write_schedule(result, output)

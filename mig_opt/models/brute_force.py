@@ -21,6 +21,9 @@ from mig_opt.schedule import OperationKind
 from mig_opt.ticks import Ticks
 from mig_opt.timing import PlannedInstance, timed_schedule
 
+_SECONDS_PER_STEP = 1e-5
+"""What it takes to look at a partial schedule."""
+
 Operations = tuple[tuple[OperationKind, int], ...]
 
 
@@ -120,6 +123,7 @@ class _GpuSearch:
             yield from self._fill_live(self._run(state, placement, chosen, ready=free, free=free), live[1:])
 
     def _extend(self, state: _State) -> None:
+        self._control.spend(_SECONDS_PER_STEP)
         if state.makespan >= self.makespan or self._control.expired:
             return
         if not state.left:

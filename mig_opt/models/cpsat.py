@@ -40,13 +40,22 @@ class Outcome:
     infeasible: bool
 
 
+SECONDS_PER_UNIT = 0.8
+"""Seconds that a unit of the solver's deterministic time takes: measured 0.6 to 0.9 with one worker, on block models of
+10 to 200 tasks, on a machine of 2026."""
+
+
 class _Reporter(cp_model.CpSolverSolutionCallback):
     """Passes solutions and bounds on. Exceptions must not cross the solver's C++ frames: they stop it, and are kept."""
 
     def __init__(
-        self, on_solution: Callable[[Sequence[int]], None] | None, on_bound: Callable[[int], None] | None
+        self,
+        control: Control,
+        on_solution: Callable[[Sequence[int]], None] | None,
+        on_bound: Callable[[int], None] | None,
     ) -> None:
         super().__init__()
+        self._control = control
         self._on_solution = on_solution
         self._on_bound = on_bound
         self.failure: BaseException | None = None
@@ -54,8 +63,13 @@ class _Reporter(cp_model.CpSolverSolutionCallback):
     def on_solution_callback(self) -> None:
         if self._on_solution is not None:
             self._guard(self._on_solution, self.response_proto.solution)
-        if self.failure is not None:
+        if self.ends:
             self.stop_search()
+
+    @property
+    def ends(self) -> bool:
+        """Whether what was reported last ends the run."""
+        return self.failure is not None or self._control.done
 
     def on_bound(self, bound: float) -> None:
         if self._on_bound is not None:
@@ -79,7 +93,7 @@ def run(
     on_solution: Callable[[Sequence[int]], None] | None = None,
     on_bound: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Minimise ``model`` within the limits of ``control``.
+    """Minimise ``model`` within the limits of ``control``; without time left, nothing is solved.
 
     The solver works in a thread of its own while this one waits, so that Ctrl-C reaches it: the solver is then told
     to stop, and KeyboardInterrupt goes on to the caller.
@@ -93,7 +107,8 @@ def run(
     at_least : int
         A known lower bound of the objective.
     share : float
-        The part of the remaining time that the run may take.
+        The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts
+        it, by its own operations.
     workers : int, optional
         Threads, if not those of ``control``.
     for_proof : bool
@@ -109,6 +124,8 @@ def run(
     SolverError
         If the solver rejects the model.
     """
+    if control.expired:
+        return Outcome(None, None, at_least, proven=False, infeasible=False)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers or control.workers
     solver.parameters.random_seed = control.seed
@@ -121,19 +138,22 @@ def run(
     solver.parameters.cp_model_presolve = False
     # The solver must not take SIGINT for itself, or nobody else would know of it.
     solver.parameters.catch_sigint_signal = False
-    if control.remaining is not None:
+    if control.remaining is not None and control.deterministic:
+        solver.parameters.max_deterministic_time = control.remaining * share / SECONDS_PER_UNIT
+    elif control.remaining is not None:
         solver.parameters.max_time_in_seconds = max(control.remaining * share, 0.01)
-    reporter = _Reporter(on_solution, on_bound)
+    reporter = _Reporter(control, on_solution, on_bound)
 
     def report_bound(bound: float) -> None:
         reporter.on_bound(bound)
-        if reporter.failure is not None:
+        if reporter.ends:
             solver.stop_search()
 
     solver.best_bound_callback = report_bound
     status = interruptibly(lambda: int(solver.solve(model, reporter)), solver.stop_search)
     if reporter.failure is not None:
         raise reporter.failure
+    control.spend(solver.response_proto.deterministic_time * SECONDS_PER_UNIT)
     return _outcome(solver, status, at_least)
 
 

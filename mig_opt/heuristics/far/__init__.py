@@ -15,6 +15,9 @@ from mig_opt.heuristics.far.repartitioning import Repartitioning
 
 __all__ = ["far"]
 
+_SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
+"""What it takes to make a plan for an allocation."""
+
 
 def far(batch: Batch, control: Control, *, skip: bool = True) -> None:
     """Run FAR's phases 1 and 2 and offer the best schedule to ``control``.
@@ -40,10 +43,12 @@ def far(batch: Batch, control: Control, *, skip: bool = True) -> None:
     repartitioning = Repartitioning(batch)
     slices = batch.gpus * batch.gpu.compute_slices
     best = float("inf")
+    plan_seconds = _SECONDS_PER_PLACEMENT * len(repartitioning.nodes) + _SECONDS_PER_TASK * len(batch.tasks)
     while True:
         if skip and family.area / slices > best * (1 + 1e-9):
             break
         if not (skip and family.longest >= best):
+            control.spend(plan_seconds)
             plan = repartitioning.plan(family, stop_at=best) if skip else repartitioning.plan(family)
             if plan is not None and plan.makespan < best:
                 best = plan.makespan
