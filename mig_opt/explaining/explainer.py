@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch import Batch
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
 from mig_opt.explaining.misfits import misfit_conflicts, misfit_remedies
 from mig_opt.explaining.oracle import LEAST_SECONDS, Clock, Kept, Oracle, in_time
@@ -16,7 +17,7 @@ from mig_opt.explaining.requirements import Requirements, spelled, target_requir
 from mig_opt.explaining.shrinking import Shrinker
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.solving import solve
+from mig_opt.solving import check_options, solve
 from mig_opt.ticks import RESOLUTION, Ticks, as_decimal
 
 DEFAULT_TIME_LIMIT = 20.0
@@ -72,12 +73,37 @@ def explain(
     a target of 8.35 s
     2 x A30-24GB
     """
+    problems: list[Problem] = []
+    if not isinstance(batch, Batch):
+        problems.append(wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')"))
+    check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=problems)
     work = _Explaining(batch, target, time_limit, seed, workers)
     try:
         work.run()
     except KeyboardInterrupt:
         work.interrupted = True
     return work.explanation()
+
+
+def check_question(
+    target: object,
+    *,
+    time_limit: object = None,
+    seed: object = 0,
+    workers: object = None,
+    also: Sequence[Problem] = (),
+) -> None:
+    """Refuse arguments that :func:`explain` cannot work with, whatever their type; ``also`` is what is wrong besides.
+
+    Raises
+    ------
+    InputError
+        With every problem.
+    """
+    problems = [*also]
+    if target is not None:
+        problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)
+    check_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
 
 
 class _Explaining:
@@ -103,7 +129,7 @@ class _Explaining:
 
     def run(self) -> None:
         """Find out as much as the time allows."""
-        self._check_and_begin()
+        self._begin()
         if self._verdict is not Verdict.IMPOSSIBLE:
             goal = self._below_bound() if self._target is None else self._target
             oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._clock, self._seed, self._workers)
@@ -124,18 +150,8 @@ class _Explaining:
             interrupted=self.interrupted,
         )
 
-    def _check_and_begin(self) -> None:
-        problems = []
-        if self._target is not None and not (self._target > 0 and math.isfinite(self._target)):
-            problems.append(Problem("target", f"must be a finite number of seconds > 0, is {self._target}"))
-        try:
-            first = solve(
-                self._batch, "far", time_limit=self._time_limit, seed=self._seed, workers=self._workers
-            )
-        except InputError as error:
-            problems += error.problems
-        if problems:
-            raise InputError(problems)
+    def _begin(self) -> None:
+        first = solve(self._batch, "far", time_limit=self._time_limit, seed=self._seed, workers=self._workers)
         self._keep(first)
         if first.status is Status.INFEASIBLE:
             self._verdict = Verdict.IMPOSSIBLE
@@ -175,29 +191,35 @@ class _Explaining:
             self._measure(oracle, core)
         for remedy in remedies(oracle, core, self._worthwhile):
             self._remedies.append(remedy)
-        if self._target is not None and self._schedule is not None:
-            makespan = self._schedule.makespan
-            self._remedies.insert(0, Remedy("target", f"a target of {spelled(makespan)} s", makespan))
+        if self._target is not None:
+            if core != requirements.all and self._worthwhile:
+                self._keep(self._solve(self._batch))
+            if self._schedule is not None:
+                makespan = self._schedule.makespan
+                self._remedies.insert(0, Remedy("target", f"a target of {spelled(makespan)} s", makespan))
 
     def _measure(self, oracle: Oracle, core: Kept) -> None:
         """Find out how long the requirements take at least."""
         batch = oracle.requirements.relaxed(core)
-        limit = self._worthwhile
-        if batch is None or not limit:
+        if batch is None or not self._worthwhile:
             return
-        self._least = solve(
-            batch, time_limit=None if math.isinf(limit) else limit, seed=self._seed, workers=self._workers
-        )
+        self._least = self._solve(batch)
         oracle.rule_out(core, oracle.requirements.least(core, self._least.lower_bound))
         if core == oracle.requirements.all:
             self._improve(self._least.schedule)
         if self._least.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
+    def _solve(self, batch: Batch) -> Result:
+        limit = self._worthwhile
+        return solve(batch, time_limit=None if math.isinf(limit) else limit, seed=self._seed, workers=self._workers)
+
     @property
     def _worthwhile(self) -> float:
-        """Seconds that a finishing touch may take: not more than everything before."""
-        return min(self._clock.remaining, max(self._clock.seconds, 1.0)) if self._time_limit is not None else math.inf
+        """Seconds for a finishing touch: each may take half as long again as everything before it."""
+        if self._time_limit is None:
+            return math.inf
+        return min(self._clock.remaining, max(self._clock.seconds / 2, 1.0))
 
     def _conflict(self) -> Iterator[Conflict]:
         """Yield the conflict as it is now, if there is one."""

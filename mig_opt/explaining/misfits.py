@@ -14,9 +14,7 @@ from mig_opt.gpu import GpuModel, Profile, catalogue
 def misfit_conflicts(batch: Batch) -> tuple[Conflict, ...]:
     """Return for each task that fits nowhere what together keeps it from running."""
     requirements = Requirements(batch, math.inf)
-    return tuple(
-        Conflict(_needed(requirements, index), (), None, math.inf, None) for index in batch.unplaceable()
-    )
+    return tuple(Conflict(_needed(requirements, index), (), None, math.inf, None) for index in batch.unplaceable())
 
 
 def misfit_remedies(batch: Batch) -> tuple[Remedy, ...]:

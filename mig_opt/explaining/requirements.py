@@ -52,12 +52,15 @@ class Requirement:
         The requirement in words.
     dropped : str
         What dropping it means in words, as a condition: "without task 'a'".
+    task : str or None
+        The name of the task that it is about; None if it is about none.
     """
 
     kind: RequirementKind
     path: str
     text: str
     dropped: str
+    task: str | None = None
 
     def __str__(self) -> str:
         return self.text
@@ -241,7 +244,11 @@ def _busy(index: int, live: LiveInstance) -> Requirement:
 def _must_run(index: int, task: Task) -> Requirement:
     times = _times(task.times)
     return Requirement(
-        RequirementKind.TASK, f"tasks[{index}]", f"task {task.name!r} must run: {times}", f"without task {task.name!r}"
+        RequirementKind.TASK,
+        f"tasks[{index}]",
+        f"task {task.name!r} must run: {times}",
+        f"without task {task.name!r}",
+        task.name,
     )
 
 
@@ -253,6 +260,7 @@ def _details(gpu: GpuModel, index: int, task: Task, imagined: Mapping[int, float
             f"tasks[{index}].times",
             f"task {task.name!r} has no time on {sizes} slice{'' if list(imagined) == [1] else 's'}",
             f"if task {task.name!r} took {_times(imagined)}",
+            task.name,
         )
     needed = task.memory_gb
     if needed is not None and any(profile.memory_gb < needed for profile in gpu.profiles_of("double-memory")):
@@ -261,6 +269,7 @@ def _details(gpu: GpuModel, index: int, task: Task, imagined: Mapping[int, float
             f"tasks[{index}].memory_gb",
             f"task {task.name!r} needs {needed:.12g} GB",
             f"if task {task.name!r} needed less memory",
+            task.name,
         )
 
 

@@ -84,7 +84,7 @@ class Shrinker:
             left = self.core - self.needed
             pending = [entry for entry in pending if entry in left]
 
-    def _beyond_open(self, pending: Sequence[Requirement]) -> Sequence[Requirement]:
+    def _beyond_open(self, pending: list[Requirement]) -> list[Requirement]:
         """Return what is worth a try after the first of ``pending`` stayed open.
 
         The heavier a task, the easier it is to do without it. If the one in the middle stays open as well, those
