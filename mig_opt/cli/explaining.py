@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 MOST_TASKS = 12
 """Tasks up to which each has a line of its own, for each kind of requirement."""
 
+MOST_MISFITS = 10
+"""Tasks that fit nowhere up to which each is shown."""
+
+MOST_REMEDIES = 30
+"""Changes that are shown."""
+
 _MARK = " (?)"
 """Behind what is not proven to be needed."""
 
@@ -98,6 +104,7 @@ def _conflict_document(conflict: Conflict) -> dict[str, Any]:
                 "kind": requirement.kind.value,
                 "path": requirement.path,
                 "text": requirement.text,
+                "task": requirement.task,
                 "needed": requirement not in conflict.open,
             }
             for requirement in conflict.requirements
@@ -121,13 +128,18 @@ def _show(batch: Batch, found: Explanation, time_limit: float) -> None:
     if not math.isinf(found.lower_bound):
         rows.append(("lower bound", f"{screens.seconds(found.lower_bound)} s"))
     screens.show(screens.card(rows))
-    for conflict in found.conflicts:
+    for conflict in found.conflicts[:MOST_MISFITS]:
         screens.show("", screens.paragraph(_heading(conflict, found)), screens.bullets(_requirements(conflict)))
         remarks = list(_remarks(conflict, found, time_limit))
         if remarks:
             screens.show(screens.paragraph(" ".join(remarks)))
+    if len(found.conflicts) > MOST_MISFITS:
+        count = len(found.conflicts) - MOST_MISFITS
+        screens.show("", screens.note(f"{count} more fit nowhere: --json has all."))
     if found.remedies:
-        screens.show("", screens.paragraph(_offer(found)), screens.bullets(_spelled_remedies(found.remedies)))
+        screens.show(
+            "", screens.paragraph(_offer(found)), screens.bullets(_spelled_remedies(found.remedies[:MOST_REMEDIES]))
+        )
 
 
 def _answer(found: Explanation) -> Text:
@@ -203,4 +215,4 @@ def _spelled_remedies(remedies: Iterable[Remedy]) -> Iterator[str]:
 
     for remedy in remedies:
         known = remedy.makespan is not None and remedy.path != "target"
-        yield f"{remedy} ({seconds(remedy.makespan)} s)" if known else str(remedy)
+        yield f"{remedy} (at most {seconds(remedy.makespan)} s)" if known else str(remedy)

@@ -19,6 +19,7 @@ from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
 from mig_opt.solving import check_options, solve
 from mig_opt.ticks import RESOLUTION, Ticks, as_decimal
+from mig_opt.timing import DECIMALS
 
 DEFAULT_TIME_LIMIT = 20.0
 """Seconds."""
@@ -59,25 +60,25 @@ def explain(
     Examples
     --------
     >>> from mig_opt import Batch, Task, explain, get_gpu
-    >>> batch = Batch((Task("a", {1: 9.0, 2: 5.0}), Task("b", {4: 3.0}), Task("c", {4: 3.0})), get_gpu("A30"))
+    >>> batch = Batch((Task("a", {1: 1.0}), Task("b", {4: 5.0}), Task("c", {4: 3.0})), get_gpu("A30"))
     >>> explanation = explain(batch, target=6.0)
     >>> for requirement in explanation.conflicts[0].requirements:
     ...     print(requirement)
     the makespan must be at most 6 s
     there is 1 x A30-24GB
-    creating and destroying instances takes time
-    task 'b' must run: 3 s on 4 slices
+    task 'b' must run: 5 s on 4 slices
     task 'c' must run: 3 s on 4 slices
-    >>> for remedy in explanation.remedies[:2]:
+    >>> for remedy in explanation.remedies:
     ...     print(remedy)
-    a target of 8.35 s
+    a target of 9.34 s
     2 x A30-24GB
+    without task 'b'
     """
     problems: list[Problem] = []
     if not isinstance(batch, Batch):
         problems.append(wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')"))
     check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=problems)
-    work = _Explaining(batch, target, time_limit, seed, workers)
+    work = _Explaining(batch, None if target is None else float(target), time_limit, seed, workers)
     try:
         work.run()
     except KeyboardInterrupt:
@@ -139,11 +140,13 @@ class _Explaining:
     def explanation(self) -> Explanation:
         """Return what is known."""
         conflicts = misfit_conflicts(self._batch) if math.isinf(self._lower_bound) else tuple(self._conflict())
+        # What rules out a part of the batch rules out the whole.
+        lower_bound = max(self._lower_bound, *(conflict.lower_bound for conflict in conflicts), 0.0)
         return Explanation(
             verdict=self._verdict,
             target=self._target,
             schedule=self._schedule,
-            lower_bound=max(self._lower_bound, *(conflict.lower_bound for conflict in conflicts), 0.0),
+            lower_bound=_at_most(lower_bound, self._schedule),
             conflicts=conflicts,
             remedies=tuple(self._remedies),
             runtime_s=self._clock.seconds,
@@ -163,7 +166,8 @@ class _Explaining:
         limit = None if self._time_limit is None else max(self._clock.remaining / 2, LEAST_SECONDS)
         self._keep(solve(self._batch, time_limit=limit, seed=self._seed, workers=self._workers))
         ticks = Ticks.of(self._batch)
-        if not ticks.exact:
+        # Makespans are rounded to nanoseconds, so shorter ticks cannot be counted in them.
+        if not ticks.exact or ticks.decimals > DECIMALS:
             return self._lower_bound * (1 - RESOLUTION)
         return ticks.seconds_below(math.ceil(Fraction(as_decimal(self._lower_bound)) / ticks.length) - 1)
 
@@ -226,15 +230,14 @@ class _Explaining:
         if self._oracle is None or self._shrinker is None:
             return
         requirements, core = self._oracle.requirements, self._shrinker.core
-        whole = core == requirements.all
-        schedule = self._schedule if whole or self._least is None else self._least.schedule
-        makespan = None if schedule is None or not (whole or self._least) else schedule.makespan
+        measured = None if self._least is None else self._least.schedule
+        schedule = self._schedule if core == requirements.all else measured
         yield Conflict(
             requirements=(target_requirement(requirements.target), *requirements.ordered(core)),
             open=requirements.ordered(core - self._shrinker.needed),
             target=requirements.target,
-            lower_bound=self._oracle.lower_bound(core),
-            makespan=makespan,
+            lower_bound=_at_most(self._oracle.lower_bound(core), schedule),
+            makespan=None if schedule is None else schedule.makespan,
         )
 
     def _keep(self, result: Result) -> None:
@@ -246,3 +249,8 @@ class _Explaining:
     def _improve(self, schedule: Schedule | None) -> None:
         if schedule is not None and (self._schedule is None or schedule.makespan < self._schedule.makespan):
             self._schedule = schedule
+
+
+def _at_most(lower_bound: float, schedule: Schedule | None) -> float:
+    """Return a lower bound without what rounding of sums may have put it above a makespan."""
+    return lower_bound if schedule is None else min(lower_bound, schedule.makespan)

@@ -7,11 +7,12 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mig_opt.batch import Batch
 from mig_opt.bounds import best_lower_bound
 from mig_opt.explaining.requirements import Requirement, Requirements
 from mig_opt.result import Status, TrajectoryPoint
 from mig_opt.schedule import Schedule
-from mig_opt.solving import solve
+from mig_opt.solving import AUTO, solve
 from mig_opt.ticks import Ticks, as_decimal
 
 Kept = frozenset[Requirement]
@@ -55,10 +56,13 @@ class Answer:
     schedule : Schedule or None
         The best one that was found. It may run further tasks, and with any number of GPUs it lacks those that run on
         GPUs of their own.
+    lower_bound : float
+        Seconds; no schedule of the batch that was solved for the answer takes less.
     """
 
     possible: bool | None
     schedule: Schedule | None = None
+    lower_bound: float = 0.0
 
 
 class Oracle:
@@ -117,6 +121,21 @@ class Oracle:
         batch = self.requirements.relaxed(kept)
         if batch is None:
             return Answer(possible=True)
+        answer = self.answer(batch, seconds)
+        if answer.possible:
+            self._possible[kept] = answer.schedule
+        elif answer.possible is False:
+            self.rule_out(kept, self.requirements.least(kept, answer.lower_bound))
+        return answer
+
+    def answer(self, batch: Batch, seconds: float = math.inf, *, method: str = AUTO) -> Answer:
+        """Return whether a batch can be done by the target, after at most ``seconds`` of the time that is left.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
         ticks = Ticks.of(batch)
 
         def decided(point: TrajectoryPoint) -> bool:
@@ -125,19 +144,16 @@ class Oracle:
         limit = min(seconds, self.clock.remaining)
         result = solve(
             batch,
+            method,
             time_limit=None if math.isinf(limit) else max(limit, LEAST_SECONDS),
             seed=self._seed,
             workers=self._workers,
             stop=decided,
         )
-        possible = self._verdict(ticks, result.makespan, result.lower_bound)
-        if possible:
-            self._possible[kept] = result.schedule
-        elif possible is False:
-            self.rule_out(kept, self.requirements.least(kept, result.lower_bound))
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        return Answer(possible, result.schedule)
+        possible = self._verdict(ticks, result.makespan, result.lower_bound)
+        return Answer(possible, result.schedule, result.lower_bound)
 
     def _verdict(self, ticks: Ticks, makespan: float | None, lower_bound: float) -> bool | None:
         target = self.requirements.target

@@ -6,16 +6,18 @@ from collections.abc import Iterator
 
 from mig_opt.bounds import best_lower_bound
 from mig_opt.explaining.explanation import Remedy
-from mig_opt.explaining.oracle import Clock, Kept, Oracle, in_time
-from mig_opt.explaining.requirements import RequirementKind, Requirements
-from mig_opt.solving import solve
-from mig_opt.ticks import Ticks
+from mig_opt.explaining.oracle import Clock, Kept, Oracle
+from mig_opt.explaining.requirements import RequirementKind
+from mig_opt.solving import AUTO
 
 _MOST_TASKS = 8
 """Tasks for which it is tried whether leaving them out helps, those with the most work first."""
 
 _MOST_GPUS = 64
 """GPUs that are added at most."""
+
+_MOST_RUNS = 2000
+"""Tasks times GPUs up to which an exact method is worth its model."""
 
 _SHARE = 4
 """One question may take this part of the time that is left."""
@@ -38,7 +40,7 @@ def remedies(oracle: Oracle, core: Kept, seconds: float) -> Iterator[Remedy]:
     requirements = oracle.requirements
     clock = Clock(seconds)
     if requirements.gpus in core:
-        yield from _more_gpus(requirements, clock)
+        yield from _more_gpus(oracle, clock)
     rest = [entry for entry in core if entry.kind not in (RequirementKind.GPUS, RequirementKind.TASK)]
     tasks = sorted((entry for entry in core if entry.kind is RequirementKind.TASK), key=requirements.work)
     for requirement in (*requirements.ordered(rest), *tasks[: -_MOST_TASKS - 1 : -1]):
@@ -51,9 +53,9 @@ def remedies(oracle: Oracle, core: Kept, seconds: float) -> Iterator[Remedy]:
             yield Remedy(requirement.path, requirement.dropped, makespan)
 
 
-def _more_gpus(requirements: Requirements, clock: Clock) -> Iterator[Remedy]:
-    """Yield the number of GPUs with which a fast heuristic is in time, if one is found: seldom more than needed."""
-    batch, target = requirements.batch, requirements.target
+def _more_gpus(oracle: Oracle, clock: Clock) -> Iterator[Remedy]:
+    """Yield a number of GPUs with which a schedule in time is found, if there is one: seldom more than needed."""
+    batch, target = oracle.requirements.batch, oracle.requirements.target
     most = batch.gpus + min(_MOST_GPUS, len(batch.tasks))
     low, high = batch.gpus + 1, most
     while low < high:  # the least number that no bound rules out
@@ -66,7 +68,8 @@ def _more_gpus(requirements: Requirements, clock: Clock) -> Iterator[Remedy]:
         if not clock.remaining:
             return
         larger = batch.replace(gpus=gpus)
-        schedule = solve(larger, "far").schedule
-        if schedule is not None and in_time(Ticks.of(larger), schedule.makespan, target):
-            yield Remedy("gpus", f"{gpus} x {batch.gpu.name}", schedule.makespan)
+        exact = gpus * len(batch.tasks) <= _MOST_RUNS
+        answer = oracle.answer(larger, clock.remaining / _SHARE, method=AUTO if exact else "far")
+        if answer.possible and answer.schedule is not None:
+            yield Remedy("gpus", f"{gpus} x {batch.gpu.name}", answer.schedule.makespan)
             return

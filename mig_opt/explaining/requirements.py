@@ -16,6 +16,9 @@ from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.gpu import GpuModel, OperationCosts
 from mig_opt.ticks import Ticks, as_decimal
 
+_DECIMALS = 3
+"""Times that a batch does not have are rounded to so many decimals of a second, or as many as the others have."""
+
 
 class RequirementKind(enum.StrEnum):
     """What a requirement is about, and what dropping it means."""
@@ -96,7 +99,7 @@ class Requirements:
         self.operations = tuple(_operations(batch))
         self._live = {_busy(index, live): index for index, live in enumerate(batch.initial) if live.free > 0}
         self._tasks = {_must_run(index, task): index for index, task in enumerate(batch.tasks)}
-        decimals = ticks.decimals if (ticks := Ticks.of(batch)).exact else None
+        decimals = max(ticks.decimals, _DECIMALS) if (ticks := Ticks.of(batch)).exact else None
         self._imagined = [_imagined_times(batch.gpu, task, decimals) for task in batch.tasks]
         self._details = [
             tuple(_details(batch.gpu, index, task, imagined))

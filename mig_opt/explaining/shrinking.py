@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from mig_opt.explaining.oracle import Kept, Oracle
+from mig_opt.explaining.oracle import Clock, Kept, Oracle
 from mig_opt.explaining.requirements import Requirement, RequirementKind
 from mig_opt.schedule import Schedule
+
+_MOST = 0.7
+"""The part of the time that is left which all of the shrinking may take."""
 
 _SHARE = 8
 """One question may take this part of the time that is left: some may stay open, and still the others are asked."""
@@ -35,6 +38,7 @@ class Shrinker:
         self.needed: set[Requirement] = set()
         self._oracle = oracle
         self._all = oracle.requirements
+        self._clock = Clock(_MOST * oracle.clock.remaining)
 
     def run(self) -> None:
         """Drop what can be dropped.
@@ -59,7 +63,7 @@ class Shrinker:
     def _drop_refuted(self, requirements: Sequence[Requirement]) -> None:
         """Drop from the front while a lower bound without a solver is proof enough: far at little cost."""
         pending, size, growing = list(requirements), 1, True
-        while pending and size and self._oracle.clock.remaining:
+        while pending and size and self._clock.remaining:
             smaller = self.core - self._all.with_implied(pending[:size])
             if self._oracle.refuted(smaller):
                 self.core, pending = smaller, pending[size:]
@@ -70,7 +74,7 @@ class Shrinker:
     def _drop_most(self, requirements: Sequence[Requirement]) -> None:
         """Drop from the front, in chunks that grow as long as all goes well."""
         pending, size, growing = list(requirements), 1, True
-        while pending and self._oracle.clock.remaining:
+        while pending and self._clock.remaining:
             chunk = pending[:size]
             possible = self._possible_without(chunk)
             if possible is False:
@@ -98,7 +102,7 @@ class Shrinker:
     def _possible_without(self, chunk: Sequence[Requirement]) -> bool | None:
         """Drop a chunk if the rest is impossible; return whether the rest is possible."""
         smaller = self.core - self._all.with_implied(chunk)
-        answer = self._oracle.decide(smaller, self._oracle.clock.remaining / _SHARE)
+        answer = self._oracle.decide(smaller, self._clock.remaining / _SHARE)
         if answer.possible is False:
             self.core = smaller
         elif answer.possible and len(chunk) == 1:
