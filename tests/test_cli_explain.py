@@ -184,6 +184,22 @@ def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert explainer_module.solve is solve
 
 
+def test_ctrl_c_later_on_shows_what_is_proven(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = []
+
+    def interrupted(*arguments: object, **options: object) -> Result:
+        questions.append(arguments)
+        if len(questions) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return solve(*arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("mig_opt.explaining.oracle.solve", interrupted)
+    code, out, _ = run("rodinia-a30", "--target", 28)
+    assert code == 130
+    assert re.search("^answer +impossible$", out, re.MULTILINE)
+    assert "is not proven to be needed: the work was interrupted." in " ".join(out.split())
+
+
 def test_every_wrong_argument_is_named(run: Run) -> None:
     code, out, err = run("rodinia-a3", "--target", "nan", "--time-limit", 0, "--seed", -1, "--workers", 0)
     assert (code, out) == (2, "")

@@ -200,7 +200,12 @@ def _remarks(conflict: Conflict, found: Explanation, time_limit: float) -> Itera
                 f"{seconds(conflict.makespan)} s."
             )
     if conflict.open:
-        yield f"{_MARK.strip()} is not proven to be needed: that takes longer than {time_limit:g} s (--time-limit)."
+        reason = (
+            "the work was interrupted"
+            if found.interrupted
+            else f"that takes longer than {time_limit:g} s (--time-limit)"
+        )
+        yield f"{_MARK.strip()} is not proven to be needed: {reason}."
 
 
 def _offer(found: Explanation) -> str:

@@ -220,10 +220,10 @@ class _Explaining:
 
     @property
     def _worthwhile(self) -> float:
-        """Seconds for a finishing touch: each may take half as long again as everything before it."""
+        """Seconds for a finishing touch: it may take half as long again as everything before it, and leaves as much."""
         if self._time_limit is None:
             return math.inf
-        return min(self._clock.remaining, max(self._clock.seconds / 2, 1.0))
+        return min(self._clock.remaining / 2, max(self._clock.seconds / 2, 1.0))
 
     def _conflict(self) -> Iterator[Conflict]:
         """Yield the conflict as it is now, if there is one."""
