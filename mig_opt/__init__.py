@@ -18,6 +18,7 @@ from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.bounds import Bound, lower_bounds
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
+from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
@@ -58,6 +59,8 @@ __all__ = [
     "Batch",
     "Bound",
     "Callbacks",
+    "Conflict",
+    "Explanation",
     "GpuModel",
     "InputError",
     "LiveInstance",
@@ -68,6 +71,9 @@ __all__ = [
     "Placement",
     "Problem",
     "Profile",
+    "Remedy",
+    "Requirement",
+    "RequirementKind",
     "Result",
     "Run",
     "Schedule",
@@ -78,10 +84,12 @@ __all__ = [
     "UnknownGpuError",
     "UnknownMethodError",
     "Validation",
+    "Verdict",
     "Violation",
     "ViolationCode",
     "__version__",
     "catalogue",
+    "explain",
     "generate_batch",
     "get_gpu",
     "instance_info",

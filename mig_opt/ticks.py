@@ -55,9 +55,9 @@ class Ticks:
         schedules become longer than the solver can count, a schedule is cut into some hundred million ticks: the
         rounding of all times on its longest chain is then about a millionth of it at most.
         """
-        times = {_decimal(seconds) for seconds in _times(batch)}
+        times = {as_decimal(seconds) for seconds in _times(batch)}
         decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
-        longest = _decimal(_about_longest(batch))
+        longest = as_decimal(_about_longest(batch))
         step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
         if longest.scaleb(decimals) / step <= _LONGEST:
             return cls(decimals, step, exact=True)
@@ -74,11 +74,11 @@ class Ticks:
 
     def floor(self, seconds: float) -> int:
         """Return the whole ticks in ``seconds``."""
-        return int(_decimal(seconds).scaleb(self.decimals)) // self.step
+        return int(as_decimal(seconds).scaleb(self.decimals)) // self.step
 
     def nearest(self, seconds: float) -> int:
         """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
-        return round(Fraction(_decimal(seconds)) / self.length)
+        return round(Fraction(as_decimal(seconds)) / self.length)
 
     def meet(self, makespan: float, lower_bound: float) -> bool:
         """Whether a makespan meets a lower bound, both in seconds: no schedule can be between the two.
@@ -87,7 +87,7 @@ class Ticks:
         """
         if not self.exact:
             return equal_within_resolution(makespan, lower_bound)
-        return self.nearest(makespan) - Fraction(_decimal(lower_bound)) / self.length < 1
+        return self.nearest(makespan) - Fraction(as_decimal(lower_bound)) / self.length < 1
 
     def seconds_below(self, ticks: Fraction | int) -> float:
         """Return the seconds of ``ticks`` as a float that does not stand for more.
@@ -97,7 +97,7 @@ class Ticks:
         """
         exact = ticks * self.length
         near = float(exact)
-        return near if Fraction(_decimal(near)) <= exact else math.nextafter(near, 0.0)
+        return near if Fraction(as_decimal(near)) <= exact else math.nextafter(near, 0.0)
 
 
 def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
@@ -117,7 +117,8 @@ def _about_longest(batch: Batch) -> float:
     return min(about, sys.float_info.max)
 
 
-def _decimal(seconds: float) -> Decimal:
+def as_decimal(seconds: float) -> Decimal:
+    """Return the shortest decimal that stands for ``seconds``."""
     return Decimal(repr(float(seconds)))
 
 

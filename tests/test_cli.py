@@ -814,7 +814,8 @@ def test_schema_of_what_is_no_kind_of_file(run):
 
 # --- help and layout -------------------------------------------------------------------------------------------------
 
-COMMANDS = ["solve", "validate", "bound", "plot", "instances", "gpus", "methods", "versions", "generate", "schema"]
+COMMANDS = ["solve", "validate", "bound", "explain", "plot", "instances", "gpus", "methods", "versions", "generate"]
+COMMANDS += ["schema"]
 HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files", "mig_opt.instances"}
 
 
@@ -861,6 +862,7 @@ except SystemExit:
         ("instances", "miso-a100-32"),
         ("methods",),
         ("bound", "miso-a100-100"),
+        ("explain", "rodinia-a30", "--target", "28"),
         ("solve", "rodinia-a30", "--method", "far", "--gpus", "2"),
         ("solve", "miso-a100-100", "--method", "far"),
     ],

@@ -31,7 +31,7 @@ LAYERS = (
     ("control",),
     ("models", "heuristics", "files"),
     ("instances", "plotting", "solving"),
-    ("benchmark",),
+    ("benchmark", "explaining"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mig_opt._version import __version__
-from mig_opt.cli import catalogues, making, planning
+from mig_opt.cli import catalogues, explaining, making, planning
 from mig_opt.cli.outcome import guarded
 
 app = typer.Typer(
@@ -42,6 +42,7 @@ for command, example in (
     (planning.solve, "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png"),
     (planning.validate, "mig-opt validate batch.json plan.json"),
     (planning.bound, "mig-opt bound rodinia-a30"),
+    (explaining.explain, "mig-opt explain rodinia-a30 --target 28"),
     (planning.plot, "mig-opt plot batch.json plan.json plan.svg"),
     (catalogues.instances, "mig-opt instances rodinia-a30"),
     (catalogues.gpus, "mig-opt gpus A100"),

@@ -94,6 +94,11 @@ def bullets(lines: Iterable[str]) -> RenderableType:
     return made
 
 
+def paragraph(text: str) -> Text:
+    """Return a text that is wrapped at the width of the terminal."""
+    return Text(printable(text))
+
+
 def note(text: str) -> Text:
     """Return a remark."""
     return Text(printable(text), "dim")

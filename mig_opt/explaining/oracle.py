@@ -1,0 +1,173 @@
+"""Whether some requirements can be met together in time."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mig_opt.batch import Batch
+from mig_opt.bounds import best_lower_bound
+from mig_opt.explaining.requirements import Requirement, Requirements
+from mig_opt.result import Status, TrajectoryPoint
+from mig_opt.schedule import Schedule
+from mig_opt.solving import AUTO, solve
+from mig_opt.ticks import Ticks, as_decimal
+
+Kept = frozenset[Requirement]
+
+LEAST_SECONDS = 0.01
+"""For a call at the very end: bounds and the first schedule take no longer on small batches."""
+
+
+class Clock:
+    """The time that is left.
+
+    Parameters
+    ----------
+    limit : float or None
+        Seconds from now on; None for as many as it takes.
+    """
+
+    def __init__(self, limit: float | None) -> None:
+        self._began = time.monotonic()
+        self._limit = math.inf if limit is None else limit
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that have passed."""
+        return time.monotonic() - self._began
+
+    @property
+    def remaining(self) -> float:
+        """Seconds that are left (never negative)."""
+        return max(0.0, self._limit - self.seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is known about a set of requirements.
+
+    Attributes
+    ----------
+    possible : bool or None
+        Whether there is a schedule in time; None if that is not known.
+    schedule : Schedule or None
+        The best one that was found. It may run further tasks, and with any number of GPUs it lacks those that run on
+        GPUs of their own.
+    lower_bound : float
+        Seconds; no schedule of the batch that was solved for the answer takes less.
+    """
+
+    possible: bool | None
+    schedule: Schedule | None = None
+    lower_bound: float = 0.0
+
+
+class Oracle:
+    """Answers whether a set of requirements can be met by the target.
+
+    Parameters
+    ----------
+    requirements : Requirements
+        Of a batch in which each task can run somewhere; they hold the target.
+    clock : Clock
+        The time for all answers.
+    seed, workers : int
+        See :func:`mig_opt.solve`.
+    """
+
+    def __init__(self, requirements: Requirements, clock: Clock, seed: int, workers: int | None) -> None:
+        self.requirements = requirements
+        self.clock = clock
+        self._seed = seed
+        self._workers = workers
+        self._possible: dict[Kept, Schedule | None] = {}
+        self._impossible: dict[Kept, float] = {}
+
+    def refuted(self, kept: Kept) -> bool:
+        """Whether a lower bound without a solver rules ``kept`` out."""
+        batch = self.requirements.relaxed(kept)
+        if batch is None:
+            return False
+        lower_bound = best_lower_bound(batch)
+        if lower_bound > self.requirements.target:
+            self.rule_out(kept, self.requirements.least(kept, lower_bound))
+            return True
+        return False
+
+    def rule_out(self, kept: Kept, lower_bound: float) -> None:
+        """Remember a proof that ``kept`` takes ``lower_bound`` seconds, more than the target."""
+        self._impossible[kept] = max(lower_bound, self._impossible.get(kept, 0.0))
+
+    def lower_bound(self, kept: Kept) -> float:
+        """Return what is known of the least makespan under ``kept``: never less than under some of it."""
+        return max((bound for other, bound in self._impossible.items() if other <= kept), default=0.0)
+
+    def decide(self, kept: Kept, seconds: float = math.inf) -> Answer:
+        """Return whether ``kept`` can be met in time, after at most ``seconds`` of the time that is left.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+        for other, schedule in self._possible.items():
+            if kept <= other:
+                return Answer(possible=True, schedule=schedule)
+        if any(other <= kept for other in self._impossible):
+            return Answer(possible=False)
+        batch = self.requirements.relaxed(kept)
+        if batch is None:
+            return Answer(possible=True)
+        answer = self.answer(batch, seconds)
+        if answer.possible:
+            self._possible[kept] = answer.schedule
+        elif answer.possible is False:
+            self.rule_out(kept, self.requirements.least(kept, answer.lower_bound))
+        return answer
+
+    def answer(self, batch: Batch, seconds: float = math.inf, *, method: str = AUTO) -> Answer:
+        """Return whether a batch can be done by the target, after at most ``seconds`` of the time that is left.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C.
+        """
+        ticks = Ticks.of(batch)
+
+        def decided(point: TrajectoryPoint) -> bool:
+            return self._verdict(ticks, point.makespan, point.lower_bound) is not None
+
+        limit = min(seconds, self.clock.remaining)
+        result = solve(
+            batch,
+            method,
+            time_limit=None if math.isinf(limit) else max(limit, LEAST_SECONDS),
+            seed=self._seed,
+            workers=self._workers,
+            stop=decided,
+        )
+        if result.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        possible = self._verdict(ticks, result.makespan, result.lower_bound)
+        return Answer(possible, result.schedule, result.lower_bound)
+
+    def _verdict(self, ticks: Ticks, makespan: float | None, lower_bound: float) -> bool | None:
+        target = self.requirements.target
+        if makespan is not None and in_time(ticks, makespan, target):
+            return True
+        return False if lower_bound > target else None
+
+
+def in_time(ticks: Ticks, makespan: float, target: float) -> bool:
+    """Whether a makespan is at most the target, both in seconds.
+
+    Makespans are sums of floating-point numbers: where ticks are exact, the whole number of ticks that they stand for
+    is compared.
+    """
+    if not ticks.exact:
+        return makespan <= target
+    return ticks.nearest(makespan) * ticks.length <= Fraction(as_decimal(target))
