@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import math
@@ -43,7 +44,7 @@ class Method:
     warm_start : bool
         Whether FAR's schedule is found first, for the method to start from.
     packages : tuple of str
-        Distributions whose versions belong to the result.
+        Distributions whose versions belong to the result, as far as they are installed.
     """
 
     name: str
@@ -262,7 +263,9 @@ def _conclude(batch: Batch, method: Method, control: Control, status: Status | N
     if status is None:
         status = Status.NO_SOLUTION if schedule is None else Status.FEASIBLE
     versions = {"mig-opt": __version__, "python": platform.python_version()}
-    versions |= {package: importlib.metadata.version(package) for package in method.packages}
+    for package in method.packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
     return Result(
         status=status,
         method=method.name,

@@ -772,7 +772,19 @@ def test_schema_of_what_is_no_kind_of_file(run):
 
 # --- help and layout -------------------------------------------------------------------------------------------------
 
-COMMANDS = ["solve", "validate", "bound", "plot", "instances", "gpus", "methods", "versions", "generate", "schema"]
+COMMANDS = [
+    "solve",
+    "validate",
+    "bound",
+    "plot",
+    "instances",
+    "gpus",
+    "methods",
+    "versions",
+    "generate",
+    "export",
+    "schema",
+]
 HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files", "mig_opt.instances"}
 
 

@@ -121,9 +121,11 @@ class _Run:
             if over.is_set():
                 return
         self._stopped = self._job.stop.is_set()
-        if sys.platform != "win32":
+        # Again and again: a program that is only just starting does not listen.
+        deadline = time.monotonic() + _PATIENCE
+        while sys.platform != "win32" and time.monotonic() < deadline:
             process.send_signal(signal.SIGINT)
-            if over.wait(_PATIENCE):
+            if over.wait(0.2):
                 return
         process.kill()
 

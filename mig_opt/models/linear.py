@@ -49,9 +49,9 @@ class LinearProgram:
         """Return a new continuous variable from 0 to 1."""
         return self._variable(name, 0, 1, pulp.LpContinuous)
 
-    def choice(self, name: str, most: int = 1) -> Variable:
-        """Return a new integer from 0 to ``most``."""
-        return self._variable(name, 0, most, pulp.LpInteger)
+    def choice(self, name: str) -> Variable:
+        """Return a new variable that is 0 or 1."""
+        return self._variable(name, 0, 1, pulp.LpInteger)
 
     def _variable(self, name: str, least: float, most: float, category: str) -> Variable:
         variable = self.program.add_variable(name, least, most, category)

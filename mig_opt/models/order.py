@@ -189,7 +189,7 @@ class Order:
     def _put_before(self, one: int, two: int) -> Variable:
         """Return a choice that puts the whole life of ``one`` before the creation of ``two``."""
         lives = self._lives
-        name = f"{lives.names[one]}_before_{lives.names[two]}"
+        name = f"first_{lives.names[one]}_then_{lives.names[two]}"
         before = self.before[one, two] = self._linear.choice(name)
         for slot in (one, two):
             exists = [(variable, -factor) for variable, factor in lives.in_time(slot)]

@@ -2,7 +2,8 @@
 
 It says the same as :mod:`mig_opt.models.blocks`, with these differences of form:
 
-* Tasks that take the same time everywhere are counted, not told apart: an integer for each kind of task and life.
+* Every integer is 0 or 1. To count tasks that take the same time everywhere would be shorter, but CBC 2.10.3 was seen
+  to "prove" wrong optima of such programs.
 * "If" becomes a large constant only where two things may come in either order: lives that exclude each other, and
   operations of one GPU that such lives do not order already. A life that has no place in time begins at 0, and one that
   is not destroyed "is destroyed" when all is over; so no other constraint needs a condition.
@@ -16,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
@@ -45,7 +45,8 @@ class BlockProgram:
     copies : mapping of int to int, optional
         Creations with a place in time, by index of place; one where nothing is given.
     unit : Fraction, optional
-        Ticks in one unit of the program's time.
+        Ticks in one unit of the program's time. By default the program is made for a solver with tolerances: in units
+        that suit them, and with a horizon that is a little later.
 
     Attributes
     ----------
@@ -72,8 +73,10 @@ class BlockProgram:
         self.start: dict[str, float] | None = None
         self.linear = LinearProgram("makespan")
         self._layout = Slots(problem, copies)
-        # A solver's tolerance must not cut off what is just as long as allowed. Half a tick more changes nothing.
-        self._horizon = at_most + max(Fraction(1, 2), at_most * Fraction(2, 10**6))
+        self._horizon = Fraction(at_most)
+        if unit is None:
+            # A solver's tolerance must not cut off what is just as long as allowed. Half a tick more changes nothing.
+            self._horizon += max(Fraction(1, 2), at_most * Fraction(2, 10**6))
         self._slot_names = list(self._name_slots())
         self._makespan = self._time("makespan", at_least)
         self._loose: dict[int, Variable] = {}
@@ -112,33 +115,29 @@ class BlockProgram:
 
     def _assign(self, at_most: int) -> None:
         tasks, places, layout = self.problem.batch.tasks, self.problem.places, self._layout
-        together = {group[0]: group for group in self.problem.identical}
-        counted = {task for group in self.problem.identical for task in group[1:]}
-        self._kinds = [together.get(task, (task,)) for task in range(len(tasks)) if task not in counted]
-        names = distinct_names((tasks[kind[0]].name for kind in self._kinds), _LONGEST_NAME)
+        names = distinct_names((task.name for task in tasks), _LONGEST_NAME)
         self._runs: list[dict[int, Variable]] = []
         load: list[list[tuple[Variable, int]]] = [[] for _ in layout.lives]
-        for kind, name in zip(self._kinds, names, strict=True):
-            slots = layout.choices(kind[0], at_most)
-            choices = {slot: self.linear.choice(f"run_{name}_on_{self._slot_names[slot]}", len(kind)) for slot in slots}
+        for task, name in enumerate(names):
+            slots = layout.choices(task, at_most)
+            choices = {slot: self.linear.choice(f"run_{name}_on_{self._slot_names[slot]}") for slot in slots}
             for slot, choice in choices.items():
-                load[slot].append((choice, places[layout.lives[slot].place].durations[kind[0]]))
-            self.linear.equal(f"once_{name}", ((choice, 1) for choice in choices.values()), len(kind))
+                load[slot].append((choice, places[layout.lives[slot].place].durations[task]))
+            self.linear.equal(f"once_{name}", [(choice, 1) for choice in choices.values()], 1)
             self._runs.append(choices)
         self._load = [[(choice, self._units(ticks)) for choice, ticks in entries] for entries in load]
         self._used = [self.linear.choice(f"use_{name}") for name in self._slot_names]
         for slot, name in enumerate(self._slot_names):
-            entries = [(choice, choice.upBound) for choice, _ in load[slot]]
-            for choice, count in entries:
-                self.linear.at_most(f"{choice.name}_in_use", [(choice, 1), (self._used[slot], -count)], 0)
-            self.linear.at_most(f"idle_{name}", [(self._used[slot], 1), *((choice, -1) for choice, _ in entries)], 0)
+            for choice, _ in load[slot]:
+                self.linear.at_most(f"{choice.name}_in_use", [(choice, 1), (self._used[slot], -1)], 0)
+            self.linear.at_most(f"idle_{name}", [(self._used[slot], 1), *((choice, -1) for choice, _ in load[slot])], 0)
         self._place_used = [
             self.linear.any([self._used[slot] for slot in slots], f"use_any_{self._slot_names[slots[0]]}")
             for slots in layout.of_place
         ]
         for at in range(len(places)):
             for earlier, later in itertools.pairwise(layout.created(at)):
-                name = f"{self._slot_names[later]}_comes_later"
+                name = f"later_{self._slot_names[later]}"
                 self.linear.at_most(name, [(self._used[later], 1), (self._used[earlier], -1)], 0)
 
     def _loosen(self) -> None:
@@ -213,7 +212,12 @@ class BlockProgram:
     # Symmetry
 
     def _break_symmetry(self) -> None:
-        """Order interchangeable sets of places by the area that they run."""
+        """Order interchangeable sets of places by the area that they run, and identical tasks by their lives."""
+        for tasks in self.problem.identical:
+            for one, two in itertools.pairwise(tasks):
+                sooner = [(choice, slot) for slot, choice in self._runs[one].items()]
+                later = [(choice, -slot) for slot, choice in self._runs[two].items()]
+                self.linear.at_most(f"alike_{one}_{two}", [*sooner, *later], 0)
         places = self.problem.places
         for number, group in enumerate(self.problem.interchangeable):
             areas = [
@@ -225,8 +229,8 @@ class BlockProgram:
                 ]
                 for members in group
             ]
-            for at, (one, two) in enumerate(itertools.pairwise(areas)):
-                terms = [*two, *((choice, -area) for choice, area in one)]
+            for at, (more, less) in enumerate(itertools.pairwise(areas)):
+                terms = [*less, *((choice, -area) for choice, area in more)]
                 self.linear.at_most(f"less_area_{number}_{at}", terms, 0)
 
     # Solutions
@@ -251,10 +255,11 @@ class BlockProgram:
 
     def fixed(self, places: Sequence[int]) -> contextlib.AbstractContextManager[None]:
         """Put each task at its given place for a while (first created life, or the live one)."""
-        values: dict[Variable, float] = {}
-        for kind, choices in zip(self._kinds, self._runs, strict=True):
-            count = Counter(self._layout.of_place[places[task]][0] for task in kind)
-            values |= {choice: count[slot] for slot, choice in choices.items()}
+        values = {
+            choice: float(slot == self._layout.of_place[at][0])
+            for at, choices in zip(places, self._runs, strict=True)
+            for slot, choice in choices.items()
+        }
         return self.linear.fixed(values)
 
     def places_of(self, values: Sequence[int]) -> list[int]:
@@ -283,10 +288,7 @@ class BlockProgram:
         return {variable.name: at for at, variable in enumerate(self.linear.variables)}
 
     def _chosen(self, values: Sequence[int]) -> list[int]:
-        """Return the life in which each task runs; of tasks of one kind the first ones are in the first lives."""
-        chosen = [0] * len(self.problem.batch.tasks)
-        for kind, choices in zip(self._kinds, self._runs, strict=True):
-            slots = (slot for slot, choice in choices.items() for _ in range(values[self._index[choice.name]]))
-            for task, slot in zip(kind, slots, strict=True):
-                chosen[task] = slot
-        return chosen
+        """Return the life in which each task runs."""
+        return [
+            next(slot for slot, choice in choices.items() if values[self._index[choice.name]]) for choices in self._runs
+        ]
