@@ -77,6 +77,8 @@ class _Run:
             options += ["-sec", f"{job.seconds:.3f}", "-timeMode", "elapsed"]
         for option in ("primalT", "dualT", "integerT", "increment"):
             options += [f"-{option}", f"{tolerance:g}"]
+        # CBC 2.10.3 was seen to "prove" wrong optima of programs that it had preprocessed, and that saves no time here.
+        options += ["-preprocess", "off"]
         # Seeds of 0 and -1 have a meaning of their own.
         options += ["-ratio", "0", "-allow", "0", "-randomS", str(job.seed + 1), "-randomC", str(job.seed + 1)]
         options += ["-solve", "-printingOptions", "all", "-solution", str(self._solution)]
