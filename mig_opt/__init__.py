@@ -26,6 +26,7 @@ from mig_opt.solving import Method, methods, solve
 from mig_opt.validation import Validation, Violation, ViolationCode, validate
 
 if TYPE_CHECKING:
+    from mig_opt.export import export_model
     from mig_opt.files import (
         json_schema,
         read_batch,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from mig_opt.plotting import plot_schedule, save_plot
 
 _LAZY = {
+    "export_model": "mig_opt.export",
     **dict.fromkeys(
         (
             "json_schema",
@@ -90,6 +92,7 @@ __all__ = [
     "__version__",
     "catalogue",
     "explain",
+    "export_model",
     "generate_batch",
     "get_gpu",
     "instance_info",

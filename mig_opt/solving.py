@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import math
@@ -44,7 +45,7 @@ class Method:
     warm_start : bool
         Whether FAR's schedule is found first, for the method to start from.
     packages : tuple of str
-        Distributions whose versions belong to the result.
+        Distributions whose versions belong to the result, as far as they are installed.
     """
 
     name: str
@@ -71,6 +72,33 @@ _METHODS = (
         "mig_opt.models.cp:cp",
         warm_start=True,
         packages=("ortools",),
+    ),
+    Method(
+        "milp",
+        "exact",
+        "block model by mixed-integer programming: milp-highs, or milp-cbc where HiGHS cannot be loaded",
+        "this package, docs/theory.md",
+        "mig_opt.models.milp:milp",
+        warm_start=True,
+        packages=("pulp", "highspy"),
+    ),
+    Method(
+        "milp-highs",
+        "exact",
+        "block model by mixed-integer programming with HiGHS",
+        "this package, docs/theory.md",
+        "mig_opt.models.milp:milp_highs",
+        warm_start=True,
+        packages=("pulp", "highspy"),
+    ),
+    Method(
+        "milp-cbc",
+        "exact",
+        "block model by mixed-integer programming with CBC, a process of its own",
+        "this package, docs/theory.md",
+        "mig_opt.models.milp:milp_cbc",
+        warm_start=True,
+        packages=("pulp",),
     ),
     Method(
         "brute-force",
@@ -308,7 +336,9 @@ def _conclude(batch: Batch, method: Method, control: Control, status: Status | N
     if status is None:
         status = Status.NO_SOLUTION if schedule is None else Status.FEASIBLE
     versions = {"mig-opt": __version__, "python": platform.python_version()}
-    versions |= {package: importlib.metadata.version(package) for package in method.packages}
+    for package in method.packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
     return Result(
         status=status,
         method=method.name,

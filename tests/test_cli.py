@@ -812,10 +812,41 @@ def test_schema_of_what_is_no_kind_of_file(run):
     refuses(run("schema", "btch"), "error: KIND: no kind of file is called 'btch'; did you mean batch?")
 
 
+def test_export(run, tmp_path):
+    for path, more in ((tmp_path / "a.lp", []), (tmp_path / "a.mps", ["--strict", "--gpus", 2])):
+        outcome = run("export", "rodinia-a30", path, *more)
+        assert (outcome.code, outcome.out, outcome.err) == (0, f"Program written to {path}.\n", "")
+    assert "(relaxed:" in (tmp_path / "a.lp").read_text()
+    text = (tmp_path / "a.mps").read_text()
+    assert "(strict:" in text
+    assert "2 x A30-24GB" in text
+
+
+def test_export_names_everything_that_is_wrong(run, tmp_path):
+    outcome = run("export", "rodinia-a3", tmp_path / "no" / "a.txt")
+    refuses(outcome, "did you mean rodinia-a30?", "not as '.txt'", "there is no folder")
+    batch = tmp_path / "batch.json"
+    batch.write_text(json.dumps(BATCH))
+    assert run("export", batch, batch).code == 2
+    assert json.loads(batch.read_text()) == BATCH
+
+
 # --- help and layout -------------------------------------------------------------------------------------------------
 
-COMMANDS = ["solve", "validate", "bound", "explain", "plot", "instances", "gpus", "methods", "versions", "generate"]
-COMMANDS += ["schema"]
+COMMANDS = [
+    "solve",
+    "validate",
+    "bound",
+    "explain",
+    "plot",
+    "instances",
+    "gpus",
+    "methods",
+    "versions",
+    "generate",
+    "export",
+    "schema",
+]
 HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files", "mig_opt.instances"}
 
 

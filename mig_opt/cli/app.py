@@ -49,6 +49,7 @@ for command, example in (
     (catalogues.methods, "mig-opt methods"),
     (catalogues.versions, "mig-opt versions --json"),
     (making.generate, "mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json"),
+    (making.export, "mig-opt export rodinia-a30 rodinia.mps"),
     (making.schema, "mig-opt schema batch"),
 ):
     app.command(epilog=f"Example: {example}")(guarded(command))

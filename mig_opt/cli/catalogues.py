@@ -20,7 +20,7 @@ from mig_opt.solving import methods as known_methods
 if TYPE_CHECKING:
     from mig_opt.instances import InstanceInfo
 
-_PACKAGES = ("ortools", "pulp", "networkx", "numpy", "pydantic", "typer", "rich", "matplotlib")
+_PACKAGES = ("ortools", "pulp", "highspy", "networkx", "numpy", "pydantic", "typer", "rich", "matplotlib")
 
 
 def instances(

@@ -1,4 +1,4 @@
-"""Commands that make files: generate, schema."""
+"""Commands that make files: generate, export, schema."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from mig_opt.cli.inputs import check_gpus, check_output
+from mig_opt.cli.inputs import BatchArgument, GpuOption, GpusOption, check_gpus, check_output, load_batch
 from mig_opt.cli.outcome import Checks, options_named, print_json, printable
 
 _GENERATE_OPTIONS = {
@@ -66,6 +66,34 @@ def generate(
     else:
         write_batch(batch, output)
         typer.echo(f"Batch written to {printable(str(output))}.")
+
+
+def export(
+    batch: BatchArgument,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help=".lp or .mps file.", show_default=False)],
+    *,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Only schedules without re-creations; else a bound for all schedules.")
+    ] = False,
+) -> None:
+    """Write the mixed-integer program of a batch, for any solver.
+
+    Its optimum, in seconds, is a lower bound of the makespan of every schedule; with --strict it is the shortest
+    makespan that needs no re-creation of a placement.
+    """
+    from mig_opt.export import check_model_path, export_model
+
+    checks = Checks()
+    with checks.step():
+        problem = load_batch(batch, gpu, gpus)
+    with checks.step():
+        check_model_path(out)
+        check_output(out, batch)
+    checks.finish()
+    export_model(problem, out, strict=strict)
+    typer.echo(f"Program written to {printable(str(out))}.")
 
 
 def schema(

@@ -1,0 +1,138 @@
+"""Mixed-integer programs that are written row by row, on top of PuLP."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pulp
+
+Variable = Any
+"""A ``pulp.LpVariable``; PuLP has no annotations."""
+
+Term = tuple[Variable, float]
+"""A variable with its factor."""
+
+Terms = Iterable[Term]
+"""A sum; a variable may come more than once."""
+
+
+class LinearProgram:
+    """A mixed-integer program to be minimised.
+
+    Parameters
+    ----------
+    name : str
+        In the head of a file.
+
+    Attributes
+    ----------
+    program : pulp.LpProblem
+        For solvers.
+    variables : list of pulp.LpVariable
+        In the order in which they were made.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.program = pulp.LpProblem(name, pulp.LpMinimize)
+        self.variables: list[Variable] = []
+
+    def continuous(self, name: str, least: float, most: float) -> Variable:
+        """Return a new variable from ``least`` to ``most``."""
+        return self._variable(name, least, most, pulp.LpContinuous)
+
+    def share(self, name: str) -> Variable:
+        """Return a new continuous variable from 0 to 1."""
+        return self._variable(name, 0, 1, pulp.LpContinuous)
+
+    def choice(self, name: str) -> Variable:
+        """Return a new variable that is 0 or 1."""
+        return self._variable(name, 0, 1, pulp.LpInteger)
+
+    def _variable(self, name: str, least: float, most: float, category: str) -> Variable:
+        variable = self.program.add_variable(name, least, most, category)
+        self.variables.append(variable)
+        return variable
+
+    def at_most(self, name: str, terms: Terms, limit: float) -> None:
+        """Demand that the sum of ``terms`` is at most ``limit``."""
+        self._row(name, terms, pulp.LpConstraintLE, limit)
+
+    def equal(self, name: str, terms: Terms, value: float) -> None:
+        """Demand that the sum of ``terms`` is ``value``."""
+        self._row(name, terms, pulp.LpConstraintEQ, value)
+
+    def _row(self, name: str, terms: Terms, sense: int, limit: float) -> None:
+        # PuLP keeps the last factor of a variable that comes twice, not the sum.
+        together: dict[Variable, float] = {}
+        for variable, factor in terms:
+            together[variable] = together.get(variable, 0.0) + factor
+        expression = pulp.LpAffineExpression({variable: factor for variable, factor in together.items() if factor})
+        self.program.addConstraint(pulp.LpConstraint(expression, sense, name, limit))
+
+    def any(self, choices: Sequence[Variable], name: str) -> Variable:
+        """Return a variable that is 1 if one of ``choices`` is, and else 0."""
+        if len(choices) == 1:
+            return choices[0]
+        result = self.share(name)
+        for at, choice in enumerate(choices):
+            self.at_most(f"{name}_if_{at}", [(choice, 1), (result, -1)], 0)
+        self.at_most(f"{name}_only_if", [(result, 1), *((choice, -1) for choice in choices)], 0)
+        return result
+
+    def minimise(self, variable: Variable) -> None:
+        """Make ``variable`` the objective."""
+        self.program.setObjective(1 * variable)
+
+    @contextlib.contextmanager
+    def fixed(self, values: Mapping[Variable, float]) -> Iterator[None]:
+        """Fix variables for a while."""
+        bounds = {variable: (variable.lowBound, variable.upBound) for variable in values}
+        for variable, value in values.items():
+            variable.bounds(value, value)
+        try:
+            yield
+        finally:
+            for variable, (least, most) in bounds.items():
+                variable.bounds(least, most)
+
+    def leeway(self, tolerance: float) -> float:
+        """Return by how much rows together give way if each of them, and each integer, may be off by ``tolerance``.
+
+        A solver takes a row for kept if it is broken by no more than its tolerance, and a number for whole if it is as
+        close to one; an integer that is off moves each of its rows by its factor there. In a program whose objective is
+        the end of a chain of rows, the sum over all rows limits what that can add up to.
+        """
+        rows = self.program.constraints()
+        total: float = sum(
+            1 + sum(abs(factor) for variable, factor in row.items() if variable.cat == pulp.LpInteger) for row in rows
+        )
+        return tolerance * total
+
+    def text(self, suffix: str) -> str:
+        """Return the program as a file in the format of ``suffix``: ``.lp`` or ``.mps``."""
+        with tempfile.TemporaryDirectory(prefix="mig-opt-") as folder:
+            path = Path(folder) / f"program{suffix}"
+            if suffix == ".lp":
+                self.program.writeLP(str(path))
+            else:
+                self.program.writeMPS(str(path))
+            return path.read_text(encoding="utf-8")
+
+
+def distinct_names(names: Iterable[str], longest: int) -> list[str]:
+    """Return names for use in a program: letters, digits and underscores, none twice, not much longer than that."""
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9]+", "_", name)[:longest].strip("_") or "unnamed"
+        candidate, number = plain, 2
+        while candidate.casefold() in taken:
+            candidate, number = f"{plain}_{number}", number + 1
+        taken.add(candidate.casefold())
+        result.append(candidate)
+    return result

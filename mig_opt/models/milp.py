@@ -1,0 +1,145 @@
+"""The methods ``milp``, ``milp-highs`` and ``milp-cbc``: proven optima by mixed-integer programming.
+
+:mod:`mig_opt.models.search` has the steps, :mod:`mig_opt.models.program` the model.
+
+Solvers of mixed-integer programs work in floating-point numbers, and keep a row, or a whole number, only within a
+tolerance. A bound of theirs counts here after that much is taken off (:meth:`LinearProgram.leeway`); as every makespan
+is a whole number of ticks, it is then raised to the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from mig_opt.batch import Batch
+from mig_opt.control import Control
+from mig_opt.errors import InputError
+from mig_opt.errors import Problem as InputProblem
+from mig_opt.models.cbc import Cbc
+from mig_opt.models.highs import Highs
+from mig_opt.models.lpsolvers import Backend, Values, solve_program
+from mig_opt.models.problem import Problem
+from mig_opt.models.program import BlockProgram, seconds_to_build
+from mig_opt.models.search import Outcome, Search
+from mig_opt.result import Status
+
+
+def milp(batch: Batch, control: Control) -> None:
+    """Search with HiGHS, or with CBC where HiGHS cannot be loaded; else like :func:`milp_highs`."""
+    highs = Highs()
+    _search(batch, control, Cbc() if highs.missing() else highs)
+
+
+def milp_highs(batch: Batch, control: Control) -> None:
+    """Search with HiGHS until the best schedule is proven optimal or the time is up.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task has a placement.
+    control : Control
+        May hold a schedule to start from.
+
+    Raises
+    ------
+    InputError
+        If the solver is not there.
+    """
+    _search(batch, control, Highs())
+
+
+def milp_cbc(batch: Batch, control: Control) -> None:
+    """Search with CBC; else like :func:`milp_highs`."""
+    _search(batch, control, Cbc())
+
+
+def _search(batch: Batch, control: Control, backend: Backend) -> None:
+    missing = backend.missing()
+    if missing is not None:
+        raise InputError([InputProblem("method", missing)])
+    search = Search(batch, control, _Milp(backend))
+    if search.can_begin:
+        search.run()
+
+
+class _Milp:
+    """A solver of mixed-integer programs as the solver of a search."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.name = backend.name
+
+    def seconds_to_build(self, problem: Problem) -> float:
+        return seconds_to_build(problem)
+
+    def build(
+        self,
+        problem: Problem,
+        *,
+        at_least: int,
+        at_most: int,
+        relaxed: bool,
+        copies: Mapping[int, int] | None,
+    ) -> BlockProgram:
+        return BlockProgram(problem, at_least=at_least, at_most=at_most, relaxed=relaxed, copies=copies)
+
+    def improve(
+        self,
+        model: BlockProgram,
+        control: Control,
+        *,
+        at_least: int,
+        share: float,
+        for_proof: bool,  # noqa: ARG002  # there is nothing to choose
+        on_solution: Callable[[Sequence[int]], None],
+        on_bound: Callable[[int], None] | None,
+    ) -> Outcome:
+        return self._run(model, control, at_least=at_least, share=share, on_solution=on_solution, on_bound=on_bound)
+
+    def complete(self, model: BlockProgram, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+        with model.fixed(places):
+            return self._run(model, control, at_least=0, share=share)
+
+    def _run(
+        self,
+        model: BlockProgram,
+        control: Control,
+        *,
+        at_least: int,
+        share: float,
+        on_solution: Callable[[Sequence[int]], None] | None = None,
+        on_bound: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        leeway = model.ticks(model.linear.leeway(self._backend.tolerance))
+
+        def whole(bound: float) -> int:
+            return max(at_least, math.ceil(model.ticks(bound) - leeway)) if bound > -math.inf else at_least
+
+        def report_solution(values: Values) -> None:
+            if on_solution is not None:
+                on_solution(model.whole(values))
+
+        def report_bound(bound: float) -> None:
+            if on_bound is not None:
+                on_bound(whole(bound))
+
+        found = solve_program(
+            model.linear.program,
+            self._backend,
+            control,
+            share=share,
+            start=model.start,
+            on_solution=report_solution,
+            on_bound=report_bound,
+        )
+        if found.status is Status.INFEASIBLE:
+            return Outcome(None, None, at_least, proven=False, infeasible=True)
+        return Outcome(
+            None if found.values is None else model.whole(found.values),
+            None if found.objective is None else math.ceil(model.ticks(found.objective) - leeway),
+            whole(found.bound),
+            proven=found.status is Status.OPTIMAL,
+            infeasible=False,
+            blur=math.floor(2 * leeway),
+        )
