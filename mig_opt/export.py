@@ -48,8 +48,8 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     >>> text.startswith("\\ mig-opt"), "run_gaussian_on_2g_12gb_at_0" in text
     (True, True)
     """
-    from mig_opt.models.problem import Problem as InTicks
     from mig_opt.models.program import BlockProgram
+    from mig_opt.ticked import TickedBatch
 
     target = Path(path)
     check_model_path(target)
@@ -61,7 +61,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     ]
     if nowhere:
         raise InputError(nowhere)
-    problem = InTicks(batch)
+    problem = TickedBatch(batch)
     horizon = solve(batch, "far").makespan
     assert horizon is not None
     ticks = problem.ticks

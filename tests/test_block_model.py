@@ -19,8 +19,8 @@ from mig_opt.gpu import OperationCosts, get_gpu
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.brute_force import brute_force
 from mig_opt.models.cpsat import run
-from mig_opt.models.problem import Problem
 from mig_opt.models.search import Outcome
+from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule, timed_schedule
 from mig_opt.validation import validate
 
@@ -28,7 +28,7 @@ A30, A100 = get_gpu("A30"), get_gpu("A100")
 
 
 def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockModel:
-    problem = Problem(batch)
+    problem = TickedBatch(batch)
     operations = max(place.create + place.destroy for place in problem.places)
     horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
     horizon += sum(place.free + place.destroy for place in problem.places if place.free is not None)
@@ -86,7 +86,7 @@ def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: 
 
 @pytest.mark.parametrize(("batch", "relaxed", "true"), GAPS)
 def test_more_copies_close_the_gap(batch: Batch, relaxed: int, true: int) -> None:
-    everywhere = dict.fromkeys(range(len(Problem(batch).places)), len(batch.tasks))
+    everywhere = dict.fromkeys(range(len(TickedBatch(batch).places)), len(batch.tasks))
     # With as many copies as tasks nothing can be loose: both forms hold exactly all schedules.
     assert optimum(block_model(batch, relaxed=True, copies=everywhere)) == true
     assert optimum(block_model(batch, relaxed=False, copies=everywhere)) == true
@@ -121,7 +121,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
 @given(decisions(), st.data())
 def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = Problem(case.batch)
+    problem = TickedBatch(case.batch)
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
@@ -132,7 +132,7 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
 @given(decisions())
 def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Decisions) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = Problem(case.batch)
+    problem = TickedBatch(case.batch)
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     places = problem.places_of(schedule)
@@ -147,7 +147,7 @@ def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
     control = Control()
     brute_force(batch, control)
     assert control.makespan is not None
-    ticks = Problem(batch).ticks
+    ticks = TickedBatch(batch).ticks
     true = ticks.nearest(control.makespan) if ticks.exact else ticks.floor(control.makespan) + 1
     relaxed, strict = (optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False))
     assert relaxed <= strict
@@ -160,15 +160,15 @@ def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
 def test_symmetry_breaking_changes_no_optimum(batch: Batch) -> None:
     broken = [optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Problem, "interchangeable", ())
-        patch.setattr(Problem, "identical", ())
+        patch.setattr(TickedBatch, "interchangeable", ())
+        patch.setattr(TickedBatch, "identical", ())
         free = [optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False)]
     assert broken == free
 
 
 def test_what_is_interchangeable() -> None:
     def groups(batch: Batch) -> list[list[list[str]]]:
-        problem = Problem(batch)
+        problem = TickedBatch(batch)
         return [
             [[f"{problem.places[at].gpu}:{problem.places[at].placement}" for at in members] for members in group]
             for group in problem.interchangeable
@@ -189,7 +189,7 @@ def test_what_is_interchangeable() -> None:
 
 @given(decisions())
 def test_canonical_assignments_run_the_same_in_the_order_of_the_model(case: Decisions) -> None:
-    problem = Problem(case.batch)
+    problem = TickedBatch(case.batch)
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     places = problem.places_of(schedule)
     assert problem.canonical(places) == places
@@ -259,7 +259,7 @@ def test_re_creations_become_schedules_too() -> None:
     # 1g@0 0-0.11, t0 until 2.11, destroyed until 2.21; 2g@0 until 2.33, t1 until 5.33, destroyed until 5.43; 1g@0 again
     # until 5.54, t2 until 9.54.
     batch = Batch(tasks({1: 2.0}, {2: 3.0}, {1: 4.0}), A30)
-    problem = Problem(batch)
+    problem = TickedBatch(batch)
     small, large = (
         next(at for at, place in enumerate(problem.places) if str(place.placement) == name)
         for name in ("1g.6gb@0", "2g.12gb@0")
@@ -288,7 +288,7 @@ def test_re_creations_become_schedules_too() -> None:
 
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
-    problem = Problem(batch)
+    problem = TickedBatch(batch)
     model = BlockModel(problem, at_least=0, at_most=500, relaxed=True)
     profiles = {problem.places[model.slots[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
@@ -297,7 +297,7 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
 
 
 def test_nothing_below_the_optimum() -> None:
-    problem = Problem(tiny.BATCH)
+    problem = TickedBatch(tiny.BATCH)
     for relaxed in (True, False):
         outcome = run(
             BlockModel(problem, at_least=0, at_most=633, relaxed=relaxed).model, Control(workers=1), at_least=7
@@ -306,7 +306,7 @@ def test_nothing_below_the_optimum() -> None:
 
 
 def test_the_best_schedule_is_a_complete_hint() -> None:
-    problem = Problem(tiny.BATCH)
+    problem = TickedBatch(tiny.BATCH)
     model = BlockModel(problem, at_least=0, at_most=700, relaxed=True)
     outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control(workers=1), at_least=0)
     assert outcome.values is not None

@@ -32,8 +32,8 @@ from mig_opt.control import Control
 from mig_opt.models import cp as cp_module
 from mig_opt.models import cpsat
 from mig_opt.models.blocks import BlockModel
-from mig_opt.models.problem import Problem
 from mig_opt.models.search import Outcome
+from mig_opt.ticked import TickedBatch
 from mig_opt.ticks import equal_within_resolution
 
 A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
@@ -171,7 +171,7 @@ class Steps:
         outer = self
 
         class Recorded(BlockModel):
-            def __init__(self, problem: Problem, **arguments: Any) -> None:
+            def __init__(self, problem: TickedBatch, **arguments: Any) -> None:
                 outer.models.append((arguments["relaxed"], arguments.get("copies")))
                 super().__init__(problem, **arguments)
 
@@ -300,7 +300,7 @@ def test_a_rejected_model_is_an_error() -> None:
 
 def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
     control = Control(time_limit=1e-6)
-    problem = Problem(generate_batch(30, seed=1))
+    problem = TickedBatch(generate_batch(30, seed=1))
     model = BlockModel(problem, at_least=123, at_most=10**7, relaxed=True)
     outcome = cpsat.run(model.model, control, at_least=123)
     assert not outcome.infeasible
@@ -318,7 +318,7 @@ def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: ty
     def fail(_: object) -> None:
         raise error
 
-    problem = Problem(generate_batch(30, seed=1))
+    problem = TickedBatch(generate_batch(30, seed=1))
     model = BlockModel(problem, at_least=0, at_most=10**7, relaxed=True)
     callbacks: dict[str, Any] = {which: fail}
     # Without a limit: only the exception can end it so early.

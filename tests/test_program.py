@@ -19,9 +19,9 @@ from mig_opt.models.cbc import Cbc
 from mig_opt.models.highs import Highs
 from mig_opt.models.linear import distinct_names
 from mig_opt.models.lpsolvers import Backend, LpOutcome, solve_program
-from mig_opt.models.problem import Problem
 from mig_opt.models.program import BlockProgram
 from mig_opt.result import Status
+from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule, timed_schedule
 from mig_opt.validation import validate
 
@@ -29,11 +29,11 @@ A30 = get_gpu("A30")
 
 
 def block_program(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockProgram:
-    return BlockProgram(Problem(batch), at_least=0, at_most=horizon(batch), relaxed=relaxed, copies=copies)
+    return BlockProgram(TickedBatch(batch), at_least=0, at_most=horizon(batch), relaxed=relaxed, copies=copies)
 
 
 def horizon(batch: Batch) -> int:
-    problem = Problem(batch)
+    problem = TickedBatch(batch)
     operations = max(place.create + place.destroy for place in problem.places)
     ticks = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
     return ticks + sum(place.free + place.destroy for place in problem.places if place.free is not None)
@@ -63,7 +63,7 @@ def alike(program: BlockProgram, model_optimum: int, backend: Backend | None = N
 @given(tiny_batches, st.booleans(), st.data())
 @settings(max_examples=30)
 def test_both_forms_have_the_optima_of_the_constraint_model(batch: Batch, relaxed: bool, data: st.DataObject) -> None:
-    places = st.sampled_from(range(len(Problem(batch).places)))
+    places = st.sampled_from(range(len(TickedBatch(batch).places)))
     copies = data.draw(st.dictionaries(places, st.just(2), max_size=2))
     expected = optimum(block_model(batch, relaxed=relaxed, copies=copies))
     alike(block_program(batch, relaxed=relaxed, copies=copies), expected)
@@ -91,7 +91,7 @@ def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: 
     assert outcome.values is not None
     assert program.loose_places(program.whole(outcome.values))
     assert ticks(block_program(batch, relaxed=False)) == true
-    everywhere = dict.fromkeys(range(len(Problem(batch).places)), len(batch.tasks))
+    everywhere = dict.fromkeys(range(len(TickedBatch(batch).places)), len(batch.tasks))
     assert ticks(block_program(batch, relaxed=True, copies=everywhere)) == true
 
 
@@ -115,7 +115,7 @@ def place_tasks(program: BlockProgram, places: list[int]) -> None:
 @settings(max_examples=30)
 def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = Problem(case.batch)
+    problem = TickedBatch(case.batch)
     takes = problem.ticks.nearest(schedule.makespan)
     takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
@@ -168,7 +168,7 @@ def test_every_integer_is_0_or_1() -> None:
 
 
 def test_a_fixed_program_runs_every_task_at_its_place() -> None:
-    problem = Problem(tiny.BATCH)
+    problem = TickedBatch(tiny.BATCH)
     program = BlockProgram(problem, at_least=0, at_most=2000, relaxed=True)
     places = problem.places_of(tiny.BEST)
     with program.fixed(places):
@@ -184,7 +184,7 @@ def test_a_fixed_program_runs_every_task_at_its_place() -> None:
 
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
-    problem = Problem(batch)
+    problem = TickedBatch(batch)
     program = BlockProgram(problem, at_least=0, at_most=500, relaxed=True)
     assert {variable.name for variable in program._runs[0].values()} == {
         "run_t0_on_2g_12gb_at_0",
@@ -198,13 +198,13 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
 def test_nothing_below_the_optimum() -> None:
     for relaxed in (True, False):
         for backend in (Highs(), Cbc()):
-            program = BlockProgram(Problem(tiny.BATCH), at_least=0, at_most=633, relaxed=relaxed)
+            program = BlockProgram(TickedBatch(tiny.BATCH), at_least=0, at_most=633, relaxed=relaxed)
             assert solved(program, backend).status is Status.INFEASIBLE
 
 
 def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
     batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
-    program = BlockProgram(Problem(batch), at_least=0, at_most=400, relaxed=True)
+    program = BlockProgram(TickedBatch(batch), at_least=0, at_most=400, relaxed=True)
     factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
     assert max(factors) < 10 * program._units(400)
     assert ticks(program) == 311
@@ -221,7 +221,7 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
     layout = block_program(batch, relaxed=False)._layout
     lives = {life.place: slot for slot, life in enumerate(layout.lives) if not life.initial}
     chosen = [
-        next(lives[at] for at, place in enumerate(Problem(batch).places) if place.placement.profile.name == name)
+        next(lives[at] for at, place in enumerate(TickedBatch(batch).places) if place.placement.profile.name == name)
         for name in ("1g.6gb", "2g.12gb", "4g.24gb")
     ]
     one, two, three = chosen
@@ -235,7 +235,7 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
 
 @pytest.mark.parametrize("at_most", [1, 7, 634, 12345, 2**28])
 def test_times_have_three_digits(at_most: int) -> None:
-    program = BlockProgram(Problem(tiny.BATCH), at_least=0, at_most=at_most, relaxed=True)
+    program = BlockProgram(TickedBatch(tiny.BATCH), at_least=0, at_most=at_most, relaxed=True)
     assert 100 <= program._units(at_most) < 1000
     assert program.ticks(program._units(at_most)) == pytest.approx(at_most)
     # The next makespan is out of reach, unless the solver cannot tell the two apart.

@@ -22,14 +22,14 @@ from collections.abc import Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
-from mig_opt.models.problem import Place, Problem
 from mig_opt.models.slots import Slot, Slots
 from mig_opt.schedule import Schedule
+from mig_opt.ticked import Place, TickedBatch
 
 Expression = cp_model.LinearExprT
 
 
-def seconds_to_build(problem: Problem) -> float:
+def seconds_to_build(problem: TickedBatch) -> float:
     """Return about how long it takes to build a block model on a typical machine.
 
     A model has a literal for each task and place, and looks at each pair of places.
@@ -43,7 +43,7 @@ class BlockModel:
 
     Parameters
     ----------
-    problem : Problem
+    problem : TickedBatch
         The batch in ticks.
     at_least, at_most : int
         Ticks between which the makespan is sought.
@@ -66,7 +66,7 @@ class BlockModel:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: TickedBatch,
         *,
         at_least: int,
         at_most: int,
@@ -287,12 +287,12 @@ class BlockModel:
     # Solutions
 
     def fixed(self, places: Sequence[int]) -> cp_model.CpModel:
-        """Return a copy of the model in which each task is at its given place (first created slot, or the live one)."""
+        """Return a copy of the model in which each task is at its given place, in any life of it."""
         model = self.model.clone()
         for choices, at in zip(self.assigned, places, strict=True):
-            choice = choices.get(self._slots_of[at][0])
-            # A task that is longer than the limit at this place has no such choice: then there is no solution.
-            model.add_bool_or([] if choice is None else [model.get_bool_var_from_proto_index(choice.index)])
+            there = [choices[slot].index for slot in self._slots_of[at] if slot in choices]
+            # A task that is longer than the limit at this place has no choice: then there is no solution.
+            model.add_bool_or([model.get_bool_var_from_proto_index(index) for index in there])
         return model
 
     def hint(self, values: Sequence[int]) -> None:

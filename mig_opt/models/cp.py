@@ -11,8 +11,8 @@ from mig_opt.batch import Batch
 from mig_opt.control import Control
 from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
-from mig_opt.models.problem import Problem
 from mig_opt.models.search import Outcome, Search
+from mig_opt.ticked import TickedBatch
 
 
 def cp(batch: Batch, control: Control) -> None:
@@ -37,12 +37,12 @@ class _CpSat:
 
     name = "CP-SAT"
 
-    def seconds_to_build(self, problem: Problem) -> float:
+    def seconds_to_build(self, problem: TickedBatch) -> float:
         return seconds_to_build(problem)
 
     def build(
         self,
-        problem: Problem,
+        problem: TickedBatch,
         *,
         at_least: int,
         at_most: int,

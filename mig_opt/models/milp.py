@@ -14,15 +14,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
-from mig_opt.errors import InputError
-from mig_opt.errors import Problem as InputProblem
+from mig_opt.errors import InputError, Problem
 from mig_opt.models.cbc import Cbc
 from mig_opt.models.highs import Highs
 from mig_opt.models.lpsolvers import Backend, Values, solve_program
-from mig_opt.models.problem import Problem
 from mig_opt.models.program import BlockProgram, seconds_to_build
 from mig_opt.models.search import Outcome, Search
 from mig_opt.result import Status
+from mig_opt.ticked import TickedBatch
 
 
 def milp(batch: Batch, control: Control) -> None:
@@ -57,7 +56,7 @@ def milp_cbc(batch: Batch, control: Control) -> None:
 def _search(batch: Batch, control: Control, backend: Backend) -> None:
     missing = backend.missing()
     if missing is not None:
-        raise InputError([InputProblem("method", missing)])
+        raise InputError([Problem("method", missing)])
     search = Search(batch, control, _Milp(backend))
     if search.can_begin:
         search.run()
@@ -70,12 +69,12 @@ class _Milp:
         self._backend = backend
         self.name = backend.name
 
-    def seconds_to_build(self, problem: Problem) -> float:
+    def seconds_to_build(self, problem: TickedBatch) -> float:
         return seconds_to_build(problem)
 
     def build(
         self,
-        problem: Problem,
+        problem: TickedBatch,
         *,
         at_least: int,
         at_most: int,

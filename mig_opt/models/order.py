@@ -9,9 +9,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mig_opt.models.linear import LinearProgram, Term, Terms, Variable
-from mig_opt.models.problem import Place, Problem
 from mig_opt.models.slots import Slots
 from mig_opt.schedule import OperationKind
+from mig_opt.ticked import Place, TickedBatch
 
 _IMPLIED: tuple[tuple[tuple[OperationKind, OperationKind], tuple[OperationKind, OperationKind]], ...] = (
     (("destroy", "create"), ("create", "create")),
@@ -49,7 +49,7 @@ class Lives:
 
     Attributes
     ----------
-    problem : Problem
+    problem : TickedBatch
         The batch in ticks.
     layout : Slots
         The lives.
@@ -63,7 +63,7 @@ class Lives:
         1 for each place, by index, that is loose.
     """
 
-    problem: Problem
+    problem: TickedBatch
     layout: Slots
     names: Sequence[str]
     used: Sequence[Variable]

@@ -23,15 +23,15 @@ from functools import cached_property
 
 from mig_opt.models.linear import LinearProgram, Term, Variable, distinct_names
 from mig_opt.models.order import Lives, Order
-from mig_opt.models.problem import Problem
 from mig_opt.models.slots import Slots
 from mig_opt.schedule import Schedule
+from mig_opt.ticked import TickedBatch
 
 _LONGEST_NAME = 30
 """Characters of a task's name in names of variables; PuLP writes no LP file with names of more than 100."""
 
 
-def seconds_to_build(problem: Problem) -> float:
+def seconds_to_build(problem: TickedBatch) -> float:
     """Return about how long it takes to build a block program on a typical machine."""
     choices = sum(len(place.durations) for place in problem.places)
     return 60e-6 * choices + 20e-6 * len(problem.places) ** 2
@@ -42,7 +42,7 @@ class BlockProgram:
 
     Parameters
     ----------
-    problem : Problem
+    problem : TickedBatch
         The batch in ticks.
     at_least, at_most : int
         Ticks between which the makespan is sought.
@@ -66,7 +66,7 @@ class BlockProgram:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: TickedBatch,
         *,
         at_least: int,
         at_most: int,

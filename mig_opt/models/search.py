@@ -19,8 +19,8 @@ from typing import Generic, Protocol, TypeVar
 from mig_opt.batch import Batch
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models.problem import Problem
 from mig_opt.schedule import Schedule
+from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule
 
 _FIRST_SHARE = 0.85
@@ -95,12 +95,12 @@ class Solver(Protocol[M]):
 
     name: str
 
-    def seconds_to_build(self, problem: Problem) -> float:
+    def seconds_to_build(self, problem: TickedBatch) -> float:
         """Return about how long it takes to build a model."""
 
     def build(
         self,
-        problem: Problem,
+        problem: TickedBatch,
         *,
         at_least: int,
         at_most: int,
@@ -143,18 +143,25 @@ class Search(Generic[M]):
         May hold a schedule to start from.
     solver : Solver
         For every model.
+
+    Attributes
+    ----------
+    problem : TickedBatch
+        The batch in ticks.
+    lower : int
+        Ticks that every schedule takes.
     """
 
     def __init__(self, batch: Batch, control: Control, solver: Solver[M]) -> None:
-        self._batch = batch
-        self._control = control
-        self._solver = solver
-        self._problem = Problem(batch)
-        self._lower = self._problem.ticks.floor(control.lower_bound)
+        self.batch = batch
+        self.control = control
+        self.solver = solver
+        self.problem = TickedBatch(batch)
+        self.lower = self.problem.ticks.floor(control.lower_bound)
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize
         self._blur = 0
-        self._building = solver.seconds_to_build(self._problem)
+        self._building = solver.seconds_to_build(self.problem)
         if control.schedule is None:
             first = [batch.options(task)[0][0] for task in batch.tasks]
             control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
@@ -165,8 +172,8 @@ class Search(Generic[M]):
         return self._building <= _MOST_BUILDING and self._has_time(self._building / _BUILDING_SHARE)
 
     def _has_time(self, seconds: float) -> bool:
-        remaining = self._control.remaining
-        return not self._control.expired and (remaining is None or seconds <= remaining)
+        remaining = self.control.remaining
+        return not self.control.expired and (remaining is None or seconds <= remaining)
 
     def run(self) -> None:
         """Search until the best schedule is proven optimal or the time is up.
@@ -176,86 +183,91 @@ class Search(Generic[M]):
         SolverError
             If the solver is wrong.
         """
-        relaxed = self._model(relaxed=True)
+        relaxed = self.model(relaxed=True)
         self._warm_start(relaxed)
         outcome = self._solve(relaxed, share=_FIRST_SHARE, holds_for_all=True)
         if outcome.values is not None:
-            self._polish(relaxed.places_of(outcome.values))
+            self.polish(relaxed.places_of(outcome.values))
         elif outcome.infeasible:
-            raise SolverError(f"{self._solver.name} finds no solution of a model that has one")
-        if self._open:
-            strict = self._model(relaxed=False)
+            raise SolverError(f"{self.solver.name} finds no solution of a model that has one")
+        if self.open:
+            strict = self.model(relaxed=False)
             self._warm_start(strict)
             self._solve(strict, share=0.5, holds_for_all=False)
         copies: Counter[int] = Counter()
-        while self._open and outcome.values is not None:
+        while self.open and outcome.values is not None:
             # Without loose places the relaxed solution was a schedule, and the strict model has had its time.
-            loose = relaxed.loose_places(outcome.values) or range(len(self._problem.places))
+            loose = relaxed.loose_places(outcome.values) or range(len(self.problem.places))
             copies.update(loose)
-            relaxed = self._model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
+            relaxed = self.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
             outcome = self._solve(relaxed, share=1.0, holds_for_all=True)
             if outcome.infeasible:
-                self._raise_lower(self._upper)
+                self.raise_lower(self.upper)
 
     @property
-    def _upper(self) -> int:
+    def upper(self) -> int:
         """Ticks that the best schedule takes in the model."""
-        assert self._control.makespan is not None
-        ticks, makespan = self._problem.ticks, self._control.makespan
+        assert self.control.makespan is not None
+        ticks, makespan = self.problem.ticks, self.control.makespan
         return min(self._rounded, ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1)
 
     @property
-    def _open(self) -> bool:
+    def open(self) -> bool:
         """Whether there is something left to do that the solver can do, and time to do it."""
-        return self._lower + self._blur < self._upper and self._has_time(self._building)
+        return self.lower + self._blur < self.upper and self._has_time(self._building)
 
-    def _model(self, *, relaxed: bool, copies: dict[int, int] | None = None, below: bool = False) -> M:
-        self._control.spend(self._building)
-        return self._solver.build(
-            self._problem,
-            at_least=self._lower,
-            at_most=self._upper - below,
+    def model(self, *, relaxed: bool, copies: Mapping[int, int] | None = None, below: bool = False) -> M:
+        """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
+        self.control.spend(self._building)
+        return self.solver.build(
+            self.problem,
+            at_least=self.lower,
+            at_most=self.upper - below,
             relaxed=relaxed,
             copies=copies,
         )
 
     def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
         def on_solution(values: Sequence[int]) -> None:
-            if model.loose_places(values) or self._problem.operations_take_no_time:
+            if model.loose_places(values) or self.problem.operations_take_no_time:
                 self._offer_nested(model.places_of(values))
             else:
-                self._control.offer(model.schedule(values))
+                self.control.offer(model.schedule(values))
 
-        outcome = self._solver.improve(
+        outcome = self.solver.improve(
             model,
-            self._control,
-            at_least=self._lower,
+            self.control,
+            at_least=self.lower,
             share=share,
-            for_proof=len(self._batch.tasks) <= _PROVABLE,
+            for_proof=len(self.batch.tasks) <= _PROVABLE,
             on_solution=on_solution,
-            on_bound=self._raise_lower if holds_for_all else None,
+            on_bound=self.raise_lower if holds_for_all else None,
         )
         self._note(model, outcome)
         if holds_for_all:
-            self._raise_lower(outcome.bound)
+            self.raise_lower(outcome.bound)
         return outcome
 
     def _warm_start(self, model: M) -> None:
         """Complete the best schedule to a solution of ``model``, if it is one, and let the solver start from it."""
-        assert self._control.schedule is not None
-        places = self._problem.places_of(self._control.schedule)
-        outcome = self._solver.complete(model, places, self._control, share=0.1)
+        assert self.control.schedule is not None
+        places = self.problem.places_of(self.control.schedule)
+        outcome = self.solver.complete(model, places, self.control, share=0.1)
         if outcome.values is not None:
             model.hint(outcome.values)
 
-    def _polish(self, places: Sequence[int]) -> None:
-        """Find the best order of operations for an assignment."""
-        if not self._open or self._problem.operations_take_no_time:
-            return
-        model = self._model(relaxed=False)
-        outcome = self._solver.complete(model, places, self._control, share=0.5)
+    def polish(self, places: Sequence[int]) -> None:
+        """Find the best order of operations for an assignment, given as the place of each task."""
+        if self.problem.operations_take_no_time:
+            self._offer_nested(places)
+        elif self.open:
+            model = self.model(relaxed=False)
+            self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=0.5))
+
+    def offer(self, model: M, outcome: Outcome) -> None:
+        """Keep the schedule of a solution without loose places, if there is one and it is better."""
         if outcome.values is not None:
-            self._control.offer(model.schedule(outcome.values))
+            self.control.offer(model.schedule(outcome.values))
         self._note(model, outcome)
 
     def _note(self, model: M, outcome: Outcome) -> None:
@@ -265,11 +277,11 @@ class Search(Generic[M]):
             self._rounded = min(self._rounded, outcome.objective)
 
     def _offer_nested(self, places: Sequence[int]) -> None:
-        chosen = [self._problem.places[at] for at in places]
-        self._control.offer(nested_schedule(self._batch, [(place.gpu, place.placement) for place in chosen]))
+        chosen = [self.problem.places[at] for at in places]
+        self.control.offer(nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen]))
 
-    def _raise_lower(self, ticks: int) -> None:
+    def raise_lower(self, ticks: int) -> None:
         """Report a bound that holds for every schedule."""
-        if ticks > self._lower:
-            self._lower = ticks
-            self._control.raise_bound(self._problem.ticks.seconds_below(ticks))
+        if ticks > self.lower:
+            self.lower = ticks
+            self.control.raise_bound(self.problem.ticks.seconds_below(ticks))

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from mig_opt.models.problem import Problem
 from mig_opt.schedule import OperationKind, Schedule
+from mig_opt.ticked import TickedBatch
 from mig_opt.timing import PlannedInstance, nested_schedule, timed_schedule
 
 
@@ -33,7 +33,7 @@ class Slots:
 
     Parameters
     ----------
-    problem : Problem
+    problem : TickedBatch
         The batch in ticks.
     copies : mapping of int to int
         Creations by index of place; one where nothing is given.
@@ -46,7 +46,7 @@ class Slots:
         The lives of each place, by index.
     """
 
-    def __init__(self, problem: Problem, copies: Mapping[int, int] | None = None) -> None:
+    def __init__(self, problem: TickedBatch, copies: Mapping[int, int] | None = None) -> None:
         self._problem = problem
         self.lives: list[Slot] = []
         self.of_place: list[list[int]] = []

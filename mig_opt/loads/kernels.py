@@ -1,0 +1,119 @@
+"""Compiled loops over subsets of tasks.
+
+A *table* holds one height in ticks for each subset of a handful of tasks, with bit ``i`` of its index standing for
+task ``i``. Heights of :data:`NEVER` and more stand for what cannot be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+Table = npt.NDArray[np.int32]
+Subsets = npt.NDArray[np.int32]
+
+NEVER = 2**30 - 1
+"""Higher than any schedule; the sum of two still fits into 32 bits."""
+
+SKIPPED = 2**30
+"""The height of a subset that was not looked at: unlike NEVER it says nothing about larger subsets."""
+
+OPEN = -1
+"""The height of a subset that is still to be looked at."""
+
+
+@njit(cache=True, nogil=True)
+def split_heights(one: Table, two: Table, subsets: Subsets, same: bool, at_most: int, result: Table) -> None:
+    """For each subset find the lowest height at which it can be split between two neighbours.
+
+    Parameters
+    ----------
+    one, two : array of int32, shape (2**n,)
+        Heights of the neighbours.
+    subsets : array of int32
+        What to look at; everything else in ``result`` stays as it is.
+    same : bool
+        Whether the neighbours are alike: the last task then goes to the first of them.
+    at_most : int
+        Heights above become NEVER.
+    result : array of int32, shape (2**n,)
+        Filled in place.
+    """
+    for whole in subsets:
+        enough = _least_without_one(whole, result)
+        if enough == NEVER:
+            result[whole] = NEVER
+            continue
+        fixed = 0
+        if same:
+            fixed = whole
+            while fixed & (fixed - 1):
+                fixed &= fixed - 1
+        rest = whole ^ fixed
+        lowest = at_most + 1
+        part = rest
+        while True:
+            height = max(one[part | fixed], two[rest ^ part])
+            if height < lowest:
+                lowest = height
+                if lowest <= enough:
+                    break
+            if part == 0:
+                break
+            part = (part - 1) & rest
+        result[whole] = lowest if lowest <= at_most else NEVER
+
+
+@njit(cache=True, nogil=True)
+def _least_without_one(whole: int, result: Table) -> int:
+    """Return a height that a subset has at least: that of any part of it with one task less.
+
+    It is NEVER if one of them is too high already, and 0 or less if nothing is known.
+    """
+    most = OPEN
+    left = whole
+    while left:
+        bit = left & -left
+        height = result[whole ^ bit]
+        if height == NEVER:
+            return NEVER
+        if height != SKIPPED:
+            most = max(most, height)
+        left ^= bit
+    return most
+
+
+@njit(cache=True, nogil=True)
+def add_tasks(heights: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
+    """Let any part of each subset run in one more place, which covers what ``heights`` stands for.
+
+    Parameters
+    ----------
+    heights : array of int32, shape (2**n,)
+        Heights without that place; replaced by the lowest sums of a height and of the ticks of tasks in that place.
+    ticks : array of int32, shape (n,)
+        What each task takes there.
+    most : int
+        Sums above are not of interest.
+    """
+    for task in range(ticks.shape[0]):
+        longer = ticks[task]
+        if longer > most:
+            continue
+        bit = 1 << task
+        for block in range(bit, heights.shape[0], 2 * bit):
+            for whole in range(block, block + bit):
+                heights[whole] = min(heights[whole], heights[whole ^ bit] + longer)
+
+
+@njit(cache=True, nogil=True)
+def add_up(amounts: npt.NDArray[np.int32]) -> Table:
+    """Return the sum of ``amounts`` over each subset, at most :data:`NEVER`."""
+    sums = np.zeros(1 << amounts.shape[0], np.int32)
+    for task in range(amounts.shape[0]):
+        bit = 1 << task
+        amount = min(amounts[task], NEVER)
+        for part in range(bit):
+            sums[bit | part] = min(sums[part] + amount, NEVER)
+    return sums

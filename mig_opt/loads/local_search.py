@@ -1,0 +1,150 @@
+"""Search for assignments with low loads: large neighbourhoods, kicks, and several threads.
+
+Each thread has an assignment of its own. In each cycle it is shaken (some rounds of the neighbourhood search may make it
+worse), improved again, and kept if it is about as good as before. That leaves behind which placements are in use, where
+improvement alone gets stuck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.loads.neighbourhood import Costs, Shape, improve
+from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
+from mig_opt.loads.tree import LoadTree
+from mig_opt.ticked import TickedBatch
+
+_KINDS = {"leaf": 0, "stack": 1, "split": 2}
+
+_FREE = (7, 11)
+"""Tasks that move at a time: from the first number to one less than the second."""
+
+_SHAKES, _WORST = 3, (0.002, 0.012)
+"""Rounds that may make it worse, and by which share of the height."""
+
+_ROUNDS = 60
+"""Rounds of improvement after that."""
+
+_PATIENCE = 30
+"""Cycles without a new best, after which a thread goes back to the best."""
+
+_CLOSE = 1.0005
+"""An assignment is kept if it is no worse than before, or within this factor of the best."""
+
+_SECONDS_PER_CASE = 2e-9
+
+
+class LoadSearch:
+    """A search for assignments of tasks to places with low loads.
+
+    Parameters
+    ----------
+    batch : TickedBatch
+        The batch in ticks.
+    places : sequence of int
+        The place of each task to start from.
+    seed : int
+        For the choices.
+    workers : int
+        Threads.
+
+    Attributes
+    ----------
+    height : int
+        Ticks of the highest way through the load tree in the best assignment, every destruction included.
+    places : list of int
+        The best assignment.
+    """
+
+    def __init__(self, batch: TickedBatch, places: Sequence[int], seed: int, workers: int) -> None:
+        tree = LoadTree(batch)
+        nodes = tree.nodes[: tree.roots[-1] + 1]
+        count = len(batch.batch.tasks)
+        self._shape = Shape(
+            kind=np.array([_KINDS[node.kind] for node in nodes]),
+            place=np.array([node.place for node in nodes]),
+            one=np.array([node.one for node in nodes]),
+            two=np.array([node.two for node in nodes]),
+            first=np.array([0, *(root + 1 for root in tree.roots[:-1])]),
+            last=np.array(tree.roots),
+            gpu=np.array([place.gpu for place in batch.places]),
+        )
+        from mig_opt import bounds as B
+        b=batch.batch
+        m=B._Measured.of(b); c=B._Coverage.of(m); w=B._search_weights(b,c); tot=sum(x*len(o) for x,o in zip(w,c.orbits))
+        y=np.zeros(b.gpu.memory_slices)
+        for x,o in zip(w,c.orbits): y[list(o)]=x/tot
+        wp=np.array([sum(y[q] for q in p.placement.footprint) for p in batch.places])
+        price=np.stack([ticks_of(place, count) for place in batch.places], axis=1)*wp
+        rent=np.array([fixed_cost(place) for place in batch.places])*wp
+        self._costs = Costs(
+            ticks=np.stack([ticks_of(place, count) for place in batch.places], axis=1),
+            fixed=np.array([fixed_cost(place) for place in batch.places]),
+            room=np.array([making_room(place) for place in batch.places]),
+            price=price,
+            rent=rent,
+        )
+        splits = sum(node.kind == "split" for node in nodes) / len(tree.roots) * min(2, len(tree.roots))
+        self._seconds_per_round = _SECONDS_PER_CASE * ((splits + 1) * 3 ** min(count, 10) + 5 * count)
+        self._pool = ThreadPoolExecutor(workers)
+        self._threads = [_Thread(self, places, np.random.default_rng([seed, number])) for number in range(workers)]
+        self.places = list(places)
+        self.height = self._threads[0].height
+
+    @property
+    def seconds_per_cycle(self) -> float:
+        """About what a cycle takes."""
+        return self._seconds_per_round * (_ROUNDS + _SHAKES)
+
+    def cycles(self, target: int) -> Iterator[list[tuple[int, list[int]]]]:
+        """Yield, for ever, the heights and assignments that the threads come to, one cycle after the other.
+
+        Parameters
+        ----------
+        target : int
+            Ticks that no height can be below.
+        """
+        with self._pool:
+            while True:
+                list(self._pool.map(lambda thread: thread.cycle(self.height, self.places, target), self._threads))
+                for thread in self._threads:
+                    if thread.height < self.height:
+                        self.height, self.places = thread.height, thread.places.tolist()
+                yield [(thread.height, thread.places.tolist()) for thread in self._threads]
+
+    def run(self, places: npt.NDArray[np.int64], free: int, rounds: int, seed: int, target: int, slack: int) -> int:
+        """Run some rounds of the neighbourhood search on ``places``; return the height."""
+        return int(improve(self._costs, self._shape, places, free, rounds, seed, target, slack))
+
+
+class _Thread:
+    """What one thread works on."""
+
+    def __init__(self, search: LoadSearch, places: Sequence[int], rng: np.random.Generator) -> None:
+        self._search = search
+        self._rng = rng
+        self._idle = 0
+        self._settled = False
+        self.places = np.array(places, np.int64)
+        self.height = search.run(self.places.copy(), 1, 0, 0, 0, 0)
+
+    def cycle(self, best: int, best_places: Sequence[int], target: int) -> None:
+        """Shake and improve."""
+        rng, search = self._rng, self._search
+        if self._idle >= _PATIENCE:
+            self._idle, self.places, self.height = 0, np.array(best_places, np.int64), best
+        places = self.places.copy()
+        free = int(rng.integers(*_FREE))
+        if self._settled:
+            slack = int(best * rng.uniform(*_WORST))
+            search.run(places, free, _SHAKES, int(rng.integers(2**31)), 0, slack)
+        height = search.run(places, free, _ROUNDS, int(rng.integers(2**31)), target, 0)
+        # At first there is much to gain without kicks.
+        self._settled = self._settled or height > self.height * 0.9999
+        self._idle = 0 if height < best else self._idle + 1
+        if height <= self.height or height < best * _CLOSE:
+            self.places, self.height = places, height

@@ -1,0 +1,106 @@
+"""A bound from the loads of the slices alone, as a mixed-integer program.
+
+It forgets the order in time: only which placements are used, how often tasks run in them, and what that adds up to on
+each memory slice. Which placements are used is decided in whole numbers, since each of them costs a creation and a
+destruction; tasks may be divided, which costs little once there are some dozens of them, and saves nearly all of the
+time. Its optimum is a bound for every schedule, with any re-creations.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from mig_opt.models.linear import LinearProgram, Term, Variable
+from mig_opt.ticked import TickedBatch
+
+_MOST_LINKED = 20_000
+"""Up to so many choices of a place for a task, each of them implies that the place is used; that is much tighter than a
+limit on their sum, but takes a row each."""
+
+
+class LoadProgram:
+    """The program of a batch.
+
+    Parameters
+    ----------
+    batch : TickedBatch
+        The batch in ticks.
+    at_least, at_most : int
+        Ticks between which the makespan is sought.
+
+    Attributes
+    ----------
+    linear : LinearProgram
+        Its objective is the makespan in units.
+    unit : Fraction
+        Ticks in one unit of the program's time.
+    """
+
+    def __init__(self, batch: TickedBatch, *, at_least: int, at_most: int) -> None:
+        self._batch = batch
+        self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)
+        self.linear = LinearProgram("loads")
+        # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
+        self._horizon = self._units(at_most) * (1 + 1e-6)
+        self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
+        self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
+        self._load = self._divide(at_most)
+        for number, covering in enumerate(batch.slices()):
+            self._bound_slice(number, covering)
+        self._leave_time_to_create()
+        self._order_gpus()
+        self.linear.minimise(self._makespan)
+
+    def _units(self, ticks: int) -> float:
+        return float(ticks / self.unit)
+
+    def _divide(self, at_most: int) -> list[list[Term]]:
+        """Divide the tasks among the places, and return the load of each."""
+        load: list[list[Term]] = [[] for _ in self._batch.places]
+        linked = sum(len(place.durations) for place in self._batch.places) <= _MOST_LINKED
+        for task in range(len(self._batch.batch.tasks)):
+            shares: list[Term] = []
+            for at, place in enumerate(self._batch.places):
+                if place.durations.get(task, at_most + 1) <= at_most:
+                    share = self.linear.share(f"run_{task}_on_{at}")
+                    shares.append((share, 1))
+                    load[at].append((share, self._units(place.durations[task])))
+                    if linked:
+                        self.linear.at_most(f"in_use_{task}_on_{at}", [(share, 1), (self._used[at], -1)], 0)
+            self.linear.equal(f"once_{task}", shares, 1)
+        return load
+
+    def _bound_slice(self, number: int, covering: list[int]) -> None:
+        """Add up what covers a slice: all of it comes one after the other, and the last instance may stay."""
+        terms: list[Term] = [(self._makespan, -1)]
+        lasts: list[Variable] = []
+        for at in covering:
+            place = self._batch.places[at]
+            terms += self._load[at]
+            if place.free is not None:
+                # What a live instance takes depends on what it makes room for; here it takes nothing.
+                continue
+            last = self.linear.share(f"last_{at}_of_{number}")
+            lasts.append(last)
+            self.linear.at_most(f"last_used_{at}_of_{number}", [(last, 1), (self._used[at], -1)], 0)
+            terms += [(self._used[at], self._units(place.create + place.destroy)), (last, -self._units(place.destroy))]
+        self.linear.at_most(f"one_last_of_{number}", ((last, 1) for last in lasts), 1)
+        self.linear.at_most(f"load_of_{number}", terms, 0)
+
+    def _leave_time_to_create(self) -> None:
+        """Let a place be used only for what it can run after its creation, and before the horizon."""
+        for at, place in enumerate(self._batch.places):
+            ready = place.create if place.free is None else 0
+            limit = max(0.0, self._horizon - self._units(ready))
+            self.linear.at_most(f"time_of_{at}", [*self._load[at], (self._used[at], -limit)], 0)
+
+    def _order_gpus(self) -> None:
+        """Order interchangeable places by the number of those in use: they can be exchanged."""
+        for number, group in enumerate(self._batch.interchangeable):
+            for at, (more, less) in enumerate(zip(group, group[1:], strict=False)):
+                terms = [*((self._used[place], 1) for place in less), *((self._used[place], -1) for place in more)]
+                self.linear.at_most(f"fewer_{number}_{at}", terms, 0)
+
+    def bound(self, units: float, tolerance: float) -> int:
+        """Return the ticks that a solver's bound, with its tolerance, stands for."""
+        return -int(-(Fraction(units - self.linear.leeway(tolerance)) * self.unit) // 1)
