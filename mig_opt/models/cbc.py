@@ -66,6 +66,7 @@ class _Run:
         self._result = self._last = ""
         self._found = False
         self._limited = False
+        self._infeasible = False
         self._stopped = False
         model, start = folder / "model.mps", folder / "start.txt"
         _, self._names, _, _ = job.program.writeMPS(str(model), rename=1)
@@ -137,6 +138,7 @@ class _Run:
             self._result = line.removeprefix("Result - ").strip()
         self._found |= line.startswith("Objective value:")
         self._limited |= "maximum time" in line
+        self._infeasible |= line.startswith("Problem is infeasible")
         found = _BOUND.search(line)
         if found is not None:
             number = next(group for group in found.groups() if group is not None)
@@ -162,7 +164,8 @@ class _Run:
         if status in ("Optimal", "Stopped") and self._found:
             found = Status.INTERRUPTED if self._stopped else Status.FEASIBLE
             return LpOutcome(found, float(objective), self._bound, values)
-        if status in ("Infeasible", "Integer") and early is None:
+        # Sometimes it ends after the first look, and writes no file.
+        if (status in ("Infeasible", "Integer") or self._infeasible) and early is None:
             return LpOutcome(Status.INFEASIBLE, None, math.inf, None)
         if early is not None:
             return LpOutcome(early, None, self._bound, None)
