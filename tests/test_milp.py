@@ -125,7 +125,7 @@ def test_it_starts_without_a_schedule_too(method: str) -> None:
 
 
 def test_cbc_may_see_at_first_sight_that_nothing_is_shorter() -> None:
-    """It then ends without a file: here for the assignment of the relaxed optimum."""
+    """It then crashes instead of writing a file: here for the assignment of the relaxed optimum."""
     batch = Batch(
         (
             Task("t0", {1: 12.0, 2: 6.0, 4: 3.0}, 12),
