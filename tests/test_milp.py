@@ -21,7 +21,19 @@ from test_block_model import FREE_DESTRUCTIONS, LATE_INSTANCE
 from test_cp import scaled
 from test_solving import Listener
 
-from mig_opt import Batch, InputError, Result, SolverError, Status, Task, generate_batch, get_gpu, solve, validate
+from mig_opt import (
+    Batch,
+    InputError,
+    LiveInstance,
+    Result,
+    SolverError,
+    Status,
+    Task,
+    generate_batch,
+    get_gpu,
+    solve,
+    validate,
+)
 from mig_opt.control import Control
 from mig_opt.models import milp as milp_module
 from mig_opt.models.lpsolvers import Job, LpOutcome
@@ -110,6 +122,22 @@ def test_it_starts_without_a_schedule_too(method: str) -> None:
     runners[method](tiny.BATCH, control)
     assert control.makespan == tiny.OPTIMUM
     assert control.lower_bound == tiny.OPTIMUM
+
+
+def test_cbc_may_see_at_first_sight_that_nothing_is_shorter() -> None:
+    """It then crashes instead of writing a file: here for the assignment of the relaxed optimum."""
+    batch = Batch(
+        (
+            Task("t0", {1: 12.0, 2: 6.0, 4: 3.0}, 12),
+            Task("t1", {1: 4.0, 2: 4.0, 4: 5.0}),
+            Task("t2", {1: 4.0, 2: 2.0}),
+            Task("t3", {1: 12.0, 2: 6.0, 4: 3.0}, 12),
+        ),
+        A30,
+        initial=(LiveInstance(0, "1g.6gb", 0, 6.0), LiveInstance(0, "1g.6gb", 2)),
+        parallel_operations=True,
+    )
+    agree(batch, "cp", "milp-cbc")
 
 
 # Bounds in floating-point numbers

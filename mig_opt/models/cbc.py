@@ -66,6 +66,7 @@ class _Run:
         self._result = self._last = ""
         self._found = False
         self._limited = False
+        self._infeasible = False
         self._stopped = False
         model, start = folder / "model.mps", folder / "start.txt"
         _, self._names, _, _ = job.program.writeMPS(str(model), rename=1)
@@ -81,14 +82,23 @@ class _Run:
         options += ["-preprocess", "off"]
         # Seeds of 0 and -1 have a meaning of their own.
         options += ["-ratio", "0", "-allow", "0", "-randomS", str(job.seed + 1), "-randomC", str(job.seed + 1)]
-        options += ["-solve", "-printingOptions", "all", "-solution", str(self._solution)]
-        self._command = [str(_program()), *options]
+        self._command = [str(_program()), *options, "-solve"]
 
     def outcome(self) -> LpOutcome:
+        code = self._execute("-printingOptions", "all", "-solution", str(self._solution))
+        if code and not (self._stopped or self._limited):
+            # CBC 2.10.3 crashes when it has to write a solution after it saw at first sight that there is none, and
+            # what it said before is lost. Without that wish it says so again.
+            self._solution.unlink(missing_ok=True)
+            self._execute()
+        return self._concluded()
+
+    def _execute(self, *wishes: str) -> int:
+        """Run CBC and read what it says; return its exit code."""
         # Its files are in the folder; so is whatever it leaves behind.
         began = time.monotonic()
         process = subprocess.Popen(  # noqa: S603  # the program is PuLP's, the arguments are ours
-            self._command,
+            [*self._command, *wishes],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -114,7 +124,7 @@ class _Run:
             watchdog.join()
             process.stdout.close()
         self._limited |= self._job.seconds is not None and time.monotonic() - began >= self._job.seconds
-        return self._concluded()
+        return process.returncode
 
     def _watch(self, process: subprocess.Popen[str], over: threading.Event, began: float) -> None:
         """Tell CBC to end when it has to; kill it if it does not listen."""
@@ -137,6 +147,7 @@ class _Run:
             self._result = line.removeprefix("Result - ").strip()
         self._found |= line.startswith("Objective value:")
         self._limited |= "maximum time" in line
+        self._infeasible |= line.startswith("Problem is infeasible")
         found = _BOUND.search(line)
         if found is not None:
             number = next(group for group in found.groups() if group is not None)
@@ -162,7 +173,7 @@ class _Run:
         if status in ("Optimal", "Stopped") and self._found:
             found = Status.INTERRUPTED if self._stopped else Status.FEASIBLE
             return LpOutcome(found, float(objective), self._bound, values)
-        if status in ("Infeasible", "Integer") and early is None:
+        if (status in ("Infeasible", "Integer") or self._infeasible) and early is None:
             return LpOutcome(Status.INFEASIBLE, None, math.inf, None)
         if early is not None:
             return LpOutcome(early, None, self._bound, None)
