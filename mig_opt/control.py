@@ -133,6 +133,11 @@ class Control:
         """Makespan of the best schedule so far."""
         return None if self.schedule is None else self.schedule.makespan
 
+    @property
+    def spent(self) -> float:
+        """Seconds of counted work so far."""
+        return self._spent
+
     def spend(self, seconds: float) -> None:
         """Count work that takes about so many seconds on a typical machine.
 

@@ -7,13 +7,14 @@ improvement alone gets stuck.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads.neighbourhood import Costs, Shape, improve
+from mig_opt.bounds import slice_prices
+from mig_opt.loads.neighbourhood import Costs, Shape, improve, spread
 from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
 from mig_opt.loads.tree import LoadTree
 from mig_opt.ticked import TickedBatch
@@ -25,6 +26,9 @@ _FREE = (7, 11)
 
 _SHAKES, _WORST = 3, (0.002, 0.012)
 """Rounds that may make it worse, and by which share of the height."""
+
+_MANY = 40
+"""With more tasks on a GPU each of them matters less, and so does a shake."""
 
 _ROUNDS = 60
 """Rounds of improvement after that."""
@@ -73,34 +77,34 @@ class LoadSearch:
             last=np.array(tree.roots),
             gpu=np.array([place.gpu for place in batch.places]),
         )
-        from mig_opt import bounds as B
-        b=batch.batch
-        m=B._Measured.of(b); c=B._Coverage.of(m); w=B._search_weights(b,c); tot=sum(x*len(o) for x,o in zip(w,c.orbits))
-        y=np.zeros(b.gpu.memory_slices)
-        for x,o in zip(w,c.orbits): y[list(o)]=x/tot
-        wp=np.array([sum(y[q] for q in p.placement.footprint) for p in batch.places])
-        price=np.stack([ticks_of(place, count) for place in batch.places], axis=1)*wp
-        rent=np.array([fixed_cost(place) for place in batch.places])*wp
+        ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
+        fixed = np.array([fixed_cost(place) for place in batch.places])
+        on_slice = slice_prices(batch.batch)
+        prices = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
         self._costs = Costs(
-            ticks=np.stack([ticks_of(place, count) for place in batch.places], axis=1),
-            fixed=np.array([fixed_cost(place) for place in batch.places]),
+            ticks=ticks,
+            fixed=fixed,
             room=np.array([making_room(place) for place in batch.places]),
-            price=price,
-            rent=rent,
+            price=ticks * prices,
+            rent=fixed * prices,
         )
         splits = sum(node.kind == "split" for node in nodes) / len(tree.roots) * min(2, len(tree.roots))
         self._seconds_per_round = _SECONDS_PER_CASE * ((splits + 1) * 3 ** min(count, 10) + 5 * count)
-        self._pool = ThreadPoolExecutor(workers)
-        self._threads = [_Thread(self, places, np.random.default_rng([seed, number])) for number in range(workers)]
-        self.places = list(places)
-        self.height = self._threads[0].height
+        starts = [np.array(places, np.int64)]
+        if all(place.free is None for place in batch.places):
+            starts.append(spread(self._costs, self._shape))
+        self.height, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
+        self.places: list[int] = starts[best].tolist()
+        self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
+        # A shake should cost about as much as a few tasks in the wrong place.
+        self.worst = np.array(_WORST) * min(1.0, _MANY * batch.batch.gpus / count)
 
     @property
     def seconds_per_cycle(self) -> float:
         """About what a cycle takes."""
         return self._seconds_per_round * (_ROUNDS + _SHAKES)
 
-    def cycles(self, target: int) -> Iterator[list[tuple[int, list[int]]]]:
+    def cycles(self, target: int) -> Generator[list[tuple[int, list[int]]], None, None]:
         """Yield, for ever, the heights and assignments that the threads come to, one cycle after the other.
 
         Parameters
@@ -108,9 +112,9 @@ class LoadSearch:
         target : int
             Ticks that no height can be below.
         """
-        with self._pool:
+        with ThreadPoolExecutor(len(self._threads)) as pool:
             while True:
-                list(self._pool.map(lambda thread: thread.cycle(self.height, self.places, target), self._threads))
+                list(pool.map(lambda thread: thread.cycle(target), self._threads))
                 for thread in self._threads:
                     if thread.height < self.height:
                         self.height, self.places = thread.height, thread.places.tolist()
@@ -124,23 +128,23 @@ class LoadSearch:
 class _Thread:
     """What one thread works on."""
 
-    def __init__(self, search: LoadSearch, places: Sequence[int], rng: np.random.Generator) -> None:
+    def __init__(self, search: LoadSearch, rng: np.random.Generator) -> None:
         self._search = search
         self._rng = rng
         self._idle = 0
         self._settled = False
-        self.places = np.array(places, np.int64)
-        self.height = search.run(self.places.copy(), 1, 0, 0, 0, 0)
+        self.places = np.array(search.places, np.int64)
+        self.height = search.height
 
-    def cycle(self, best: int, best_places: Sequence[int], target: int) -> None:
+    def cycle(self, target: int) -> None:
         """Shake and improve."""
-        rng, search = self._rng, self._search
+        rng, search, best = self._rng, self._search, self._search.height
         if self._idle >= _PATIENCE:
-            self._idle, self.places, self.height = 0, np.array(best_places, np.int64), best
+            self._idle, self.places, self.height = 0, np.array(search.places, np.int64), best
         places = self.places.copy()
         free = int(rng.integers(*_FREE))
         if self._settled:
-            slack = int(best * rng.uniform(*_WORST))
+            slack = int(best * rng.uniform(*search.worst))
             search.run(places, free, _SHAKES, int(rng.integers(2**31)), 0, slack)
         height = search.run(places, free, _ROUNDS, int(rng.integers(2**31)), target, 0)
         # At first there is much to gain without kicks.

@@ -18,6 +18,9 @@ from mig_opt.loads.kernels import NEVER, OPEN, Table, add_tasks, add_up, split_h
 _DRAWS = 8
 """Of so many best assignments the cheapest is taken."""
 
+_CHEAP = 1.002
+"""What costs at most so many times as much is as good at the start: prices are not exact."""
+
 Integers = npt.NDArray[np.int64]
 
 
@@ -116,9 +119,7 @@ def _measure(costs: Costs, shape: Shape, state: State, gpu: int) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _fill_tables(
-    costs: Costs, shape: Shape, state: State, gpu: int, free: Integers, limit: int, tables: Table
-) -> None:
+def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integers, limit: int, tables: Table) -> None:
     """Find the least heights of the branches of a GPU for every subset of the free tasks."""
     size = tables.shape[1]
     everything = np.arange(size).astype(np.int32)
@@ -362,3 +363,46 @@ def improve(
             _measure(costs, shape, state, gpu)
             tops[gpu] = state.height[shape.last[gpu]]
     return tops.max()
+
+
+@njit(cache=True, nogil=True)
+def spread(costs: Costs, shape: Shape) -> Integers:
+    """Assign all tasks, the longest first, each to one of its cheapest places: the one with the lowest loads.
+
+    Parameters
+    ----------
+    costs : Costs
+        What takes how long; no instance is live.
+    shape : Shape
+        The load tree.
+
+    Returns
+    -------
+    array of int64, shape (tasks,)
+        The place of each task.
+    """
+    tasks, number = costs.price.shape
+    cheapest = np.empty(tasks)
+    for task in range(tasks):
+        cheapest[task] = np.inf
+        for place in range(number):
+            if costs.ticks[task, place] < NEVER:
+                cheapest[task] = min(cheapest[task], costs.price[task, place])
+    nodes = shape.kind.shape[0]
+    state = State(
+        np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    )
+    places = np.empty(tasks, np.int64)
+    for task in np.argsort(-cheapest):
+        lowest, chosen = np.int64(NEVER), -1
+        for place in range(number):
+            if costs.ticks[task, place] < NEVER and costs.price[task, place] <= cheapest[task] * _CHEAP:
+                _put(costs, state, task, place, 1)
+                _measure(costs, shape, state, shape.gpu[place])
+                height = state.height[shape.last[shape.gpu[place]]]
+                _put(costs, state, task, place, -1)
+                if height < lowest:
+                    lowest, chosen = height, place
+        places[task] = chosen
+        _put(costs, state, task, chosen, 1)
+    return places

@@ -1,18 +1,40 @@
-"""The method ``cp``: proven optima by CP-SAT on the block model.
+"""The method ``cp``: proven optima, from the loads of the slices and by CP-SAT on the block model.
 
-:mod:`mig_opt.models.search` has the steps, :mod:`mig_opt.models.blocks` the model.
+1. A local search on the loads finds assignments of tasks to placements, and the block model times them
+   (:mod:`mig_opt.models.improving`). Batches of a dozen tasks do not need it.
+2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
+   (:mod:`mig_opt.models.subsets`). Otherwise the loads still give a bound (:mod:`mig_opt.models.load_program`).
+3. What is open then is left to the block model as a whole (:mod:`mig_opt.models.search`), or to more of the local
+   search where that has no chance of a proof.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
+from mig_opt.loads.compiling import compiled
 from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
+from mig_opt.models.improving import Improvement
+from mig_opt.models.load_program import raise_bound_by_loads
 from mig_opt.models.search import Outcome, Search
+from mig_opt.models.subsets import prove_by_subsets
 from mig_opt.ticked import TickedBatch
+
+_FEW = 12
+"""Up to so many tasks, dynamic programming is done before a local search has begun."""
+
+_MANY = 40
+"""With more tasks, the block model as a whole proves nothing in minutes."""
+
+_PATIENCE, _LONG_PATIENCE = 20, 200
+"""Cycles of the local search without gain, before something else is tried."""
+
+_BOUND_SHARE = 0.3
+"""Of the time may go to the load program."""
 
 
 def cp(batch: Batch, control: Control) -> None:
@@ -28,7 +50,18 @@ def cp(batch: Batch, control: Control) -> None:
         May hold a schedule to start from.
     """
     search = Search(batch, control, _CpSat())
-    if search.can_begin:
+    improvement = None
+    if len(batch.tasks) > _FEW and Improvement.possible(search):
+        improvement = Improvement(search)
+        improvement.run(_PATIENCE)
+    if compiled(control):
+        prove_by_subsets(search)
+    if search.open and improvement is not None:
+        raise_bound_by_loads(search, share=_BOUND_SHARE)
+    many = len(batch.tasks) > _MANY
+    if improvement is not None:
+        improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
+    if search.open and search.can_begin:
         search.run()
 
 

@@ -10,12 +10,42 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from mig_opt.models.highs import Highs
 from mig_opt.models.linear import LinearProgram, Term, Variable
+from mig_opt.models.lpsolvers import solve_program
+from mig_opt.models.search import M, Search
+from mig_opt.result import Status
 from mig_opt.ticked import TickedBatch
 
-_MOST_LINKED = 20_000
-"""Up to so many choices of a place for a task, each of them implies that the place is used; that is much tighter than a
-limit on their sum, but takes a row each."""
+_MOST_CHOICES = 5000
+"""With more choices of a place for a task, operations hardly count, and it takes long."""
+
+
+def raise_bound_by_loads(search: Search[M], share: float) -> None:
+    """Report the bound of the load program to a search.
+
+    Parameters
+    ----------
+    search : Search
+        With a schedule, the better the tighter the program.
+    share : float
+        Of the time that is left may go to this.
+    """
+    problem = search.problem
+    choices = sum(len(place.durations) for place in problem.places)
+    if choices > _MOST_CHOICES or search.control.deterministic:
+        return
+    program = LoadProgram(problem, at_least=search.lower, at_most=search.upper)
+    backend = Highs()
+    found = solve_program(
+        program.linear.program,
+        backend,
+        search.control,
+        share=share,
+        on_bound=lambda units: search.raise_lower(program.bound(units, backend.tolerance)),
+    )
+    if found.status is Status.INFEASIBLE:
+        search.raise_lower(search.upper)
 
 
 class LoadProgram:
@@ -57,7 +87,6 @@ class LoadProgram:
     def _divide(self, at_most: int) -> list[list[Term]]:
         """Divide the tasks among the places, and return the load of each."""
         load: list[list[Term]] = [[] for _ in self._batch.places]
-        linked = sum(len(place.durations) for place in self._batch.places) <= _MOST_LINKED
         for task in range(len(self._batch.batch.tasks)):
             shares: list[Term] = []
             for at, place in enumerate(self._batch.places):
@@ -65,8 +94,8 @@ class LoadProgram:
                     share = self.linear.share(f"run_{task}_on_{at}")
                     shares.append((share, 1))
                     load[at].append((share, self._units(place.durations[task])))
-                    if linked:
-                        self.linear.at_most(f"in_use_{task}_on_{at}", [(share, 1), (self._used[at], -1)], 0)
+                    # Much tighter than a limit on their sum.
+                    self.linear.at_most(f"in_use_{task}_on_{at}", [(share, 1), (self._used[at], -1)], 0)
             self.linear.equal(f"once_{task}", shares, 1)
         return load
 

@@ -150,6 +150,8 @@ class Search(Generic[M]):
         The batch in ticks.
     lower : int
         Ticks that every schedule takes.
+    building : float
+        Seconds that it takes to build a model.
     """
 
     def __init__(self, batch: Batch, control: Control, solver: Solver[M]) -> None:
@@ -161,7 +163,7 @@ class Search(Generic[M]):
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize
         self._blur = 0
-        self._building = solver.seconds_to_build(self.problem)
+        self.building = solver.seconds_to_build(self.problem)
         if control.schedule is None:
             first = [batch.options(task)[0][0] for task in batch.tasks]
             control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
@@ -169,7 +171,7 @@ class Search(Generic[M]):
     @property
     def can_begin(self) -> bool:
         """Whether the model is small enough, and there is the time to build it and to use it."""
-        return self._building <= _MOST_BUILDING and self._has_time(self._building / _BUILDING_SHARE)
+        return self.building <= _MOST_BUILDING and self._has_time(self.building / _BUILDING_SHARE)
 
     def _has_time(self, seconds: float) -> bool:
         remaining = self.control.remaining
@@ -214,11 +216,11 @@ class Search(Generic[M]):
     @property
     def open(self) -> bool:
         """Whether there is something left to do that the solver can do, and time to do it."""
-        return self.lower + self._blur < self.upper and self._has_time(self._building)
+        return self.lower + self._blur < self.upper and self._has_time(self.building)
 
     def model(self, *, relaxed: bool, copies: Mapping[int, int] | None = None, below: bool = False) -> M:
         """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
-        self.control.spend(self._building)
+        self.control.spend(self.building)
         return self.solver.build(
             self.problem,
             at_least=self.lower,
@@ -230,7 +232,7 @@ class Search(Generic[M]):
     def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
         def on_solution(values: Sequence[int]) -> None:
             if model.loose_places(values) or self.problem.operations_take_no_time:
-                self._offer_nested(model.places_of(values))
+                self.offer_nested(model.places_of(values))
             else:
                 self.control.offer(model.schedule(values))
 
@@ -256,13 +258,16 @@ class Search(Generic[M]):
         if outcome.values is not None:
             model.hint(outcome.values)
 
-    def polish(self, places: Sequence[int]) -> None:
-        """Find the best order of operations for an assignment, given as the place of each task."""
+    def polish(self, places: Sequence[int], share: float = 0.5) -> None:
+        """Find the best order of operations for an assignment, given as the place of each task, and keep the schedule.
+
+        It may take a share of the time that is left.
+        """
         if self.problem.operations_take_no_time:
-            self._offer_nested(places)
+            self.offer_nested(places)
         elif self.open:
             model = self.model(relaxed=False)
-            self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=0.5))
+            self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=share))
 
     def offer(self, model: M, outcome: Outcome) -> None:
         """Keep the schedule of a solution without loose places, if there is one and it is better."""
@@ -276,7 +281,8 @@ class Search(Generic[M]):
         if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):
             self._rounded = min(self._rounded, outcome.objective)
 
-    def _offer_nested(self, places: Sequence[int]) -> None:
+    def offer_nested(self, places: Sequence[int]) -> None:
+        """Keep the schedule that runs outer placements of an assignment before inner ones, if it is better."""
         chosen = [self.problem.places[at] for at in places]
         self.control.offer(nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen]))
 

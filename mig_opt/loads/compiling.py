@@ -1,0 +1,45 @@
+"""Compiling the loops before they are needed, without losing sight of the clock."""
+
+from __future__ import annotations
+
+import functools
+import threading
+
+import numpy as np
+
+from mig_opt.control import Control
+from mig_opt.loads.kernels import add_tasks, add_up, split_heights
+from mig_opt.loads.neighbourhood import Costs, Shape, improve, spread
+
+
+def compiled(control: Control) -> bool:
+    """Wait until the loops are compiled; return whether they are before the time is up.
+
+    They are compiled when first used on a machine, which takes some ten seconds, and are kept for later processes. If
+    the time is up before, compiling goes on behind the scenes.
+    """
+    thread = _compiling()
+    while thread.is_alive() and not control.expired:
+        thread.join(0.02)
+    return not thread.is_alive()
+
+
+@functools.cache
+def _compiling() -> threading.Thread:
+    thread = threading.Thread(target=_compile, name="mig-opt-compile", daemon=True)
+    thread.start()
+    return thread
+
+
+def _compile() -> None:
+    """Use every loop on an instance of one task and one place."""
+    whole, one = np.array([0, 1], np.int32), np.ones(1, np.int32)
+    table = add_up(one)
+    add_tasks(table, one, 1)
+    split_heights(table, table.copy(), whole, True, 1, table)
+    number = np.zeros(1, np.int64)
+    costs = Costs(one[None, :].copy(), number, number, np.ones((1, 1)), np.ones(1))
+    shape = Shape(
+        np.array([0, 1]), np.array([-1, 0]), np.array([-1, 0]), np.array([-1, -1]), number, number + 1, number
+    )
+    improve(costs, shape, spread(costs, shape), 1, 1, 0, 0, 0)
