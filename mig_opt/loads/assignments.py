@@ -88,11 +88,18 @@ class Assignments:
         last = 1 << (tasks.bit_length() - 1) if one == two else 0
         parts = _subsets(tasks ^ last) | last
         at_most = min(at_most, NEVER - 1)
-        fits = (heights[one][parts] <= at_most) & (heights[two][tasks ^ parts] <= at_most)
-        for part in parts[fits].tolist():
-            for left in self._branch(node.one, part, at_most, spared=spared):
-                for right in self._branch(node.two, tasks ^ part, at_most, spared=spared):
-                    yield (*left, *right)
+        left, right = heights[one][parts], heights[two][tasks ^ parts]
+        both = (parts != 0) & (parts != tasks)
+        after, before = left + both * node.wait_one <= at_most, right + both * node.wait_two <= at_most
+        fits = (after & (right <= at_most)) | (before & (left <= at_most))
+        # Whichever of the two can come first, the other one has the less time.
+        most_left = at_most - both * ~before * node.wait_one
+        most_right = at_most - both * ~after * node.wait_two
+        for at in np.nonzero(fits)[0].tolist():
+            part = int(parts[at])
+            for here in self._branch(node.one, part, int(most_left[at]), spared=spared):
+                for there in self._branch(node.two, tasks ^ part, int(most_right[at]), spared=spared):
+                    yield (*here, *there)
 
 
 def _subsets(tasks: int) -> npt.NDArray[np.int64]:

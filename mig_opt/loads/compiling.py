@@ -8,7 +8,7 @@ import threading
 import numpy as np
 
 from mig_opt.control import Control
-from mig_opt.loads.kernels import add_tasks, add_up, split_heights
+from mig_opt.loads.kernels import Neighbours, add_tasks, add_up, split_heights
 from mig_opt.loads.neighbourhood import Costs, Shape, improve, spread
 
 
@@ -36,10 +36,9 @@ def _compile() -> None:
     whole, one = np.array([0, 1], np.int32), np.ones(1, np.int32)
     table = add_up(one)
     add_tasks(table, one, 1)
-    split_heights(table, table.copy(), whole, True, 1, table)
+    split_heights(table, table.copy(), whole, Neighbours(True, False, False, 0, 0), 1, table)
     number = np.zeros(1, np.int64)
     costs = Costs(one[None, :].copy(), number, number, np.ones((1, 1)), np.ones(1))
-    shape = Shape(
-        np.array([0, 1]), np.array([-1, 0]), np.array([-1, 0]), np.array([-1, -1]), number, number + 1, number
-    )
+    nodes, nothing = np.array([0, 1]), np.zeros(2, np.int64)
+    shape = Shape(nodes, nodes - 1, nodes - 1, nothing - 1, number, number + 1, number, nothing, nothing)
     improve(costs, shape, spread(costs, shape), 1, 1, 0, 0, 0)

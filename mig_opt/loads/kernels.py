@@ -6,6 +6,8 @@ task ``i``. Heights of :data:`NEVER` and more stand for what cannot be.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -23,8 +25,37 @@ OPEN = -1
 """The height of a subset that is still to be looked at."""
 
 
+class Neighbours(NamedTuple):
+    """What is to be known of the two branches of a split.
+
+    Attributes
+    ----------
+    same : bool
+        Whether they are alike: the last task then goes to the first of them.
+    busy_one, busy_two : bool
+        Whether something runs in them already.
+    wait_one, wait_two : int
+        Ticks that the first one loses if the second one comes first, and the other way round; only where both run
+        something.
+    """
+
+    same: bool
+    busy_one: bool
+    busy_two: bool
+    wait_one: int
+    wait_two: int
+
+
 @njit(cache=True, nogil=True)
-def split_heights(one: Table, two: Table, subsets: Subsets, same: bool, at_most: int, result: Table) -> None:
+def joint_height(one: int, two: int, wait_one: int, wait_two: int) -> int:
+    """Return the height of two branches of which one has to wait."""
+    return min(max(one + wait_one, two), max(one, two + wait_two))
+
+
+@njit(cache=True, nogil=True)
+def split_heights(  # noqa: C901
+    one: Table, two: Table, subsets: Subsets, neighbours: Neighbours, at_most: int, result: Table
+) -> None:
     """For each subset find the lowest height at which it can be split between two neighbours.
 
     Parameters
@@ -33,8 +64,8 @@ def split_heights(one: Table, two: Table, subsets: Subsets, same: bool, at_most:
         Heights of the neighbours.
     subsets : array of int32
         What to look at; everything else in ``result`` stays as it is.
-    same : bool
-        Whether the neighbours are alike: the last task then goes to the first of them.
+    neighbours : Neighbours
+        What they have to do with each other.
     at_most : int
         Heights above become NEVER.
     result : array of int32, shape (2**n,)
@@ -46,7 +77,7 @@ def split_heights(one: Table, two: Table, subsets: Subsets, same: bool, at_most:
             result[whole] = NEVER
             continue
         fixed = 0
-        if same:
+        if neighbours.same:
             fixed = whole
             while fixed & (fixed - 1):
                 fixed &= fixed - 1
@@ -54,9 +85,12 @@ def split_heights(one: Table, two: Table, subsets: Subsets, same: bool, at_most:
         lowest = at_most + 1
         part = rest
         while True:
-            height = max(one[part | fixed], two[rest ^ part])
-            if height < lowest:
-                lowest = height
+            first, second = one[part | fixed], two[rest ^ part]
+            if max(first, second) < lowest:
+                height = max(first, second)
+                if (part | fixed or neighbours.busy_one) and (rest ^ part or neighbours.busy_two):
+                    height = joint_height(first, second, neighbours.wait_one, neighbours.wait_two)
+                lowest = min(lowest, height)
                 if lowest <= enough:
                     break
             if part == 0:

@@ -76,6 +76,8 @@ class LoadSearch:
             first=np.array([0, *(root + 1 for root in tree.roots[:-1])]),
             last=np.array(tree.roots),
             gpu=np.array([place.gpu for place in batch.places]),
+            wait_one=np.array([node.wait_one for node in nodes]),
+            wait_two=np.array([node.wait_two for node in nodes]),
         )
         ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
         fixed = np.array([fixed_cost(place) for place in batch.places])

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mig_opt.loads.kernels import NEVER, OPEN, Table, add_tasks, add_up, split_heights
+from mig_opt.loads.kernels import NEVER, OPEN, Neighbours, Table, add_tasks, add_up, joint_height, split_heights
 
 _DRAWS = 8
 """Of so many best assignments the cheapest is taken."""
@@ -62,6 +62,8 @@ class Shape(NamedTuple):
         The first node of each GPU, and the last, its root.
     gpu : array of int64, shape (places,)
         The GPU of each place.
+    wait_one, wait_two : array of int64, shape (nodes,)
+        Ticks that one branch of a split loses if the other one comes first.
     """
 
     kind: Integers
@@ -71,6 +73,8 @@ class Shape(NamedTuple):
     first: Integers
     last: Integers
     gpu: Integers
+    wait_one: Integers
+    wait_two: Integers
 
 
 class State(NamedTuple):
@@ -114,8 +118,11 @@ def _measure(costs: Costs, shape: Shape, state: State, gpu: int) -> None:
             elif busy[one]:
                 height[node] += costs.room[place]
         else:
-            height[node] = max(height[one], height[two])
             busy[node] = busy[one] + busy[two]
+            waits = busy[one] > 0 and busy[two] > 0
+            height[node] = joint_height(
+                height[one], height[two], shape.wait_one[node] * waits, shape.wait_two[node] * waits
+            )
 
 
 @njit(cache=True, nogil=True)
@@ -131,7 +138,11 @@ def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integ
             table[0] = 0
         elif shape.kind[node] == 2:
             table[:] = OPEN
-            split_heights(tables[one], tables[shape.two[node]], everything, False, limit, table)
+            two = shape.two[node]
+            neighbours = Neighbours(
+                False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]
+            )
+            split_heights(tables[one], tables[two], everything, neighbours, limit, table)
         else:
             place = shape.place[node]
             for index in range(free.shape[0]):
@@ -150,16 +161,21 @@ def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integ
 
 
 @njit(cache=True, nogil=True)
-def _draw_split(one: Table, two: Table, whole: int, limit: int) -> int:
-    """Draw which part of ``whole`` runs in the first of two neighbours, both within the limit."""
-    seen, drawn, part = 0, -1, whole
+def _draw_split(one: Table, two: Table, neighbours: Neighbours, whole: int, limit: int) -> tuple[int, int, int]:
+    """Draw which part of ``whole`` runs in the first of two neighbours; return it with the limits of both."""
+    seen, drawn, most_one, most_two, part = 0, -1, limit, limit, whole
     while True:
-        if one[part] <= limit and two[whole ^ part] <= limit:
-            seen += 1
-            if np.random.randint(seen) == 0:
-                drawn = part
+        rest = whole ^ part
+        if one[part] <= limit and two[rest] <= limit:
+            both = (part or neighbours.busy_one) and (rest or neighbours.busy_two)
+            wait_one, wait_two = (neighbours.wait_one, neighbours.wait_two) if both else (0, 0)
+            for early, late in ((0, wait_two), (wait_one, 0)):
+                if one[part] + early <= limit and two[rest] + late <= limit:
+                    seen += 1
+                    if np.random.randint(seen) == 0:
+                        drawn, most_one, most_two = part, limit - early, limit - late
         if part == 0:
-            return drawn
+            return drawn, most_one, most_two
         part = (part - 1) & whole
 
 
@@ -194,9 +210,12 @@ def _draw(
         node, whole, most = waiting.pop()
         one, two = shape.one[node], shape.two[node]
         if shape.kind[node] == 2:
-            part = _draw_split(tables[one], tables[two], whole, most)
-            waiting.append((one, part, most))
-            waiting.append((two, whole ^ part, most))
+            neighbours = Neighbours(
+                False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]
+            )
+            part, most_one, most_two = _draw_split(tables[one], tables[two], neighbours, whole, most)
+            waiting.append((one, part, most_one))
+            waiting.append((two, whole ^ part, most_two))
         elif shape.kind[node] == 1:
             place = shape.place[node]
             for index in range(free.shape[0]):

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads.kernels import NEVER, OPEN, SKIPPED, Subsets, Table, add_tasks, add_up, split_heights
+from mig_opt.loads.kernels import NEVER, OPEN, SKIPPED, Neighbours, Subsets, Table, add_tasks, add_up, split_heights
 from mig_opt.loads.tree import LoadTree, Node
 from mig_opt.ticked import Place, TickedBatch
 
@@ -127,7 +127,8 @@ class HeightTables:
             table[subsets] = OPEN
             table[0] = 0
             limit = self._limit if tables is self.full else self._at_most
-            work = partial(_split_chunk, expired, tables[one], tables[two], one == two, limit, table)
+            neighbours = Neighbours(one == two, False, False, node.wait_one, node.wait_two)
+            work = partial(_split_chunk, expired, tables[one], tables[two], neighbours, limit, table)
             if not all(pool.map(work, chunks)):
                 return False
         return True
@@ -147,11 +148,17 @@ class HeightTables:
 
 
 def _split_chunk(
-    expired: Callable[[], bool], one: Table, two: Table, same: bool, limit: int, table: Table, chunk: Subsets
+    expired: Callable[[], bool],
+    one: Table,
+    two: Table,
+    neighbours: Neighbours,
+    limit: int,
+    table: Table,
+    chunk: Subsets,
 ) -> bool:
     if expired():
         return False
-    split_heights(one, two, chunk, same, limit, table)
+    split_heights(one, two, chunk, neighbours, limit, table)
     return True
 
 

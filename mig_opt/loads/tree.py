@@ -29,6 +29,9 @@ class Node:
         Indices of the nodes below, -1 where there are none; a stack has ``one`` only.
     shape : int
         Nodes with the same shape have the same heights for the same tasks.
+    wait_one, wait_two : int
+        Of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way
+        round.
     """
 
     kind: Literal["leaf", "stack", "split"]
@@ -36,6 +39,8 @@ class Node:
     one: int
     two: int
     shape: int
+    wait_one: int = 0
+    wait_two: int = 0
 
 
 class LoadTree:
@@ -57,6 +62,7 @@ class LoadTree:
     def __init__(self, problem: TickedBatch) -> None:
         self._problem = problem
         self._at = {(place.gpu, place.placement): index for index, place in enumerate(problem.places)}
+        self._lived_in = {place.gpu for place in problem.places if place.free is not None}
         self._tree = problem.batch.gpu.repartition_tree(problem.batch.profile_set)
         self._shapes: dict[tuple[object, ...], int] = {}
         self.nodes: list[Node] = []
@@ -92,7 +98,21 @@ class LoadTree:
         return branches[0]
 
     def _split(self, one: int, two: int) -> int:
-        return self._add("split", (self.nodes[one].shape, self.nodes[two].shape), one=one, two=two)
+        waits = self._first_creation(one, two), self._first_creation(two, one)
+        return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), one=one, two=two, waits=waits)
+
+    def _first_creation(self, waiting: int, first: int) -> int:
+        """Return what the slices of one branch lose if the other one comes first.
+
+        When the first instance in either branch is created there is nothing on the slices of the other one, nor can
+        there be anything wider; and the driver creates nothing for them meanwhile.
+        """
+        places = self._problem.places
+        there = self.places_below(first)
+        gpus = {places[at].gpu for at in (*there, *self.places_below(waiting))}
+        if len(gpus) > 1 or gpus & self._lived_in or self._problem.batch.parallel_operations:
+            return 0
+        return min(places[at].create for at in there)
 
     def _add(
         self,
@@ -102,7 +122,8 @@ class LoadTree:
         place: int = -1,
         one: int = -1,
         two: int = -1,
+        waits: tuple[int, int] = (0, 0),
     ) -> int:
         shape = self._shapes.setdefault((kind, *looks), len(self._shapes))
-        self.nodes.append(Node(kind, place, one, two, shape))
+        self.nodes.append(Node(kind, place, one, two, shape, *waits))
         return len(self.nodes) - 1

@@ -8,8 +8,10 @@ time. Its optimum is a bound for every schedule, with any re-creations.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 
+from mig_opt.loads.tree import LoadTree
 from mig_opt.models.highs import Highs
 from mig_opt.models.linear import LinearProgram, Term, Variable
 from mig_opt.models.lpsolvers import solve_program
@@ -75,8 +77,9 @@ class LoadProgram:
         self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
         self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
         self._load = self._divide(at_most)
+        waits = self._wait_for_neighbours()
         for number, covering in enumerate(batch.slices()):
-            self._bound_slice(number, covering)
+            self._bound_slice(number, covering, waits)
         self._leave_time_to_create()
         self._order_gpus()
         self.linear.minimise(self._makespan)
@@ -99,9 +102,36 @@ class LoadProgram:
             self.linear.equal(f"once_{task}", shares, 1)
         return load
 
-    def _bound_slice(self, number: int, covering: list[int]) -> None:
+    def _wait_for_neighbours(self) -> list[tuple[frozenset[int], Variable, float]]:
+        """Where both sides of a split run something, let one of them wait for the first creation on the other.
+
+        Returned are the places on each side, whether that side waits, and how long.
+        """
+        tree = LoadTree(self._batch)
+        waits: list[tuple[frozenset[int], Variable, float]] = []
+        for number, node in enumerate(tree.nodes):
+            if not (node.wait_one and node.wait_two):
+                continue
+            terms: list[Term] = []
+            for side, wait in ((node.one, node.wait_one), (node.two, node.wait_two)):
+                places = frozenset(tree.places_below(side))
+                busy, late = (
+                    self.linear.share(f"busy_{side}_of_{number}"),
+                    self.linear.choice(f"late_{side}_of_{number}"),
+                )
+                for at in places:
+                    self.linear.at_most(f"busy_{side}_by_{at}_of_{number}", [(self._used[at], 1), (busy, -1)], 0)
+                waits.append((places, late, self._units(wait)))
+                terms += [(busy, 1), (late, -1)]
+            self.linear.at_most(f"one_waits_{number}", terms, 1)
+        return waits
+
+    def _bound_slice(
+        self, number: int, covering: list[int], waits: Sequence[tuple[frozenset[int], Variable, float]]
+    ) -> None:
         """Add up what covers a slice: all of it comes one after the other, and the last instance may stay."""
         terms: list[Term] = [(self._makespan, -1)]
+        terms += [(late, wait) for places, late, wait in waits if not places.isdisjoint(covering)]
         lasts: list[Variable] = []
         for at in covering:
             place = self._batch.places[at]
