@@ -53,7 +53,7 @@ def joint_height(one: int, two: int, wait_one: int, wait_two: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def split_heights(  # noqa: C901
+def split_heights(
     one: Table, two: Table, subsets: Subsets, neighbours: Neighbours, at_most: int, result: Table
 ) -> None:
     """For each subset find the lowest height at which it can be split between two neighbours.

@@ -1,7 +1,7 @@
 """Search for assignments with low loads: large neighbourhoods, kicks, and several threads.
 
-Each thread has an assignment of its own. In each cycle it is shaken (some rounds of the neighbourhood search may make it
-worse), improved again, and kept if it is about as good as before. That leaves behind which placements are in use, where
+Each thread has an assignment of its own. In each cycle it is shaken (some rounds of the neighbourhood search may make
+it worse), improved again, and kept if it is about as good as before. That changes which placements are in use, where
 improvement alone gets stuck.
 """
 
@@ -104,7 +104,7 @@ class LoadSearch:
     @property
     def seconds_per_cycle(self) -> float:
         """About what a cycle takes."""
-        return self._seconds_per_round * (_ROUNDS + _SHAKES)
+        return float(self._seconds_per_round * (_ROUNDS + _SHAKES))
 
     def cycles(self, target: int) -> Generator[list[tuple[int, list[int]]], None, None]:
         """Yield, for ever, the heights and assignments that the threads come to, one cycle after the other.

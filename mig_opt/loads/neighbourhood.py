@@ -82,14 +82,14 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    load, count : array of int64, shape (places,)
+    load, tasks : array of int64, shape (places,)
         Ticks and number of the tasks in each place.
     height, busy : array of int64, shape (nodes,)
         Of each branch: the longest way through it, and the number of tasks in it.
     """
 
     load: Integers
-    count: Integers
+    tasks: Integers
     height: Integers
     busy: Integers
 
@@ -98,7 +98,7 @@ class State(NamedTuple):
 def _put(costs: Costs, state: State, task: int, place: int, sign: int) -> None:
     """Put a task into a place (``sign`` 1), or take it out (-1)."""
     state.load[place] += sign * costs.ticks[task, place]
-    state.count[place] += sign
+    state.tasks[place] += sign
 
 
 @njit(cache=True, nogil=True)
@@ -111,9 +111,9 @@ def _measure(costs: Costs, shape: Shape, state: State, gpu: int) -> None:
             height[node] = busy[node] = 0
         elif shape.kind[node] == 1:
             place = shape.place[node]
-            busy[node] = busy[one] + state.count[place]
+            busy[node] = busy[one] + state.tasks[place]
             height[node] = height[one]
-            if state.count[place]:
+            if state.tasks[place]:
                 height[node] += state.load[place] + costs.fixed[place]
             elif busy[one]:
                 height[node] += costs.room[place]
@@ -152,7 +152,7 @@ def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integ
             taken = costs.fixed[place] + state.load[place]
             for subset in range(size):
                 height = table[subset] + taken
-                if not state.count[place]:
+                if not state.tasks[place]:
                     without = np.int64(tables[one, subset])
                     if subset or state.busy[one]:
                         without += costs.room[place]
@@ -222,7 +222,7 @@ def _draw(
                 here[index] = costs.ticks[free[index], place]
             used = costs.fixed[place] + state.load[place]
             unused, nothing = costs.room[place], (costs.room[place] if state.busy[one] else 0)
-            if state.count[place]:
+            if state.tasks[place]:
                 unused = nothing = used
             part, taken = _draw_stack(tables[one], add_up(here), (used, unused, nothing), whole, most)
             for index in range(free.shape[0]):
@@ -276,7 +276,7 @@ def _price(costs: Costs, state: State, free: Integers, choice: Integers) -> floa
     for index in range(free.shape[0]):
         place = choice[index]
         total += costs.price[free[index], place]
-        if not state.count[place] and place not in choice[:index]:
+        if not state.tasks[place] and place not in choice[:index]:
             total += costs.rent[place]
     return total
 
@@ -295,6 +295,46 @@ def _share(one: Table, two: Table) -> tuple[int, int]:
             if np.random.randint(seen) == 0:
                 drawn = part
     return lowest, drawn
+
+
+@njit(cache=True, nogil=True)
+def _empty(costs: Costs, shape: Shape) -> State:
+    """Return the state in which nothing runs."""
+    places, nodes = costs.fixed.shape[0], shape.kind.shape[0]
+    return State(
+        np.zeros(places, np.int64), np.zeros(places, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
+    )
+
+
+@njit(cache=True, nogil=True)
+def _choose(
+    costs: Costs, shape: Shape, state: State, gpus: tuple[int, int], free: Integers, limits: tuple[int, int, int],
+    tables: Table,
+) -> Integers:  # fmt: skip
+    """Return the best places for the free tasks on one GPU or two: among the lowest, the cheapest of some draws.
+
+    ``limits`` are the height that is allowed for the tables, the height of the other GPUs, and the slack.
+    """
+    highest, other = gpus
+    limit, others, slack = limits
+    for at in range(1 if other == highest else 2):
+        _measure(costs, shape, state, gpus[at])
+        _fill_tables(costs, shape, state, gpus[at], free, limit, tables)
+    everything = tables.shape[1] - 1
+    best, cheapest = np.empty(free.shape[0], np.int64), np.inf
+    for _ in range(_DRAWS):
+        lowest, here = int(tables[shape.last[highest], everything]), everything
+        if other != highest:
+            lowest, here = _share(tables[shape.last[highest]], tables[shape.last[other]])
+        lowest = max(lowest, others) + slack
+        drawn = np.empty(free.shape[0], np.int64)
+        _draw(costs, shape, state, highest, free, here, lowest, tables, drawn)
+        if other != highest:
+            _draw(costs, shape, state, other, free, everything ^ here, lowest, tables, drawn)
+        price = _price(costs, state, free, drawn)
+        if price < cheapest:
+            best, cheapest = drawn, price
+    return best
 
 
 @njit(cache=True, nogil=True)
@@ -328,60 +368,39 @@ def improve(
         The height of the assignment in ticks.
     """
     np.random.seed(seed)
-    number, nodes, gpus = costs.fixed.shape[0], shape.kind.shape[0], shape.last.shape[0]
-    state = State(
-        np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    )
+    gpus = shape.last.shape[0]
+    state = _empty(costs, shape)
     for task in range(places.shape[0]):
         _put(costs, state, task, places[task], 1)
     tops = np.empty(gpus, np.int64)
     for gpu in range(gpus):
         _measure(costs, shape, state, gpu)
         tops[gpu] = state.height[shape.last[gpu]]
-    on_way = np.zeros(number, np.bool_)
-    tables = np.empty((nodes, 1), np.int32)
+    on_way = np.zeros(costs.fixed.shape[0], np.bool_)
+    tables = np.empty((shape.kind.shape[0], 1), np.int32)
     for _ in range(rounds):
-        highest = np.argmax(tops)
+        highest = int(np.argmax(tops))
         if tops[highest] <= target:
             break
-        other = highest
-        if gpus > 1:
-            other = np.random.randint(gpus - 1)
-            other += other >= highest
+        other = (highest + np.random.randint(1, gpus)) % gpus if gpus > 1 else highest
+        tops[highest], top = 0, int(tops[highest])
+        tops[other] = 0
+        others = int(tops.max())
         _highest_way(shape, state, highest, on_way)
         free = _pick(shape, places, on_way, (highest, other), most)
         for task in free:
             _put(costs, state, task, places[task], -1)
         if tables.shape[1] != 1 << free.shape[0]:
-            tables = np.empty((nodes, 1 << free.shape[0]), np.int32)
-        everything = tables.shape[1] - 1
-        limit = tops[highest] + slack
-        for gpu in (highest, other):
-            _measure(costs, shape, state, gpu)
-            if gpu == highest or other != highest:
-                _fill_tables(costs, shape, state, gpu, free, limit, tables)
-        choice, cheapest = np.empty(free.shape[0], np.int64), np.inf
-        for _ in range(_DRAWS):
-            lowest, here = np.int64(tables[shape.last[highest], everything]), everything
-            if other != highest:
-                lowest, here = _share(tables[shape.last[highest]], tables[shape.last[other]])
-            for gpu in range(gpus):
-                if gpu not in (highest, other):
-                    lowest = max(lowest, tops[gpu])
-            drawn = np.empty(free.shape[0], np.int64)
-            _draw(costs, shape, state, highest, free, here, lowest + slack, tables, drawn)
-            if other != highest:
-                _draw(costs, shape, state, other, free, everything ^ here, lowest + slack, tables, drawn)
-            price = _price(costs, state, free, drawn)
-            if price < cheapest:
-                choice, cheapest = drawn, price
+            tables = np.empty((shape.kind.shape[0], 1 << free.shape[0]), np.int32)
+        limits = (top + slack, others, slack)
+        choice = _choose(costs, shape, state, (highest, other), free, limits, tables)
         for index in range(free.shape[0]):
             places[free[index]] = choice[index]
             _put(costs, state, free[index], choice[index], 1)
         for gpu in (highest, other):
             _measure(costs, shape, state, gpu)
             tops[gpu] = state.height[shape.last[gpu]]
-    return tops.max()
+    return int(tops.max())
 
 
 @njit(cache=True, nogil=True)
@@ -407,10 +426,7 @@ def spread(costs: Costs, shape: Shape) -> Integers:
         for place in range(number):
             if costs.ticks[task, place] < NEVER:
                 cheapest[task] = min(cheapest[task], costs.price[task, place])
-    nodes = shape.kind.shape[0]
-    state = State(
-        np.zeros(number, np.int64), np.zeros(number, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    )
+    state = _empty(costs, shape)
     places = np.empty(tasks, np.int64)
     for task in np.argsort(-cheapest):
         lowest, chosen = np.int64(NEVER), -1

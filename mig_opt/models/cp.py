@@ -27,7 +27,7 @@ from mig_opt.ticked import TickedBatch
 _FEW = 12
 """Up to so many tasks, dynamic programming is done before a local search has begun."""
 
-_MANY = 40
+_MANY = 35
 """With more tasks, the block model as a whole proves nothing in minutes."""
 
 _PATIENCE, _LONG_PATIENCE = 20, 200

@@ -8,6 +8,7 @@ time. Its optimum is a bound for every schedule, with any re-creations.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -156,7 +157,7 @@ class LoadProgram:
     def _order_gpus(self) -> None:
         """Order interchangeable places by the number of those in use: they can be exchanged."""
         for number, group in enumerate(self._batch.interchangeable):
-            for at, (more, less) in enumerate(zip(group, group[1:], strict=False)):
+            for at, (more, less) in enumerate(itertools.pairwise(group)):
                 terms = [*((self._used[place], 1) for place in less), *((self._used[place], -1) for place in more)]
                 self.linear.at_most(f"fewer_{number}_{at}", terms, 0)
 

@@ -1,9 +1,9 @@
 """Proofs for up to some twenty tasks: dynamic programming over subsets, then every assignment that is left.
 
-The height tables (:mod:`mig_opt.loads.tables`) give the least height of the loads of the slices, exactly. No schedule is
-shorter than that, and few assignments of tasks to places are as low as the best schedule is long: often none, and then
-it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time, with
-any re-creations, is shorter.
+The height tables (:mod:`mig_opt.loads.tables`) give the least height of the loads of the slices, exactly. No schedule
+is shorter than that, and few assignments of tasks to places are as low as the best schedule is long: often none, and
+then it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time,
+with any re-creations, is shorter.
 """
 
 from __future__ import annotations
