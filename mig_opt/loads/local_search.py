@@ -24,6 +24,9 @@ _KINDS = {"leaf": 0, "stack": 1, "split": 2}
 _FREE = (7, 11)
 """Tasks that move at a time: from the first number to one less than the second."""
 
+_BIG, _BIG_ROUNDS, _EVERY = 13, 6, 6
+"""In every sixth cycle so many tasks move at a time, in fewer rounds; that is slow, but gets where others do not."""
+
 _SHAKES, _WORST = 3, (0.002, 0.012)
 """Rounds that may make it worse, and by which share of the height."""
 
@@ -133,22 +136,26 @@ class _Thread:
     def __init__(self, search: LoadSearch, rng: np.random.Generator) -> None:
         self._search = search
         self._rng = rng
+        self._cycle = 0
         self._idle = 0
         self._settled = False
         self.places = np.array(search.places, np.int64)
         self.height = search.height
 
     def cycle(self, target: int) -> None:
-        """Shake and improve."""
+        """Shake and improve, or once in a while improve by large steps."""
+        self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.height
         if self._idle >= _PATIENCE:
             self._idle, self.places, self.height = 0, np.array(search.places, np.int64), best
         places = self.places.copy()
-        free = int(rng.integers(*_FREE))
-        if self._settled:
+        free, rounds = int(rng.integers(*_FREE)), _ROUNDS
+        if self._settled and self._cycle % _EVERY == 0:
+            free, rounds = _BIG, _BIG_ROUNDS
+        elif self._settled:
             slack = int(best * rng.uniform(*search.worst))
             search.run(places, free, _SHAKES, int(rng.integers(2**31)), 0, slack)
-        height = search.run(places, free, _ROUNDS, int(rng.integers(2**31)), target, 0)
+        height = search.run(places, free, rounds, int(rng.integers(2**31)), target, 0)
         # At first there is much to gain without kicks.
         self._settled = self._settled or height > self.height * 0.9999
         self._idle = 0 if height < best else self._idle + 1
