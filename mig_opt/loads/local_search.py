@@ -36,10 +36,10 @@ _MANY = 40
 _ROUNDS = 60
 """Rounds of improvement after that."""
 
-_PATIENCE = 30
+_PATIENCE = 100
 """Cycles without a new best, after which a thread goes back to the best."""
 
-_CLOSE = 1.0005
+_CLOSE = 1.003
 """An assignment is kept if it is no worse than before, or within this factor of the best."""
 
 _SECONDS_PER_CASE = 2e-9
