@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.ticked import TickedBatch
@@ -97,15 +97,17 @@ class Heights:
         )
 
 
-def alike(problem: TickedBatch) -> Callable[[Sequence[int]], tuple[int, ...]]:
-    """Return a function that maps mirror images of an assignment to the same one."""
-    orders = [dict(enumerate(range(len(problem.places))))]
-    for group in problem.interchangeable:
-        swaps = []
-        for order in itertools.permutations(group):
-            swap = {at: at for at in range(len(problem.places))}
-            for old, new in zip(group, order, strict=True):
-                swap.update(zip(old, new, strict=True))
-            swaps.append(swap)
-        orders = [{at: swap[to] for at, to in order.items()} for order in orders for swap in swaps]
-    return lambda places: min(tuple(order[at] for at in places) for order in orders)
+def image(problem: TickedBatch, places: Sequence[int]) -> str:
+    """Return the same for mirror images of an assignment: for branches that are exchanged with others like them."""
+
+    def of(branch: Branch) -> str:
+        below = sorted(of(branch) for branch in branch.below if any(True for _ in branch.places()))
+        if branch.place is None:
+            # Several branches where nothing can run around them are side by side, however deep they are nested.
+            return below[0] if len(below) == 1 else f"({' '.join(below)})"
+        place = problem.places[branch.place]
+        tasks = [task for task, at in enumerate(places) if at == branch.place]
+        looks = place.placement.profile.name, place.free, tasks
+        return f"{looks}({' '.join(below)})"
+
+    return " ".join(sorted(of(branches(problem, gpu)) for gpu in range(problem.batch.gpus)))
