@@ -19,10 +19,7 @@ NEVER = 2**30 - 1
 """Higher than any schedule; the sum of two still fits into 32 bits."""
 
 SKIPPED = 2**30
-"""The height of a subset that was not looked at: unlike NEVER it says nothing about larger subsets."""
-
-OPEN = -1
-"""The height of a subset that is still to be looked at."""
+"""The height of a subset that was not looked at."""
 
 
 class Neighbours(NamedTuple):
@@ -58,6 +55,9 @@ def split_heights(
 ) -> None:
     """For each subset find the lowest height at which it can be split between two neighbours.
 
+    Smaller subsets say nothing about larger ones: where subsets were skipped, since they leave too much for the rest of
+    the tree, what is left over for a small subset may be higher than a larger one is.
+
     Parameters
     ----------
     one, two : array of int32, shape (2**n,)
@@ -72,10 +72,6 @@ def split_heights(
         Filled in place.
     """
     for whole in subsets:
-        enough = _least_without_one(whole, result)
-        if enough == NEVER:
-            result[whole] = NEVER
-            continue
         fixed = 0
         if neighbours.same:
             fixed = whole
@@ -91,31 +87,10 @@ def split_heights(
                 if (part | fixed or neighbours.busy_one) and (rest ^ part or neighbours.busy_two):
                     height = joint_height(first, second, neighbours.wait_one, neighbours.wait_two)
                 lowest = min(lowest, height)
-                if lowest <= enough:
-                    break
             if part == 0:
                 break
             part = (part - 1) & rest
         result[whole] = lowest if lowest <= at_most else NEVER
-
-
-@njit(cache=True, nogil=True)
-def _least_without_one(whole: int, result: Table) -> int:
-    """Return a height that a subset has at least: that of any part of it with one task less.
-
-    It is NEVER if one of them is too high already, and 0 or less if nothing is known.
-    """
-    most = OPEN
-    left = whole
-    while left:
-        bit = left & -left
-        height = result[whole ^ bit]
-        if height == NEVER:
-            return NEVER
-        if height != SKIPPED:
-            most = max(most, height)
-        left ^= bit
-    return most
 
 
 @njit(cache=True, nogil=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from mig_opt.loads.kernels import NEVER, OPEN, Neighbours, Table, add_tasks, add_up, joint_height, split_heights
+from mig_opt.loads.kernels import NEVER, Neighbours, Table, add_tasks, add_up, joint_height, split_heights
 
 _DRAWS = 8
 """Of so many best assignments the cheapest is taken."""
@@ -137,7 +137,6 @@ def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integ
             table[:] = NEVER
             table[0] = 0
         elif shape.kind[node] == 2:
-            table[:] = OPEN
             two = shape.two[node]
             neighbours = Neighbours(
                 False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]

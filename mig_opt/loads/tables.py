@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads.kernels import NEVER, OPEN, SKIPPED, Neighbours, Subsets, Table, add_tasks, add_up, split_heights
+from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, add_up, split_heights
 from mig_opt.loads.tree import LoadTree, Node
 from mig_opt.ticked import Place, TickedBatch
 
@@ -124,7 +124,6 @@ class HeightTables:
                 tables[node.shape] = table
                 continue
             table = tables[node.shape] = np.full(1 << self._count, SKIPPED, np.int32)
-            table[subsets] = OPEN
             table[0] = 0
             limit = self._limit if tables is self.full else self._at_most
             neighbours = Neighbours(one == two, False, False, node.wait_one, node.wait_two)

@@ -68,7 +68,9 @@ class LoadTree:
         self.nodes: list[Node] = []
         tops = [placement for placement in self._tree.nodes if not self._tree.in_degree(placement)]
         self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in range(problem.batch.gpus)]
-        self._join(list(self.roots))
+        root = self._join(list(self.roots))
+        # Leaves that were left out can have come after it.
+        del self.nodes[root + 1 :]
 
     def places_below(self, node: int) -> list[int]:
         """Return the indices of the places in the branch of ``node``."""

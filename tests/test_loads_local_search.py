@@ -1,0 +1,100 @@
+"""The local search on the loads: its heights are right, never worse than the start, and decided by the seed."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from load_heights import Heights
+from strategies import batches, realistic_batches
+
+from mig_opt import Batch, generate_batch, solve
+from mig_opt.loads.local_search import LoadSearch
+from mig_opt.ticked import TickedBatch
+
+
+def first_places(problem: TickedBatch) -> list[int]:
+    return [
+        next(at for at, place in enumerate(problem.places) if task in place.durations)
+        for task in range(len(problem.batch.tasks))
+    ]
+
+
+def check(problem: TickedBatch, places: list[int], height: int) -> None:
+    assert all(task in problem.places[at].durations for task, at in enumerate(places))
+    assert height == Heights(problem).height(places, spared=False)
+
+
+@given(st.one_of(batches(), realistic_batches(max_gpus=4)), st.integers(0, 2**31 - 1), st.integers(1, 8))
+@settings(max_examples=80)
+def test_heights_are_right_and_never_rise(batch: Batch, seed: int, free: int) -> None:
+    problem = TickedBatch(batch)
+    start = first_places(problem)
+    search = LoadSearch(problem, start, seed, 1)
+    check(problem, search.places, search.height)
+    before = Heights(problem).height(start, spared=False)
+    assert search.height <= before
+    places = np.array(start, np.int64)
+    for number in range(3):
+        height = search.run(places, free, 4, seed + number, 0, 0)
+        check(problem, places.tolist(), height)
+        assert height <= before
+        before = height
+
+
+@given(realistic_batches(max_gpus=3), st.integers(0, 1000))
+@settings(max_examples=40)
+def test_a_shake_stays_within_its_slack(batch: Batch, slack: int) -> None:
+    problem = TickedBatch(batch)
+    places = np.array(first_places(problem), np.int64)
+    search = LoadSearch(problem, places.tolist(), 0, 1)
+    before = search.run(places, 1, 0, 0, 0, 0)
+    after = search.run(places, 6, 1, 1, 0, slack)
+    check(problem, places.tolist(), after)
+    assert after <= before + slack
+
+
+@given(realistic_batches(max_tasks=12, max_gpus=2))
+@settings(max_examples=10)
+def test_cycles_tell_their_heights_and_keep_the_best(batch: Batch) -> None:
+    problem = TickedBatch(batch)
+    search = LoadSearch(problem, first_places(problem), 5, 2)
+    cycles = search.cycles(0)
+    best = search.height
+    for results in itertools.islice(cycles, 3):
+        for height, places in results:
+            check(problem, places, height)
+        best = min(best, *(height for height, _ in results))
+        assert search.height == best
+        check(problem, search.places, search.height)
+    cycles.close()
+
+
+def test_a_seed_decides_everything() -> None:
+    problem = TickedBatch(generate_batch(18, gpus=2, seed=3))
+    start = first_places(problem)
+
+    def told(seed: int) -> list[list[tuple[int, list[int]]]]:
+        cycles = LoadSearch(problem, start, seed, 2).cycles(0)
+        result = list(itertools.islice(cycles, 5))
+        cycles.close()
+        return result
+
+    assert told(1) == told(1)
+    assert told(1) != told(2)
+
+
+def test_it_is_better_than_far() -> None:
+    batch = generate_batch(20, seed=1)
+    problem = TickedBatch(batch)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    start = problem.places_of(schedule)
+    search = LoadSearch(problem, start, 1, 1)
+    cycles = search.cycles(0)
+    for _ in range(5):
+        next(cycles)
+    cycles.close()
+    assert search.height < Heights(problem).height(start, spared=False)
