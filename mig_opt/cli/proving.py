@@ -24,9 +24,10 @@ from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
-from mig_opt.proving import DEFAULT_METHOD, Check, check_proof_options
+from mig_opt.proving import Check, check_proof_options
 from mig_opt.proving import check as check_certificate
 from mig_opt.proving import prove as find_proof
+from mig_opt.proving.prover import DEFAULT_METHOD
 from mig_opt.schedule import Schedule
 from mig_opt.validation import validate
 
@@ -223,11 +224,10 @@ def _hints(certificate: Certificate, time_limit: float) -> list[str]:
     """Return what might close a question that is open."""
     if certificate.claim is not Claim.OPEN or certificate.interrupted:
         return []
-    left = certificate.makespan - certificate.lower_bound
     if certificate.runtime_s >= 0.9 * time_limit:
         return [f"Stopped after {time_limit:g} s; --time-limit S allows for more."]
     return [
-        f"{certificate.method} can tell no more: {left:.3g} s are left. Another --method may, "
+        f"{certificate.method} can tell no more: {_between(certificate)} s are left. Another --method may, "
         "or --within S if so little does not matter."
     ]
 
@@ -242,6 +242,8 @@ def _show_certificate(batch: Batch, certificate: Certificate, remarks: list[str]
     if certificate.better is not None:
         rows.append(("shorter", f"{screens.seconds(certificate.better.makespan)} s"))
     rows.append(("lower bound", f"{screens.seconds(certificate.lower_bound)} s"))
+    if certificate.claim is not Claim.REFUTED and certificate.lower_bound < certificate.makespan:
+        rows.append(("between", f"{_between(certificate)} s"))
     rows.append(("method", certificate.method if certificate.runtime_s else "not needed"))
     rows.append(("runtime", f"{certificate.runtime_s:.3f} s"))
     screens.show(screens.card(rows))
@@ -249,6 +251,10 @@ def _show_certificate(batch: Batch, certificate: Certificate, remarks: list[str]
         screens.show("", screens.plan(batch, certificate.better))
     if remarks:
         screens.show("", *map(screens.paragraph, remarks))
+
+
+def _between(certificate: Certificate) -> str:
+    return f"{certificate.makespan - certificate.lower_bound:.3g}"
 
 
 def _shorter(certificate: Certificate) -> str:
