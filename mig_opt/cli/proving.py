@@ -22,6 +22,7 @@ from mig_opt.cli.inputs import (
 )
 from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json
+from mig_opt.cli.planning import DEFAULT_TIME_LIMIT
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.proving import Check, check_proof_options
@@ -33,8 +34,6 @@ from mig_opt.validation import validate
 
 if TYPE_CHECKING:
     from rich.text import Text
-
-DEFAULT_TIME_LIMIT = 60.0
 
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}" for name in ("method", "time_limit", "within", "seed", "workers", "rerun")
@@ -53,7 +52,7 @@ def prove(
     method: Annotated[str, typer.Option(metavar="NAME", help="An exact one of: mig-opt methods.")] = DEFAULT_METHOD,
     time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
     within: Annotated[
-        float, typer.Option(metavar="S", help="Seconds that a schedule may be shorter.  [default: less than a tick]")
+        float, typer.Option(metavar="S", help="Seconds by which a schedule may be shorter without counting.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
     workers: WorkersOption = None,
