@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from mig_opt._version import __version__
 from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.bounds import Bound, lower_bounds
+from mig_opt.certificate import Certificate, Claim, CriticalTask, SliceLoad
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
+from mig_opt.proving import Check, check, prove
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.solving import Method, methods, solve
@@ -30,9 +32,11 @@ if TYPE_CHECKING:
     from mig_opt.files import (
         json_schema,
         read_batch,
+        read_certificate,
         read_result,
         read_schedule,
         write_batch,
+        write_certificate,
         write_result,
         write_schedule,
     )
@@ -45,9 +49,11 @@ _LAZY = {
         (
             "json_schema",
             "read_batch",
+            "read_certificate",
             "read_result",
             "read_schedule",
             "write_batch",
+            "write_certificate",
             "write_result",
             "write_schedule",
         ),
@@ -61,7 +67,11 @@ __all__ = [
     "Batch",
     "Bound",
     "Callbacks",
+    "Certificate",
+    "Check",
+    "Claim",
     "Conflict",
+    "CriticalTask",
     "Explanation",
     "GpuModel",
     "InputError",
@@ -79,6 +89,7 @@ __all__ = [
     "Result",
     "Run",
     "Schedule",
+    "SliceLoad",
     "SolverError",
     "Status",
     "Task",
@@ -91,6 +102,7 @@ __all__ = [
     "ViolationCode",
     "__version__",
     "catalogue",
+    "check",
     "explain",
     "export_model",
     "generate_batch",
@@ -102,13 +114,16 @@ __all__ = [
     "lower_bounds",
     "methods",
     "plot_schedule",
+    "prove",
     "read_batch",
+    "read_certificate",
     "read_result",
     "read_schedule",
     "save_plot",
     "solve",
     "validate",
     "write_batch",
+    "write_certificate",
     "write_result",
     "write_schedule",
 ]

@@ -838,6 +838,8 @@ COMMANDS = [
     "validate",
     "bound",
     "explain",
+    "prove",
+    "check",
     "plot",
     "instances",
     "gpus",

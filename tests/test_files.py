@@ -22,6 +22,7 @@ from mig_opt.errors import InputError
 from mig_opt.files import (
     batch_from_json,
     batch_to_json,
+    certificate_from_json,
     check_writable,
     json_schema,
     read_batch,
@@ -70,8 +71,33 @@ RESULT: dict[str, Any] = {
     "trajectory": [{"seconds": 0.1, "makespan": None, "lower_bound": 5.82}],
     "versions": {"mig-opt": "1.0"},
 }
-DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT}
-READERS = {"batch": batch_from_json, "schedule": schedule_from_json, "result": result_from_json}
+CERTIFICATE: dict[str, Any] = {
+    "schema": "mig-opt/certificate/1",
+    "claim": "refuted",
+    "batch": "ab" * 32,
+    "schedule": "cd" * 32,
+    "makespan": 12.5,
+    "tick": "1/100",
+    "exact": True,
+    "within": 0,
+    "lower_bound": 5.82,
+    "slice_load": {"weights": [1, 1, 1, 1], "value": "109/25"},
+    "critical_task": {"task": "gaussian", "value": "411/100"},
+    "method": "milp",
+    "seed": 0,
+    "runtime_s": 0.25,
+    "versions": {"mig-opt": "1.0"},
+    "interrupted": False,
+    "better": SCHEDULE,
+    "digest": "ef" * 32,
+}
+DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE}
+READERS = {
+    "batch": batch_from_json,
+    "schedule": schedule_from_json,
+    "result": result_from_json,
+    "certificate": certificate_from_json,
+}
 DELETE = object()
 
 
@@ -387,6 +413,26 @@ def test_wrong_schedule(change: tuple[str, Any], expected: str) -> None:
 )
 def test_wrong_result(change: tuple[str, Any], expected: str) -> None:
     (complaint,) = complaints(result_from_json, changed(RESULT, change))
+    assert complaint.startswith(expected)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("claim", "true"), "claim: must be 'proved', 'refuted' or 'open', is \"true\""),
+        (("digest", DELETE), "digest: is missing; add it"),
+        (("batch", 3), "batch: must be a text in quotes, is 3"),
+        (("better", 3), "better: must be an object {...} or null, is 3"),
+        (("better/runs/0/end", None), "better.runs[0].end: must be a number, is null"),
+        (("slice_load/weights/1", 0.5), "slice_load.weights[1]: must be a whole number without a decimal point"),
+        (("critical_task/value", 4), "critical_task.value: must be a text in quotes, is 4"),
+        (("lower_bound", math.nan), "lower_bound: must be a finite number, is nan"),
+        (("exact", 1), "exact: must be true or false, is 1"),
+        (("schema", "mig-opt/certificate/2"), "schema: mig-opt/certificate/2 is newer than the version"),
+    ],
+)
+def test_wrong_certificate(change: tuple[str, Any], expected: str) -> None:
+    (complaint,) = complaints(certificate_from_json, changed(CERTIFICATE, change))
     assert complaint.startswith(expected)
 
 

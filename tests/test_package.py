@@ -27,12 +27,12 @@ LAYERS = (
     ("gpu", "arguments"),
     ("batch", "serving"),
     ("schedule", "ticks"),
-    ("timing", "result", "bounds", "validation", "ticked"),
+    ("timing", "result", "bounds", "validation", "ticked", "certificate"),
     ("control",),
     ("loads",),
     ("models", "heuristics", "files"),
     ("instances", "plotting", "solving"),
-    ("benchmark", "explaining", "export"),
+    ("benchmark", "explaining", "export", "proving"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

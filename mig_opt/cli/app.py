@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mig_opt._version import __version__
-from mig_opt.cli import catalogues, explaining, making, planning
+from mig_opt.cli import catalogues, explaining, making, planning, proving
 from mig_opt.cli.outcome import guarded
 
 app = typer.Typer(
@@ -43,6 +43,8 @@ for command, example in (
     (planning.validate, "mig-opt validate batch.json plan.json"),
     (planning.bound, "mig-opt bound rodinia-a30"),
     (explaining.explain, "mig-opt explain rodinia-a30 --target 28"),
+    (proving.prove, "mig-opt prove rodinia-a30 plan.json -o certificate.json"),
+    (proving.check, "mig-opt check rodinia-a30 plan.json certificate.json"),
     (planning.plot, "mig-opt plot batch.json plan.json plan.svg"),
     (catalogues.instances, "mig-opt instances rodinia-a30"),
     (catalogues.gpus, "mig-opt gpus A100"),

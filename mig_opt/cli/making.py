@@ -97,7 +97,9 @@ def export(
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="batch, schedule or result.", show_default=False)],
+    kind: Annotated[
+        str, typer.Argument(metavar="KIND", help="batch, schedule, result or certificate.", show_default=False)
+    ],
 ) -> None:
     """Print the JSON Schema of a kind of file."""
     import json

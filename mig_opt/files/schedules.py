@@ -66,15 +66,16 @@ def schedule_from_json(document: Document, *, source: str = "") -> Schedule:
     findings = Findings(source)
     raw, repeated = parsed(document, source)
     findings.extend(repeated)
-    schedule = _schedule(raw, "", findings)
+    schedule = schedule_at(raw, "", findings)
     findings.check()
     return schedule
 
 
-def _schedule(raw: Raw, path: str, findings: Findings) -> Schedule:
+def schedule_at(raw: Raw, path: str, findings: Findings) -> Schedule:
+    """Return the schedule of an object at a path of a document, as far as it can be read."""
     check_schema(raw, "schedule", findings, path)
     findings.extend(key_problems(ScheduleFile, raw), path)
-    stated = _number(raw, "makespan", findings, path=path)
+    stated = finite_number(raw, "makespan", findings, path=path)
     runs = read_list(Run, raw, "runs", findings, path=path)
     known = raw.get("operations") is not None
     operations = read_list(Operation, raw, "operations", findings, path=path) if known else []
@@ -90,7 +91,7 @@ def _schedule(raw: Raw, path: str, findings: Findings) -> Schedule:
     )
 
 
-def _number(
+def finite_number(
     raw: Raw, key: str, findings: Findings, *, path: str = "", annotation: object = float | None
 ) -> float | None:
     """Return a finite number, or None if it is null, not there, or wrong."""
@@ -120,10 +121,11 @@ def schedule_to_json(schedule: Schedule) -> str:
       ]
     }
     """
-    return rendered(_schedule_document(schedule))
+    return rendered(schedule_document(schedule))
 
 
-def _schedule_document(schedule: Schedule) -> Raw:
+def schedule_document(schedule: Schedule) -> Raw:
+    """Return a schedule as a document, or a part of one."""
     document: Raw = {
         "schema": "mig-opt/schedule/1",
         "makespan": schedule.makespan,
@@ -178,22 +180,22 @@ def result_from_json(document: Document, *, source: str = "") -> Result:
     findings.extend(key_problems(ResultFile, raw))
     schedule = None
     if isinstance(raw.get("schedule"), dict):
-        schedule = _schedule(raw["schedule"], "schedule", findings)
+        schedule = schedule_at(raw["schedule"], "schedule", findings)
     else:
         read_value(None, raw, "schedule", findings)
     seed = read_value(int, raw, "seed", findings)
-    runtime_s = _number(raw, "runtime_s", findings, annotation=float)
+    runtime_s = finite_number(raw, "runtime_s", findings, annotation=float)
     result = Result(
         status=read_value(Status, raw, "status", findings),
         method=read_value(str, raw, "method", findings),
         schedule=schedule,
-        lower_bound=_bound(_number(raw, "lower_bound", findings)),
+        lower_bound=_bound(finite_number(raw, "lower_bound", findings)),
         runtime_s=runtime_s or 0.0,
         trajectory=_trajectory(raw, findings),
         seed=0 if seed is None else seed,
         versions=read_value(dict[str, str], raw, "versions", findings) or {},
     )
-    stated = {key: _number(raw, key, findings) for key in ("makespan", "gap")}
+    stated = {key: finite_number(raw, key, findings) for key in ("makespan", "gap")}
     if not findings.problems:
         for key, actual in (("makespan", result.makespan), ("gap", result.gap)):
             if key in raw and not _same(stated[key], actual):
@@ -265,7 +267,7 @@ def result_to_json(result: Result, *, details: bool = True) -> str:
         "lower_bound": _null_if_infinite(result.lower_bound),
         "gap": result.gap,
         "runtime_s": result.runtime_s,
-        "schedule": None if result.schedule is None else _schedule_document(result.schedule),
+        "schedule": None if result.schedule is None else schedule_document(result.schedule),
     }
     if details:
         points = [

@@ -14,12 +14,13 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from mig_opt.batch import LiveInstance, Task
+from mig_opt.certificate import Claim, CriticalTask, SliceLoad
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu import OperationCosts
 from mig_opt.result import Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run
 
-Kind = Literal["batch", "schedule", "result"]
+Kind = Literal["batch", "schedule", "result", "certificate"]
 
 MOST_GPUS = 1_000_000
 """A file that asks for more is taken for a slip of the pen: methods keep a record for each GPU."""
@@ -68,7 +69,36 @@ class ResultFile:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-FILES: dict[Kind, type] = {"batch": BatchFile, "schedule": ScheduleFile, "result": ResultFile}
+@dataclass(frozen=True, slots=True)
+class CertificateFile:
+    """What is claimed about schedules that are shorter than one, and the evidence for it."""
+
+    schema: Literal["mig-opt/certificate/1"]
+    claim: Claim
+    batch: str
+    schedule: str
+    makespan: float
+    tick: str
+    exact: bool
+    within: float
+    lower_bound: float
+    slice_load: SliceLoad
+    critical_task: CriticalTask
+    method: str
+    seed: int
+    runtime_s: float
+    versions: Mapping[str, str]
+    interrupted: bool
+    better: ScheduleFile | None
+    digest: str
+
+
+FILES: dict[Kind, type] = {
+    "batch": BatchFile,
+    "schedule": ScheduleFile,
+    "result": ResultFile,
+    "certificate": CertificateFile,
+}
 
 
 def _by_size(number: dict[str, Any]) -> dict[str, Any]:
@@ -89,6 +119,8 @@ _TIMED: dict[str, dict[str, Any]] = {
     "begin": {"description": "Seconds after the start of the batch.", "examples": [0.12]},
     "end": {"description": "Seconds after the start of the batch.", "examples": [11.64]},
 }
+
+_SHA = "0123456789abcdef" * 4
 
 KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
     BatchFile: {
@@ -159,6 +191,43 @@ KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
         "trajectory": {"description": "Every improvement of the makespan or the lower bound."},
         "versions": {"description": "Versions of the programs that ran."},
     },
+    CertificateFile: {
+        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/certificate/1"]},
+        "claim": {"description": "What is known about shorter schedules.", "examples": ["proved"]},
+        "batch": {"description": "SHA-256 of the batch as canonical JSON, defaults spelled out.", "examples": [_SHA]},
+        "schedule": {"description": "SHA-256 of the schedule as canonical JSON.", "examples": [_SHA]},
+        "makespan": {"description": "Of the schedule, in seconds.", "examples": [6.34]},
+        "tick": {"description": "Seconds of a tick as an exact fraction.", "examples": ["1/100"]},
+        "exact": {
+            "description": "Whether a schedule counts as shorter by one tick; else by a millionth of the makespan.",
+            "examples": [True],
+        },
+        "within": {"description": "Seconds by which a schedule may be shorter without counting.", "examples": [0]},
+        "lower_bound": {"description": "Seconds; no schedule is shorter.", "examples": [6.34]},
+        "slice_load": {
+            "description": "Bound by the weighted load of the memory slices.",
+            "examples": [{"weights": [1, 1, 1, 1], "value": "109/25"}],
+        },
+        "critical_task": {
+            "description": "Bound by the task whose shortest time is longest.",
+            "examples": [{"task": "right", "value": "411/100"}],
+        },
+        "method": {"description": "The method that was asked.", "examples": ["milp"]},
+        "seed": {"description": "The seed that was used.", "examples": [0]},
+        "runtime_s": {"description": "Wall-clock seconds of the method; 0 if it was not needed.", "examples": [0.5]},
+        "versions": {"description": "Versions of the programs that ran.", "examples": [{"mig-opt": "0.1.0"}]},
+        "interrupted": {"description": "Whether Ctrl-C ended the method.", "examples": [False]},
+        "better": {"description": "The shorter schedule, if the claim is refuted; else null.", "examples": [None]},
+        "digest": {"description": "SHA-256 of the rest as canonical JSON.", "examples": [_SHA]},
+    },
+    SliceLoad: {
+        "weights": {"description": "For each memory slice of a GPU.", "examples": [[1, 1, 1, 1]]},
+        "value": {"description": "Seconds as an exact fraction.", "examples": ["109/25"]},
+    },
+    CriticalTask: {
+        "task": {"description": "Name of the task.", "examples": ["right"]},
+        "value": {"description": "Seconds as an exact fraction.", "examples": ["411/100"]},
+    },
     TrajectoryPoint: {
         "seconds": {"description": "Seconds since the start of the run.", "examples": [0.1]},
         "makespan": {"description": "Seconds, of the best schedule so far; null before the first.", "examples": [20.0]},
@@ -180,7 +249,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
 
     Parameters
     ----------
-    kind : {"batch", "schedule", "result"}
+    kind : {"batch", "schedule", "result", "certificate"}
         The kind of file.
 
     Raises
@@ -203,9 +272,10 @@ def json_schema(kind: Kind) -> dict[str, Any]:
             _complete(root, shape, keywords)
         elif shape.__name__ in definitions:
             _complete(definitions[shape.__name__], shape, keywords)
-    for name in {Status.__name__} & definitions.keys():
-        del definitions[name]["title"]
-        definitions[name]["description"] = inspect.getdoc(Status)
+    for kinds in (Status, Claim):
+        if kinds.__name__ in definitions:
+            del definitions[kinds.__name__]["title"]
+            definitions[kinds.__name__]["description"] = inspect.getdoc(kinds)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"mig-opt/{kind}/1",

@@ -1,0 +1,191 @@
+"""Asks a method, and writes down what it said."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import platform
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from mig_opt._version import __version__
+from mig_opt.arguments import wrong_number, wrong_type
+from mig_opt.batch import Batch
+from mig_opt.certificate import Certificate, batch_digest, schedule_digest
+from mig_opt.control import Callbacks
+from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
+from mig_opt.proving.evidence import critical_task_of, slice_load_of
+from mig_opt.proving.question import Question
+from mig_opt.result import Result, Status
+from mig_opt.schedule import Schedule
+from mig_opt.solving import check_options, get_method, solve
+from mig_opt.ticks import RESOLUTION, Ticks
+from mig_opt.validation import validate
+
+DEFAULT_METHOD = "milp"
+
+_TOLERANCE = 1e-6
+"""Seconds by which a valid schedule may cut each of its times."""
+
+
+def prove(
+    batch: Batch,
+    schedule: Schedule,
+    method: str = DEFAULT_METHOD,
+    *,
+    time_limit: float | None = None,
+    within: float = 0.0,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+) -> Certificate:
+    """Decide whether a schedule can be beaten, preferably by another method than the one that found it.
+
+    The question is whether there is a schedule that is shorter by a tick (:class:`~mig_opt.ticks.Ticks`): the unit of
+    the batch's times where they are exact in ticks, else a millionth of the makespan.
+
+    Parameters
+    ----------
+    batch : Batch
+        The problem.
+    schedule : Schedule
+        A valid schedule of it. The method is not told about it.
+    method : str
+        An exact method.
+    time_limit : float, optional
+        Seconds; without a limit the method runs until it knows, or can do no more.
+    within : float
+        Seconds: schedules that are shorter by no more than that do not count. Methods that compute in floating-point
+        numbers (``milp``) can be some millionths of a second short of a proof to the tick.
+    seed : int
+        For whatever is random in the method.
+    workers : int, optional
+        Threads; by default one for each core.
+    callbacks : Callbacks or sequence of Callbacks
+        Told about the progress of the method.
+
+    Returns
+    -------
+    Certificate
+        Ctrl-C ends the method early; the bound that it reached is kept, and the claim then mostly open.
+
+    Raises
+    ------
+    InputError
+        If arguments are wrong, or the schedule is not valid, with every violation.
+    SolverError
+        If the method proves a bound above the valid schedule: a defect of this package or of the solver.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> certificate = prove(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
+    >>> certificate.claim.value, certificate.slice_load
+    ('proved', SliceLoad(weights=(1, 1, 1, 1), value='213/100'))
+    """
+    check_proof_options(
+        method,
+        time_limit=time_limit,
+        within=within,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        also=[*wrong_types(batch, schedule)],
+    )
+    found = validate(batch, schedule)
+    if not found.valid:
+        raise InputError(Problem(violation.path, violation.message).below("schedule") for violation in found.violations)
+    slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
+    question = Question(Ticks.of(batch), schedule.makespan, float(within))
+    lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
+    result: Result | None = None
+    if not question.met(lower_bound):
+        result = solve(
+            batch,
+            method,
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            callbacks=callbacks,
+            stop=question.decided,
+        )
+        lower_bound = max(lower_bound, result.lower_bound)
+    better = result.schedule if result is not None and question.shorter(result.makespan) else None
+    shortest = schedule if better is None else better
+    _refuse_bound_above(lower_bound, shortest, method)
+    lower_bound = min(lower_bound, shortest.makespan)
+    certificate = Certificate(
+        claim=question.claim(lower_bound, better),
+        batch=batch_digest(batch),
+        schedule=schedule_digest(schedule),
+        makespan=float(schedule.makespan),
+        tick=str(question.ticks.length),
+        exact=question.ticks.exact,
+        within=question.within,
+        lower_bound=lower_bound,
+        slice_load=slice_load,
+        critical_task=critical_task,
+        method=get_method(method).name,
+        seed=int(seed),
+        runtime_s=0.0 if result is None else result.runtime_s,
+        versions=_own_versions() if result is None else dict(result.versions),
+        better=better,
+        interrupted=result is not None and result.status is Status.INTERRUPTED,
+    )
+    return dataclasses.replace(certificate, digest=certificate.computed_digest())
+
+
+def check_proof_options(
+    method: object = DEFAULT_METHOD,
+    *,
+    time_limit: object = None,
+    within: object = 0.0,
+    seed: object = 0,
+    workers: object = None,
+    callbacks: object = (),
+    also: Sequence[Problem] = (),
+) -> None:
+    """Refuse options that :func:`prove` cannot work with; ``also`` is what is known to be wrong.
+
+    Raises
+    ------
+    InputError
+        With every problem.
+    """
+    problems = [*also]
+    problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
+    if isinstance(method, str):
+        problems += wrong_method(method, also_unknown=False)
+    check_options(method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
+
+
+def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
+    """Yield a problem for each that is something else altogether."""
+    if not isinstance(batch, Batch):
+        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+    if not isinstance(schedule, Schedule):
+        yield wrong_type("schedule", schedule, "a Schedule, for example that of a Result")
+
+
+def wrong_method(name: str, *, also_unknown: bool = True) -> Iterator[Problem]:
+    """Yield a problem unless ``name`` is that of an exact method; unknown ones may be left to others."""
+    try:
+        kind = get_method(name).kind
+    except UnknownMethodError as error:
+        yield from error.problems if also_unknown else ()
+    else:
+        if kind != "exact":
+            yield Problem("method", f"must be exact, {name} proves nothing; see: mig-opt methods")
+
+
+def _refuse_bound_above(lower_bound: float, schedule: Schedule, method: str) -> None:
+    # Each time of a valid schedule may be off by the tolerance of the validator.
+    slack = _TOLERANCE * 2 * (len(schedule.runs) + len(schedule.operations or schedule.runs * 2) + 1)
+    if lower_bound - schedule.makespan > slack + RESOLUTION * schedule.makespan:
+        message = f"the lower bound {lower_bound} s above a valid schedule of {schedule.makespan} s"
+        raise SolverError(f"method {method} claims {message}")
+
+
+def _own_versions() -> dict[str, str]:
+    return {"mig-opt": __version__, "python": platform.python_version()}
