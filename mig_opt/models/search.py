@@ -230,19 +230,13 @@ class Search(Generic[M]):
         )
 
     def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
-        def on_solution(values: Sequence[int]) -> None:
-            if model.loose_places(values) or self.problem.operations_take_no_time:
-                self.offer_nested(model.places_of(values))
-            else:
-                self.control.offer(model.schedule(values))
-
         outcome = self.solver.improve(
             model,
             self.control,
             at_least=self.lower,
             share=share,
             for_proof=len(self.batch.tasks) <= _PROVABLE,
-            on_solution=on_solution,
+            on_solution=lambda values: self._keep(model, values),
             on_bound=self.raise_lower if holds_for_all else None,
         )
         self._note(model, outcome)
@@ -270,10 +264,16 @@ class Search(Generic[M]):
             self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=share))
 
     def offer(self, model: M, outcome: Outcome) -> None:
-        """Keep the schedule of a solution without loose places, if there is one and it is better."""
+        """Keep the schedule of a solution, if there is one and it is better."""
         if outcome.values is not None:
-            self.control.offer(model.schedule(outcome.values))
+            self._keep(model, outcome.values)
         self._note(model, outcome)
+
+    def _keep(self, model: M, values: Sequence[int]) -> None:
+        if model.loose_places(values) or self.problem.operations_take_no_time:
+            self.offer_nested(model.places_of(values))
+        else:
+            self.control.offer(model.schedule(values))
 
     def _note(self, model: M, outcome: Outcome) -> None:
         """Remember what a schedule takes in the model, and how well the solver can tell."""
