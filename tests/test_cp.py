@@ -163,6 +163,12 @@ def test_one_worker_and_a_seed_decide_everything() -> None:
 # The steps of the search
 
 
+@pytest.fixture
+def block_model_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave everything to the block model, as where the loops are not compiled yet."""
+    monkeypatch.setattr(cp_module, "compiled", lambda *_: False)
+
+
 class Steps:
     """Records the models that the search builds."""
 
@@ -178,6 +184,7 @@ class Steps:
         patch.setattr(cp_module, "BlockModel", Recorded)
 
 
+@pytest.mark.usefixtures("block_model_only")
 @pytest.mark.parametrize(
     ("batch", "makespan"), [pytest.param(LATE_INSTANCE, 20, id="late"), pytest.param(FREE_DESTRUCTIONS, 16, id="empty")]
 )
@@ -198,6 +205,7 @@ def test_a_relaxed_bound_that_is_reached_needs_no_refinement(monkeypatch: pytest
     assert not any(copies for _, copies in steps.models)
 
 
+@pytest.mark.usefixtures("block_model_only")
 def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     hints: list[int] = []
     original = cpsat.run
@@ -222,6 +230,7 @@ def test_it_starts_without_a_schedule_too() -> None:
     assert control.lower_bound == tiny.OPTIMUM
 
 
+@pytest.mark.usefixtures("block_model_only")
 def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     def lossy(*args: Any, **arguments: Any) -> Outcome:
         return Outcome(None, None, 0, proven=False, infeasible=True)
@@ -240,6 +249,7 @@ def test_there_is_a_schedule_however_short_the_time(n: int) -> None:
     assert 0.5 * result.makespan < result.lower_bound < result.makespan
 
 
+@pytest.mark.usefixtures("block_model_only")
 @pytest.mark.parametrize(("seconds", "limit"), [(2.6, 10.0), (0.1, 0.3), (1e9, None)])
 def test_no_model_is_begun_that_takes_too_long_to_build(
     seconds: float, limit: float | None, monkeypatch: pytest.MonkeyPatch
@@ -251,6 +261,7 @@ def test_no_model_is_begun_that_takes_too_long_to_build(
     assert result.status is Status.FEASIBLE
 
 
+@pytest.mark.usefixtures("block_model_only")
 def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)
     monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: 0.2)

@@ -154,7 +154,7 @@ def test_no_time_at_all(backend: Backend) -> None:
 
 def job(linear: LinearProgram, stop: threading.Event, **more: Any) -> Job:
     told = {"on_solution": lambda values: None, "on_bound": lambda bound: None, "start": None, **more}
-    return Job(linear.program, None, 0, stop=stop, **told)
+    return Job(linear.program, None, None, 0, stop=stop, **told)
 
 
 def test_interrupted_with_a_solution(backend: Backend) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -11,6 +13,8 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Result, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.control import Control
+from mig_opt.loads.assignments import Assignments
+from mig_opt.loads.compiling import compiled
 from mig_opt.models.cp import _CpSat
 from mig_opt.models.search import Search
 from mig_opt.models.subsets import prove_by_subsets
@@ -76,6 +80,22 @@ def test_where_the_time_is_up_all_is_consistent(n: int, gpus: int) -> None:
     batch = generate_batch(n, gpus=gpus, seed=n)
     consistent(batch, solve(batch, workers=2, time_limit=0.8))
     assert all(thread.name == "mig-opt-compile" or thread.daemon for thread in threading.enumerate()[1:])
+
+
+def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = 0
+
+    def slowly(self: Assignments, at_most: int) -> Iterator[list[int]]:
+        nonlocal told
+        while True:
+            time.sleep(0.01)
+            told += 1
+            yield [0] * 8
+
+    assert compiled(Control())
+    monkeypatch.setattr(Assignments, "within", slowly)
+    prove_by_subsets(Search(generate_batch(8, seed=1), Control(0.5, workers=1), _CpSat()))
+    assert 1 < told < 1000
 
 
 def test_work_is_counted() -> None:

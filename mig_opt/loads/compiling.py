@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import threading
+import time
 
 import numpy as np
 
@@ -12,14 +14,26 @@ from mig_opt.loads.kernels import Neighbours, add_tasks, add_up, split_heights
 from mig_opt.loads.neighbourhood import Costs, Shape, improve, spread
 
 
-def compiled(control: Control) -> bool:
-    """Wait until the loops are compiled; return whether they are before the time is up.
+def compiled(control: Control, patience: float = math.inf) -> bool:
+    """Wait until the loops are compiled; return whether they are.
 
     They are compiled when first used on a machine, which takes some ten seconds, and are kept for later processes. If
-    the time is up before, compiling goes on behind the scenes.
+    the wait is over before, compiling goes on behind the scenes.
+
+    Parameters
+    ----------
+    control : Control
+        At most half of the time that is left is spent on waiting; in a deterministic run the clock does not count.
+    patience : float
+        Seconds to wait at most.
     """
     thread = _compiling()
-    while thread.is_alive() and not control.expired:
+    if control.deterministic:
+        thread.join()
+    elif control.remaining is not None:
+        patience = min(patience, control.remaining / 2)
+    end = time.monotonic() + patience
+    while thread.is_alive() and time.monotonic() < end and not control.done:
         thread.join(0.02)
     return not thread.is_alive()
 

@@ -76,6 +76,8 @@ class _Run:
             options += ["-mips", str(start)]
         if job.seconds is not None:
             options += ["-sec", f"{job.seconds:.3f}", "-timeMode", "elapsed"]
+        if job.nodes is not None:
+            options += ["-maxNodes", str(job.nodes)]
         for option in ("primalT", "dualT", "integerT", "increment"):
             options += [f"-{option}", f"{tolerance:g}"]
         # CBC 2.10.3 was seen to "prove" wrong optima of programs that it had preprocessed, and that saves no time here.
@@ -146,7 +148,7 @@ class _Run:
         if line.startswith("Result - "):
             self._result = line.removeprefix("Result - ").strip()
         self._found |= line.startswith("Objective value:")
-        self._limited |= "maximum time" in line
+        self._limited |= "maximum time" in line or "maximum nodes" in line or "on node limit" in line
         self._infeasible |= line.startswith("Problem is infeasible")
         found = _BOUND.search(line)
         if found is not None:

@@ -27,6 +27,9 @@ from mig_opt.ticked import TickedBatch
 _FEW = 12
 """Up to so many tasks, dynamic programming is done before a local search has begun."""
 
+_QUICK = 0.5
+"""Seconds that a few tasks wait for the loops to be compiled: the block model proves them in little more."""
+
 _MANY = 35
 """With more tasks, the block model as a whole proves nothing in minutes."""
 
@@ -50,16 +53,15 @@ def cp(batch: Batch, control: Control) -> None:
         May hold a schedule to start from.
     """
     search = Search(batch, control, _CpSat())
+    few, many = len(batch.tasks) <= _FEW, len(batch.tasks) > _MANY
     improvement = None
-    if len(batch.tasks) > _FEW and Improvement.possible(search):
-        improvement = Improvement(search)
-        improvement.run(_PATIENCE)
-    if compiled(control):
+    if search.open and compiled(control, _QUICK if few else math.inf):
+        if not few and Improvement.possible(search):
+            improvement = Improvement(search)
+            improvement.run(_PATIENCE)
         prove_by_subsets(search)
     if search.open and improvement is not None:
         raise_bound_by_loads(search, share=_BOUND_SHARE)
-    many = len(batch.tasks) > _MANY
-    if improvement is not None:
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
     if search.open and search.can_begin:
         search.run()

@@ -40,6 +40,7 @@ class Highs:
             gapRel=0.0,
             gapAbs=0.0,
             timeLimit=job.seconds,
+            **({} if job.nodes is None else {"mip_max_nodes": job.nodes}),
             random_seed=job.seed,
             mip_feasibility_tolerance=self.tolerance,
             primal_feasibility_tolerance=self.tolerance,
@@ -110,7 +111,7 @@ def _outcome(model: Any, names: list[str]) -> LpOutcome:
             return LpOutcome(Status.OPTIMAL, objective, info.mip_dual_bound if whole else objective, values)
         case HighsModelStatus.kInfeasible:
             return LpOutcome(Status.INFEASIBLE, None, math.inf, None)
-        case HighsModelStatus.kTimeLimit:
+        case HighsModelStatus.kTimeLimit | HighsModelStatus.kSolutionLimit | HighsModelStatus.kIterationLimit:
             found = Status.FEASIBLE if solved else Status.NO_SOLUTION
         case HighsModelStatus.kInterrupt:
             found = Status.INTERRUPTED

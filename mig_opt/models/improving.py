@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mig_opt.loads.compiling import compiled
 from mig_opt.loads.local_search import LoadSearch
 from mig_opt.models.search import M, Search
 
@@ -45,7 +44,7 @@ class Improvement:
     def possible(search: Search[M]) -> bool:
         """Whether the batch is small enough and there is time for it."""
         choices = sum(len(place.durations) for place in search.problem.places)
-        return choices <= _MOST_CHOICES and not search.control.expired and compiled(search.control)
+        return choices <= _MOST_CHOICES and not search.control.expired
 
     def run(self, patience: float) -> None:
         """Improve until so many cycles bring nothing, or the time is up."""

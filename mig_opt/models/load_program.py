@@ -17,7 +17,6 @@ from mig_opt.models.highs import Highs
 from mig_opt.models.linear import LinearProgram, Term, Variable
 from mig_opt.models.lpsolvers import solve_program
 from mig_opt.models.search import M, Search
-from mig_opt.result import Status
 from mig_opt.ticked import TickedBatch
 
 _MOST_CHOICES = 5000
@@ -40,15 +39,13 @@ def raise_bound_by_loads(search: Search[M], share: float) -> None:
         return
     program = LoadProgram(problem, at_least=search.lower, at_most=search.upper)
     backend = Highs()
-    found = solve_program(
+    solve_program(
         program.linear.program,
         backend,
         search.control,
         share=share,
         on_bound=lambda units: search.raise_lower(program.bound(units, backend.tolerance)),
     )
-    if found.status is Status.INFEASIBLE:
-        search.raise_lower(search.upper)
 
 
 class LoadProgram:

@@ -18,6 +18,9 @@ import pulp
 from mig_opt.control import Control, interruptibly
 from mig_opt.result import Status
 
+NODES_PER_SECOND = 10
+"""Nodes of a search tree that take about a second: from some hundred for five tasks to a few for twenty."""
+
 Values = Mapping[str, float]
 """The value of every variable, by name."""
 
@@ -57,6 +60,8 @@ class Job:
         To be minimised; it has bounds that keep the objective finite.
     seconds : float or None
         Limit of time.
+    nodes : int or None
+        Limit of nodes of the search tree, where the clock must not decide.
     seed : int
         For what is random.
     start : mapping of str to float or None
@@ -71,6 +76,7 @@ class Job:
 
     program: pulp.LpProblem
     seconds: float | None
+    nodes: int | None
     seed: int
     start: Values | None
     stop: threading.Event
@@ -137,6 +143,8 @@ def solve_program(
     SolverError
         If the solver fails.
     """
+    if control.expired:
+        return LpOutcome(Status.NO_SOLUTION, None, -math.inf, None)
     stop = threading.Event()
     best = -math.inf
 
@@ -151,7 +159,13 @@ def solve_program(
             on_solution(values)
 
     seconds = None if control.remaining is None else max(control.remaining * share, 0.01)
-    job = Job(program, seconds, control.seed, start, stop, report_solution, report_bound)
+    nodes, report_early = None, report_bound
+    if control.deterministic:
+        # When bounds are told on the way depends on the clock.
+        report_early = _keep_quiet
+        if seconds is not None:
+            seconds, nodes = None, math.ceil(seconds * NODES_PER_SECOND)
+    job = Job(program, seconds, nodes, control.seed, start, stop, report_solution, report_early)
 
     def work() -> LpOutcome:
         outcome = backend.run(job)
@@ -160,4 +174,11 @@ def solve_program(
             report_solution(outcome.values)
         return outcome
 
-    return interruptibly(work, stop.set)
+    outcome = interruptibly(work, stop.set)
+    if nodes is not None and outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE):
+        control.spend(nodes / NODES_PER_SECOND)
+    return outcome
+
+
+def _keep_quiet(_: float) -> None:
+    """Tell nobody."""

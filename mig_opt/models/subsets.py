@@ -1,9 +1,9 @@
 """Proofs for up to some twenty tasks: dynamic programming over subsets, then every assignment that is left.
 
-The height tables (:mod:`mig_opt.loads.tables`) give the least height of the loads of the slices, exactly. No schedule
-is shorter than that, and few assignments of tasks to places are as low as the best schedule is long: often none, and
-then it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time,
-with any re-creations, is shorter.
+The height tables (:mod:`mig_opt.loads.tables`) give the least height of the loads of the slices exactly. No schedule is
+shorter than that, and few assignments of tasks to places are as low as the best schedule is long: often none, and then
+it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time, with
+any re-creations, is shorter.
 """
 
 from __future__ import annotations
@@ -74,8 +74,7 @@ class _Candidates:
             search.polish(places)
         while search.open:
             upper = search.upper
-            number = sum(1 for _ in itertools.islice(self._assignments.within(upper - 1), _MOST_CANDIDATES + 1))
-            if number > _MOST_CANDIDATES:
+            if not self._few(upper - 1):
                 return
             for places in self._assignments.within(upper - 1):
                 if not self._decide(places):
@@ -84,6 +83,13 @@ class _Candidates:
                     break
             else:
                 search.raise_lower(upper)
+
+    def _few(self, at_most: int) -> bool:
+        """Whether so few assignments are left that each can be looked at; not if the time is up before."""
+        for number, _ in enumerate(self._assignments.within(at_most)):
+            if number == _MOST_CANDIDATES or self._search.control.expired:
+                return False
+        return True
 
     def _decide(self, places: Sequence[int]) -> bool:
         """Find out whether these places allow a shorter schedule, and if so keep it; return whether that is known.
