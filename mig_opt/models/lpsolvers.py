@@ -158,13 +158,9 @@ def solve_program(
         if on_solution is not None:
             on_solution(values)
 
-    seconds = None if control.remaining is None else max(control.remaining * share, 0.01)
-    nodes, report_early = None, report_bound
-    if control.deterministic:
-        # When bounds are told on the way depends on the clock.
-        report_early = _keep_quiet
-        if seconds is not None:
-            seconds, nodes = None, math.ceil(seconds * NODES_PER_SECOND)
+    seconds, nodes = _limits(control, share)
+    # When bounds are told on the way depends on the clock.
+    report_early: Callable[[float], None] = _keep_quiet if control.deterministic else report_bound
     job = Job(program, seconds, nodes, control.seed, start, stop, report_solution, report_early)
 
     def work() -> LpOutcome:
@@ -178,6 +174,14 @@ def solve_program(
     if nodes is not None and outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         control.spend(nodes / NODES_PER_SECOND)
     return outcome
+
+
+def _limits(control: Control, share: float) -> tuple[float | None, int | None]:
+    """Return the limits of a run: of seconds, or of nodes where the clock must not decide."""
+    if control.remaining is None:
+        return None, None
+    seconds = max(control.remaining * share, 0.01)
+    return (None, math.ceil(seconds * NODES_PER_SECOND)) if control.deterministic else (seconds, None)
 
 
 def _keep_quiet(_: float) -> None:

@@ -26,6 +26,9 @@ _SHARE = 0.5
 _MOST_CASES = 3e11
 """More would take many minutes even where there is no limit of time."""
 
+_SECONDS_PER_CANDIDATE = 1e-4
+"""To list it."""
+
 _MOST_CANDIDATES = 20_000
 """With more assignments, the block model with all of them at once is quicker."""
 
@@ -87,6 +90,7 @@ class _Candidates:
     def _few(self, at_most: int) -> bool:
         """Whether so few assignments are left that each can be looked at; not if the time is up before."""
         for number, _ in enumerate(self._assignments.within(at_most)):
+            self._search.control.spend(_SECONDS_PER_CANDIDATE)
             if number == _MOST_CANDIDATES or self._search.control.expired:
                 return False
         return True
