@@ -67,11 +67,11 @@ _METHODS = (
     Method(
         "cp",
         "exact",
-        "block model by constraint programming (CP-SAT), with bounds that hold for every schedule",
+        "loads of the slices by dynamic programming and local search, block model by constraint programming",
         "this package, docs/theory.md",
         "mig_opt.models.cp:cp",
         warm_start=True,
-        packages=("ortools",),
+        packages=("ortools", "numba", "numpy", "highspy"),
     ),
     Method(
         "milp",

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from mig_opt.loads.jit import loop
 
 Table = npt.NDArray[np.int32]
 Subsets = npt.NDArray[np.int32]
@@ -43,13 +44,13 @@ class Neighbours(NamedTuple):
     wait_two: int
 
 
-@njit(cache=True, nogil=True)
+@loop
 def joint_height(one: int, two: int, wait_one: int, wait_two: int) -> int:
     """Return the height of two branches of which one has to wait."""
     return min(max(one + wait_one, two), max(one, two + wait_two))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def split_heights(
     one: Table, two: Table, subsets: Subsets, neighbours: Neighbours, at_most: int, result: Table
 ) -> None:
@@ -93,7 +94,7 @@ def split_heights(
         result[whole] = lowest if lowest <= at_most else NEVER
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_tasks(heights: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
     """Let any part of each subset run in one more place, which covers what ``heights`` stands for.
 
@@ -116,7 +117,7 @@ def add_tasks(heights: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
                 heights[whole] = min(heights[whole], heights[whole ^ bit] + longer)
 
 
-@njit(cache=True, nogil=True)
+@loop
 def add_up(amounts: npt.NDArray[np.int32]) -> Table:
     """Return the sum of ``amounts`` over each subset, at most :data:`NEVER`."""
     sums = np.zeros(1 << amounts.shape[0], np.int32)

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from mig_opt.loads.jit import loop
 from mig_opt.loads.kernels import NEVER, Neighbours, Table, add_tasks, add_up, joint_height, split_heights
 
 _DRAWS = 8
@@ -94,14 +94,14 @@ class State(NamedTuple):
     busy: Integers
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _put(costs: Costs, state: State, task: int, place: int, sign: int) -> None:
     """Put a task into a place (``sign`` 1), or take it out (-1)."""
     state.load[place] += sign * costs.ticks[task, place]
     state.tasks[place] += sign
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _measure(costs: Costs, shape: Shape, state: State, gpu: int) -> None:
     """Find the height of each branch of a GPU, and how many tasks run in it."""
     height, busy = state.height, state.busy
@@ -125,7 +125,7 @@ def _measure(costs: Costs, shape: Shape, state: State, gpu: int) -> None:
             )
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integers, limit: int, tables: Table) -> None:
     """Find the least heights of the branches of a GPU for every subset of the free tasks."""
     size = tables.shape[1]
@@ -159,7 +159,7 @@ def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integ
                 table[subset] = height if height <= limit else NEVER
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _draw_split(one: Table, two: Table, neighbours: Neighbours, whole: int, limit: int) -> tuple[int, int, int]:
     """Draw which part of ``whole`` runs in the first of two neighbours; return it with the limits of both."""
     seen, drawn, most_one, most_two, part = 0, -1, limit, limit, whole
@@ -178,7 +178,7 @@ def _draw_split(one: Table, two: Table, neighbours: Neighbours, whole: int, limi
         part = (part - 1) & whole
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _draw_stack(below: Table, sums: Table, costs: tuple[int, int, int], whole: int, limit: int) -> tuple[int, int]:
     """Draw which part of ``whole`` runs in the place of a stack; return it with what it takes.
 
@@ -197,7 +197,7 @@ def _draw_stack(below: Table, sums: Table, costs: tuple[int, int, int], whole: i
         part = (part - 1) & whole
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _draw(
     costs: Costs, shape: Shape, state: State, gpu: int, free: Integers, tasks: int, limit: int, tables: Table,
     choice: Integers,
@@ -230,7 +230,7 @@ def _draw(
             waiting.append((one, whole ^ part, most - taken))
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _highest_way(shape: Shape, state: State, gpu: int, on_way: npt.NDArray[np.bool_]) -> None:
     """Mark the places on the highest way through a GPU."""
     on_way[:] = False
@@ -244,7 +244,7 @@ def _highest_way(shape: Shape, state: State, gpu: int, on_way: npt.NDArray[np.bo
             node = one if state.height[one] >= state.height[two] else two
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _pick(shape: Shape, places: Integers, on_way: npt.NDArray[np.bool_], gpus: tuple[int, int], most: int) -> Integers:
     """Pick the tasks that may move: some from the highest way, the others from anywhere on the GPUs."""
     way, rest = np.empty(places.shape[0], np.int64), np.empty(places.shape[0], np.int64)
@@ -268,7 +268,7 @@ def _pick(shape: Shape, places: Integers, on_way: npt.NDArray[np.bool_], gpus: t
     return free
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _price(costs: Costs, state: State, free: Integers, choice: Integers) -> float:
     """Return what a choice of places for the free tasks costs."""
     total = 0.0
@@ -280,7 +280,7 @@ def _price(costs: Costs, state: State, free: Integers, choice: Integers) -> floa
     return total
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _share(one: Table, two: Table) -> tuple[int, int]:
     """Return the least height of two GPUs that share the free tasks, and the part of one of them, drawn."""
     everything = one.shape[0] - 1
@@ -296,7 +296,7 @@ def _share(one: Table, two: Table) -> tuple[int, int]:
     return lowest, drawn
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _empty(costs: Costs, shape: Shape) -> State:
     """Return the state in which nothing runs."""
     places, nodes = costs.fixed.shape[0], shape.kind.shape[0]
@@ -305,7 +305,7 @@ def _empty(costs: Costs, shape: Shape) -> State:
     )
 
 
-@njit(cache=True, nogil=True)
+@loop
 def _choose(
     costs: Costs, shape: Shape, state: State, gpus: tuple[int, int], free: Integers, limits: tuple[int, int, int],
     tables: Table,
@@ -336,7 +336,7 @@ def _choose(
     return best
 
 
-@njit(cache=True, nogil=True)
+@loop
 def improve(
     costs: Costs, shape: Shape, places: Integers, most: int, rounds: int, seed: int, target: int, slack: int
 ) -> int:
@@ -402,7 +402,7 @@ def improve(
     return int(tops.max())
 
 
-@njit(cache=True, nogil=True)
+@loop
 def spread(costs: Costs, shape: Shape) -> Integers:
     """Assign all tasks, the longest first, each to one of its cheapest places: the one with the lowest loads.
 
