@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from mig_opt.batch import Batch
 from mig_opt.control import Control
 from mig_opt.loads.compiling import compiled
+from mig_opt.loads.tables import MOST_TASKS
 from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
 from mig_opt.models.improving import Improvement
@@ -35,6 +36,9 @@ _MANY = 35
 
 _PATIENCE, _LONG_PATIENCE = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
+
+_PROOF_SHARE = 0.4
+"""Of the time may go to the block model as a whole, where it is not likely to prove anything."""
 
 _BOUND_SHARE = 0.3
 """Of the time may go to the load program."""
@@ -63,8 +67,12 @@ def cp(batch: Batch, control: Control) -> None:
     if search.open and improvement is not None:
         raise_bound_by_loads(search, share=_BOUND_SHARE)
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
+    # Beyond the reach of the tables a proof is possible, but better schedules are likelier.
+    likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS
     if search.open and search.can_begin:
-        search.run()
+        search.run(1.0 if likely else _PROOF_SHARE)
+    if search.open and improvement is not None and control.remaining is not None:
+        improvement.run(math.inf)
 
 
 class _CpSat:

@@ -177,8 +177,13 @@ class Search(Generic[M]):
         remaining = self.control.remaining
         return not self.control.expired and (remaining is None or seconds <= remaining)
 
-    def run(self) -> None:
+    def run(self, share: float = 1.0) -> None:
         """Search until the best schedule is proven optimal or the time is up.
+
+        Parameters
+        ----------
+        share : float
+            Of the time that is left goes to each step at most.
 
         Raises
         ------
@@ -187,7 +192,7 @@ class Search(Generic[M]):
         """
         relaxed = self.model(relaxed=True)
         self._warm_start(relaxed)
-        outcome = self._solve(relaxed, share=_FIRST_SHARE, holds_for_all=True)
+        outcome = self._solve(relaxed, share=_FIRST_SHARE * share, holds_for_all=True)
         if outcome.values is not None:
             self.polish(relaxed.places_of(outcome.values))
         elif outcome.infeasible:
@@ -195,16 +200,18 @@ class Search(Generic[M]):
         if self.open:
             strict = self.model(relaxed=False)
             self._warm_start(strict)
-            self._solve(strict, share=0.5, holds_for_all=False)
+            self._solve(strict, share=0.5 * share, holds_for_all=False)
         copies: Counter[int] = Counter()
         while self.open and outcome.values is not None:
             # Without loose places the relaxed solution was a schedule, and the strict model has had its time.
             loose = relaxed.loose_places(outcome.values) or range(len(self.problem.places))
             copies.update(loose)
             relaxed = self.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
-            outcome = self._solve(relaxed, share=1.0, holds_for_all=True)
+            outcome = self._solve(relaxed, share=share, holds_for_all=True)
             if outcome.infeasible:
                 self.raise_lower(self.upper)
+            elif share < 1:
+                break
 
     @property
     def upper(self) -> int:
