@@ -338,5 +338,5 @@ def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
 def test_the_seed_and_the_versions_are_kept() -> None:
     result = solve(tiny.BATCH, seed=17)
     assert result.seed == 17
-    assert set(result.versions) == {"mig-opt", "python", "ortools"}
+    assert set(result.versions) == {"mig-opt", "python", "ortools", "numba", "numpy", "highspy"}
     assert all(version.count(".") >= 1 for version in result.versions.values())

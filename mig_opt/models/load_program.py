@@ -35,10 +35,10 @@ def raise_bound_by_loads(search: Search[M], share: float) -> None:
     """
     problem = search.problem
     choices = sum(len(place.durations) for place in problem.places)
-    if choices > _MOST_CHOICES or search.control.deterministic:
+    backend = Highs()
+    if choices > _MOST_CHOICES or search.control.deterministic or backend.missing():
         return
     program = LoadProgram(problem, at_least=search.lower, at_most=search.upper)
-    backend = Highs()
     solve_program(
         program.linear.program,
         backend,
