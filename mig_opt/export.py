@@ -49,6 +49,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     (True, True)
     """
     from mig_opt.models.program import BlockProgram
+    from mig_opt.models.solver import Form
     from mig_opt.ticked import TickedBatch
 
     target = Path(path)
@@ -66,7 +67,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     assert horizon is not None
     ticks = problem.ticks
     at_most = ticks.nearest(horizon) if ticks.exact else ticks.floor(horizon) + 1
-    block = BlockProgram(problem, at_least=0, at_most=at_most, relaxed=not strict, unit=1 / ticks.length)
+    block = BlockProgram(problem, Form(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
     suffix = target.suffix.lower()
     head = "".join(f"{_COMMENT[suffix]} {line}\n" for line in _head(batch, strict=strict, exact=ticks.exact))
     write_text(target, head + block.linear.text(suffix))

@@ -19,7 +19,7 @@ from mig_opt.gpu import OperationCosts, get_gpu
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.brute_force import brute_force
 from mig_opt.models.cpsat import run
-from mig_opt.models.search import Outcome
+from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule, timed_schedule
 from mig_opt.validation import validate
@@ -32,11 +32,11 @@ def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None
     operations = max(place.create + place.destroy for place in problem.places)
     horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
     horizon += sum(place.free + place.destroy for place in problem.places if place.free is not None)
-    return BlockModel(problem, at_least=0, at_most=horizon, relaxed=relaxed, copies=copies)
+    return BlockModel(problem, Form(at_most=horizon, relaxed=relaxed, copies=copies or {}))
 
 
 def solved(model: BlockModel) -> Outcome:
-    outcome = run(model.model, Control(workers=1), at_least=0)
+    outcome = run(model.model, Control(workers=1), Request())
     assert outcome.proven
     return outcome
 
@@ -114,7 +114,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
     for choices, at in zip(model.assigned, places, strict=True):
         there = [choice for slot, choice in choices.items() if model.slots[slot].place == at]
         fixed.add_bool_or([fixed.get_bool_var_from_proto_index(choice.index) for choice in there])
-    outcome = run(fixed, Control(workers=1), at_least=0)
+    outcome = run(fixed, Control(workers=1), Request())
     return outcome.objective is not None and outcome.objective <= at_most
 
 
@@ -125,7 +125,7 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
-    model = BlockModel(problem, at_least=0, at_most=takes, relaxed=True, copies=some)
+    model = BlockModel(problem, Form(at_most=takes, relaxed=True, copies=some))
     assert holds(model, problem.places_of(schedule), takes)
 
 
@@ -136,9 +136,7 @@ def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Deci
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     places = problem.places_of(schedule)
-    model = BlockModel(
-        problem, at_least=0, at_most=takes, relaxed=False, copies={at: places.count(at) for at in places}
-    )
+    model = BlockModel(problem, Form(at_most=takes, relaxed=False, copies={at: places.count(at) for at in places}))
     assert holds(model, places, takes)
 
 
@@ -264,7 +262,7 @@ def test_re_creations_become_schedules_too() -> None:
         next(at for at, place in enumerate(problem.places) if str(place.placement) == name)
         for name in ("1g.6gb@0", "2g.12gb@0")
     )
-    model = BlockModel(problem, at_least=0, at_most=10_000, relaxed=False, copies={small: 2})
+    model = BlockModel(problem, Form(at_most=10_000, relaxed=False, copies={small: 2}))
     first, second = (slot for slot, life in enumerate(model.slots) if life.place == small)
     (between,) = (slot for slot, life in enumerate(model.slots) if life.place == large)
     for task, slot in enumerate((first, between, second)):
@@ -289,26 +287,26 @@ def test_re_creations_become_schedules_too() -> None:
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
     problem = TickedBatch(batch)
-    model = BlockModel(problem, at_least=0, at_most=500, relaxed=True)
+    model = BlockModel(problem, Form(at_most=500, relaxed=True))
     profiles = {problem.places[model.slots[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
     slow = next(at for at, place in enumerate(problem.places) if place.placement.profile.name == "1g.6gb")
-    assert run(model.fixed([slow]), Control(workers=1), at_least=0).infeasible
+    assert run(model.fixed([slow]), Control(workers=1), Request()).infeasible
 
 
 def test_nothing_below_the_optimum() -> None:
     problem = TickedBatch(tiny.BATCH)
     for relaxed in (True, False):
         outcome = run(
-            BlockModel(problem, at_least=0, at_most=633, relaxed=relaxed).model, Control(workers=1), at_least=7
+            BlockModel(problem, Form(at_most=633, relaxed=relaxed)).model, Control(workers=1), Request(at_least=7)
         )
         assert outcome == Outcome(None, None, 7, proven=False, infeasible=True)
 
 
 def test_the_best_schedule_is_a_complete_hint() -> None:
     problem = TickedBatch(tiny.BATCH)
-    model = BlockModel(problem, at_least=0, at_most=700, relaxed=True)
-    outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control(workers=1), at_least=0)
+    model = BlockModel(problem, Form(at_most=700, relaxed=True))
+    outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control(workers=1), Request())
     assert outcome.values is not None
     model.hint(outcome.values)
     solver = cp_model.CpSolver()

@@ -32,7 +32,7 @@ from mig_opt.control import Control
 from mig_opt.models import cp as cp_module
 from mig_opt.models import cpsat
 from mig_opt.models.blocks import BlockModel
-from mig_opt.models.search import Outcome
+from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.ticked import TickedBatch
 from mig_opt.ticks import equal_within_resolution
 
@@ -173,13 +173,13 @@ class Steps:
     """Records the models that the search builds."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.models: list[tuple[bool, Mapping[int, int] | None]] = []
+        self.models: list[tuple[bool, Mapping[int, int]]] = []
         outer = self
 
         class Recorded(BlockModel):
-            def __init__(self, problem: TickedBatch, **arguments: Any) -> None:
-                outer.models.append((arguments["relaxed"], arguments.get("copies")))
-                super().__init__(problem, **arguments)
+            def __init__(self, problem: TickedBatch, form: Form) -> None:
+                outer.models.append((form.relaxed, form.copies))
+                super().__init__(problem, form)
 
         patch.setattr(cp_module, "BlockModel", Recorded)
 
@@ -196,7 +196,7 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     refined = [copies for relaxed, copies in steps.models if relaxed and copies]
     assert refined
     assert all(count > 1 for copies in refined for count in copies.values())
-    assert (False, None) in steps.models
+    assert (False, {}) in steps.models
 
 
 def test_a_relaxed_bound_that_is_reached_needs_no_refinement(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +210,11 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
     hints: list[int] = []
     original = cpsat.run
 
-    def watched(model: Any, *args: Any, **arguments: Any) -> Outcome:
-        if arguments.get("on_solution"):
+    def watched(model: Any, control: Control, request: Request, **arguments: Any) -> Outcome:
+        if request.on_solution:
             assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
             hints.append(len(model.proto.solution_hint.vars))
-        return original(model, *args, **arguments)
+        return original(model, control, request, **arguments)
 
     monkeypatch.setattr(cp_module, "run", watched)
     # FAR's schedule is 0.12 s too long: the search has to begin with it, and end with another.
@@ -296,7 +296,7 @@ def large_numbers() -> cp_model.CpModel:
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
 def test_models_with_large_numbers_lose_no_solutions(workers: int) -> None:
-    outcome = cpsat.run(large_numbers(), Control(workers=workers), at_least=0)
+    outcome = cpsat.run(large_numbers(), Control(workers=workers), Request())
     assert outcome.objective == 75_500_000_000
     assert outcome.proven
 
@@ -306,14 +306,14 @@ def test_a_rejected_model_is_an_error() -> None:
     numbers = [model.new_int_var(0, 2**62, "") for _ in range(4)]
     model.minimize(sum(number * 2**20 for number in numbers))
     with pytest.raises(SolverError, match="rejects the model"):
-        cpsat.run(model, Control(workers=1), at_least=0)
+        cpsat.run(model, Control(workers=1), Request())
 
 
 def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
     control = Control(time_limit=1e-6)
     problem = TickedBatch(generate_batch(30, seed=1))
-    model = BlockModel(problem, at_least=123, at_most=10**7, relaxed=True)
-    outcome = cpsat.run(model.model, control, at_least=123)
+    model = BlockModel(problem, Form(at_least=123, at_most=10**7, relaxed=True))
+    outcome = cpsat.run(model.model, control, Request(at_least=123))
     assert not outcome.infeasible
     assert outcome.bound >= 123
 
@@ -330,8 +330,8 @@ def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: ty
         raise error
 
     problem = TickedBatch(generate_batch(30, seed=1))
-    model = BlockModel(problem, at_least=0, at_most=10**7, relaxed=True)
+    model = BlockModel(problem, Form(at_most=10**7, relaxed=True))
     callbacks: dict[str, Any] = {which: fail}
     # Without a limit: only the exception can end it so early.
     with pytest.raises(error):
-        cpsat.run(model.model, Control(workers=workers), at_least=0, **callbacks)
+        cpsat.run(model.model, Control(workers=workers), Request(**callbacks))

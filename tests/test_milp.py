@@ -38,6 +38,8 @@ from mig_opt.control import Control
 from mig_opt.models import milp as milp_module
 from mig_opt.models.lpsolvers import Job, LpOutcome
 from mig_opt.models.program import BlockProgram
+from mig_opt.models.solver import Form
+from mig_opt.ticked import TickedBatch
 from mig_opt.ticks import Ticks
 
 A30, A100, RTX = (get_gpu(name) for name in ("A30", "A100", "RTX-PRO-6000"))
@@ -93,9 +95,9 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     built: list[bool] = []
 
     class Recorded(BlockProgram):
-        def __init__(self, *args: Any, **arguments: Any) -> None:
-            built.append(bool(arguments["copies"]))
-            super().__init__(*args, **arguments)
+        def __init__(self, problem: TickedBatch, form: Form) -> None:
+            built.append(bool(form.copies))
+            super().__init__(problem, form)
 
     monkeypatch.setattr(milp_module, "BlockProgram", Recorded)
     result = solve(batch, method)

@@ -20,6 +20,7 @@ from mig_opt.models.highs import Highs
 from mig_opt.models.linear import distinct_names
 from mig_opt.models.lpsolvers import Backend, LpOutcome, solve_program
 from mig_opt.models.program import BlockProgram
+from mig_opt.models.solver import Form
 from mig_opt.result import Status
 from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule, timed_schedule
@@ -29,7 +30,7 @@ A30 = get_gpu("A30")
 
 
 def block_program(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockProgram:
-    return BlockProgram(TickedBatch(batch), at_least=0, at_most=horizon(batch), relaxed=relaxed, copies=copies)
+    return BlockProgram(TickedBatch(batch), Form(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
 
 
 def horizon(batch: Batch) -> int:
@@ -119,7 +120,7 @@ def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.
     takes = problem.ticks.nearest(schedule.makespan)
     takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
-    program = BlockProgram(problem, at_least=0, at_most=takes, relaxed=True, copies=some)
+    program = BlockProgram(problem, Form(at_most=takes, relaxed=True, copies=some))
     place_tasks(program, problem.places_of(schedule))
     outcome = solved(program)
     assert outcome.objective is not None
@@ -169,7 +170,7 @@ def test_every_integer_is_0_or_1() -> None:
 
 def test_a_fixed_program_runs_every_task_at_its_place() -> None:
     problem = TickedBatch(tiny.BATCH)
-    program = BlockProgram(problem, at_least=0, at_most=2000, relaxed=True)
+    program = BlockProgram(problem, Form(at_most=2000, relaxed=True))
     places = problem.places_of(tiny.BEST)
     with program.fixed(places):
         outcome = solved(program)
@@ -185,7 +186,7 @@ def test_a_fixed_program_runs_every_task_at_its_place() -> None:
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
     problem = TickedBatch(batch)
-    program = BlockProgram(problem, at_least=0, at_most=500, relaxed=True)
+    program = BlockProgram(problem, Form(at_most=500, relaxed=True))
     assert {variable.name for variable in program._runs[0].values()} == {
         "run_t0_on_2g_12gb_at_0",
         "run_t0_on_2g_12gb_at_2",
@@ -198,13 +199,13 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
 def test_nothing_below_the_optimum() -> None:
     for relaxed in (True, False):
         for backend in (Highs(), Cbc()):
-            program = BlockProgram(TickedBatch(tiny.BATCH), at_least=0, at_most=633, relaxed=relaxed)
+            program = BlockProgram(TickedBatch(tiny.BATCH), Form(at_most=633, relaxed=relaxed))
             assert solved(program, backend).status is Status.INFEASIBLE
 
 
 def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
     batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
-    program = BlockProgram(TickedBatch(batch), at_least=0, at_most=400, relaxed=True)
+    program = BlockProgram(TickedBatch(batch), Form(at_most=400, relaxed=True))
     factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
     assert max(factors) < 10 * program._units(400)
     assert ticks(program) == 311
@@ -235,7 +236,7 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
 
 @pytest.mark.parametrize("at_most", [1, 7, 634, 12345, 2**28])
 def test_times_have_three_digits(at_most: int) -> None:
-    program = BlockProgram(TickedBatch(tiny.BATCH), at_least=0, at_most=at_most, relaxed=True)
+    program = BlockProgram(TickedBatch(tiny.BATCH), Form(at_most=at_most, relaxed=True))
     assert 100 <= program._units(at_most) < 1000
     assert program.ticks(program._units(at_most)) == pytest.approx(at_most)
     # The next makespan is out of reach, unless the solver cannot tell the two apart.

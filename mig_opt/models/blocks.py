@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from ortools.sat.python import cp_model
 
 from mig_opt.models.slots import Slot, Slots
+from mig_opt.models.solver import Form
 from mig_opt.schedule import Schedule
 from mig_opt.ticked import Place, TickedBatch
 
@@ -45,12 +46,8 @@ class BlockModel:
     ----------
     problem : TickedBatch
         The batch in ticks.
-    at_least, at_most : int
-        Ticks between which the makespan is sought.
-    relaxed : bool
-        Whether placements may be created more often than ``copies``.
-    copies : mapping of int to int
-        Creations with a place in time, by index of place; one where nothing is given.
+    form : Form
+        Which schedules it has.
 
     Attributes
     ----------
@@ -64,25 +61,17 @@ class BlockModel:
         The places that may be created more often, by index.
     """
 
-    def __init__(
-        self,
-        problem: TickedBatch,
-        *,
-        at_least: int,
-        at_most: int,
-        relaxed: bool,
-        copies: Mapping[int, int] | None = None,
-    ) -> None:
+    def __init__(self, problem: TickedBatch, form: Form) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
-        self._layout = Slots(problem, copies)
+        self._layout = Slots(problem, form.copies)
         self.slots: list[Slot] = self._layout.lives
         self._slots_of = self._layout.of_place
-        self._horizon = at_most
-        self._makespan = self.model.new_int_var(at_least, at_most, "makespan")
+        self._horizon = form.at_most
+        self._makespan = self.model.new_int_var(form.at_least, form.at_most, "makespan")
         self.loose: dict[int, cp_model.IntVar] = {}
-        self._assign(at_most)
-        if relaxed and not problem.operations_take_no_time:
+        self._assign()
+        if form.relaxed and not problem.operations_take_no_time:
             self._loosen()
         self._bound_slices()
         self._creation: dict[int, cp_model.IntVar] = {}
@@ -95,10 +84,10 @@ class BlockModel:
 
     # What runs where
 
-    def _assign(self, at_most: int) -> None:
+    def _assign(self) -> None:
         model, places = self.model, self.problem.places
         self.assigned: list[dict[int, cp_model.IntVar]] = [
-            {slot: model.new_bool_var(f"task{task}_slot{slot}") for slot in self._layout.choices(task, at_most)}
+            {slot: model.new_bool_var(f"task{task}_slot{slot}") for slot in self._layout.choices(task, self._horizon)}
             for task in range(len(self.problem.batch.tasks))
         ]
         entries: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in self.slots]

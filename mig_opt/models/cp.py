@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
@@ -21,7 +21,8 @@ from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
 from mig_opt.models.improving import Improvement
 from mig_opt.models.load_program import raise_bound_by_loads
-from mig_opt.models.search import Outcome, Search
+from mig_opt.models.search import Search
+from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.models.subsets import prove_by_subsets
 from mig_opt.ticked import TickedBatch
 
@@ -83,37 +84,11 @@ class _CpSat:
     def seconds_to_build(self, problem: TickedBatch) -> float:
         return seconds_to_build(problem)
 
-    def build(
-        self,
-        problem: TickedBatch,
-        *,
-        at_least: int,
-        at_most: int,
-        relaxed: bool,
-        copies: Mapping[int, int] | None,
-    ) -> BlockModel:
-        return BlockModel(problem, at_least=at_least, at_most=at_most, relaxed=relaxed, copies=copies)
+    def build(self, problem: TickedBatch, form: Form) -> BlockModel:
+        return BlockModel(problem, form)
 
-    def improve(
-        self,
-        model: BlockModel,
-        control: Control,
-        *,
-        at_least: int,
-        share: float,
-        for_proof: bool,
-        on_solution: Callable[[Sequence[int]], None],
-        on_bound: Callable[[int], None] | None,
-    ) -> Outcome:
-        return run(
-            model.model,
-            control,
-            at_least=at_least,
-            share=share,
-            for_proof=for_proof,
-            on_solution=on_solution,
-            on_bound=on_bound,
-        )
+    def improve(self, model: BlockModel, control: Control, request: Request) -> Outcome:
+        return run(model.model, control, request)
 
     def complete(self, model: BlockModel, places: Sequence[int], control: Control, *, share: float) -> Outcome:
-        return run(model.fixed(places), control, at_least=0, share=share, workers=1)
+        return run(model.fixed(places), control, Request(share=share), workers=1)

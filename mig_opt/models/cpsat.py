@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
 from mig_opt.control import Control, interruptibly
 from mig_opt.errors import SolverError
-from mig_opt.models.search import Outcome
+from mig_opt.models.solver import Outcome, Request
 
 T = TypeVar("T")
 
@@ -23,21 +23,15 @@ SECONDS_PER_UNIT = 1.0
 class _Reporter(cp_model.CpSolverSolutionCallback):
     """Passes solutions and bounds on. Exceptions must not cross the solver's C++ frames: they stop it, and are kept."""
 
-    def __init__(
-        self,
-        control: Control,
-        on_solution: Callable[[Sequence[int]], None] | None,
-        on_bound: Callable[[int], None] | None,
-    ) -> None:
+    def __init__(self, control: Control, request: Request) -> None:
         super().__init__()
         self._control = control
-        self._on_solution = on_solution
-        self._on_bound = on_bound
+        self._request = request
         self.failure: BaseException | None = None
 
     def on_solution_callback(self) -> None:
-        if self._on_solution is not None:
-            self._guard(self._on_solution, self.response_proto.solution)
+        if self._request.on_solution is not None:
+            self._guard(self._request.on_solution, self.response_proto.solution)
         if self.ends:
             self.stop_search()
 
@@ -47,8 +41,8 @@ class _Reporter(cp_model.CpSolverSolutionCallback):
         return self.failure is not None or self._control.done
 
     def on_bound(self, bound: float) -> None:
-        if self._on_bound is not None:
-            self._guard(self._on_bound, _ceil(bound))
+        if self._request.on_bound is not None:
+            self._guard(self._request.on_bound, _ceil(bound))
 
     def _guard(self, report: Callable[[T], None], what: T) -> None:
         try:
@@ -57,17 +51,7 @@ class _Reporter(cp_model.CpSolverSolutionCallback):
             self.failure = self.failure or error
 
 
-def run(
-    model: cp_model.CpModel,
-    control: Control,
-    *,
-    at_least: int,
-    share: float = 1.0,
-    workers: int | None = None,
-    for_proof: bool = False,
-    on_solution: Callable[[Sequence[int]], None] | None = None,
-    on_bound: Callable[[int], None] | None = None,
-) -> Outcome:
+def run(model: cp_model.CpModel, control: Control, request: Request, *, workers: int | None = None) -> Outcome:
     """Minimise ``model`` within the limits of ``control``; without time left, nothing is solved.
 
     The solver works in a thread of its own while this one waits, so that Ctrl-C reaches it: the solver is then told
@@ -79,20 +63,11 @@ def run(
         With an objective to be minimised.
     control : Control
         Time, seed and workers.
-    at_least : int
-        A known lower bound of the objective.
-    share : float
-        The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts
-        it, by its own operations.
+    request : Request
+        What is wanted. For a proof one or two workers use a search without linear programming, which on small models
+        proves several times faster in most cases.
     workers : int, optional
         Threads, if not those of ``control``.
-    for_proof : bool
-        Whether one or two workers should rather work on the proof than on better solutions. On small models the search
-        without linear programming proves several times faster, in most cases.
-    on_solution : callable, optional
-        Called with the values of every variable for each better solution.
-    on_bound : callable, optional
-        Called with each better bound.
 
     Raises
     ------
@@ -100,13 +75,13 @@ def run(
         If the solver rejects the model.
     """
     if control.expired:
-        return Outcome(None, None, at_least, proven=False, infeasible=False)
+        return Outcome(None, None, request.at_least, proven=False, infeasible=False)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers or control.workers
     solver.parameters.random_seed = control.seed
-    if for_proof and solver.parameters.num_workers == 1:
+    if request.for_proof and solver.parameters.num_workers == 1:
         solver.parameters.linearization_level = 0
-    elif for_proof and solver.parameters.num_workers == 2:
+    elif request.for_proof and solver.parameters.num_workers == 2:
         solver.parameters.subsolvers.extend(["no_lp", "default_lp"])
     # The presolve of OR-Tools 9.15 loses solutions where numbers are large (that of 9.14 does not), and saves no time:
     # these models are tight already.
@@ -114,10 +89,10 @@ def run(
     # The solver must not take SIGINT for itself, or nobody else would know of it.
     solver.parameters.catch_sigint_signal = False
     if control.remaining is not None and control.deterministic:
-        solver.parameters.max_deterministic_time = control.remaining * share / SECONDS_PER_UNIT
+        solver.parameters.max_deterministic_time = control.remaining * request.share / SECONDS_PER_UNIT
     elif control.remaining is not None:
-        solver.parameters.max_time_in_seconds = max(control.remaining * share, 0.01)
-    reporter = _Reporter(control, on_solution, on_bound)
+        solver.parameters.max_time_in_seconds = max(control.remaining * request.share, 0.01)
+    reporter = _Reporter(control, request)
 
     def report_bound(bound: float) -> None:
         reporter.on_bound(bound)
@@ -129,7 +104,7 @@ def run(
     if reporter.failure is not None:
         raise reporter.failure
     control.spend(solver.response_proto.deterministic_time * SECONDS_PER_UNIT)
-    return _outcome(solver, status, at_least)
+    return _outcome(solver, status, request.at_least)
 
 
 def _outcome(solver: cp_model.CpSolver, status: int, at_least: int) -> Outcome:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mig_opt.loads.local_search import LoadSearch
-from mig_opt.models.search import M, Search
+from mig_opt.models.search import Search
+from mig_opt.models.solver import M
 
 _MOST_CHOICES = 4 * 10**6
 """Choices of a place for a task, with which the search still gets somewhere."""

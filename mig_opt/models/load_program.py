@@ -16,7 +16,8 @@ from mig_opt.loads.tree import LoadTree
 from mig_opt.models.highs import Highs
 from mig_opt.models.linear import LinearProgram, Term, Variable
 from mig_opt.models.lpsolvers import solve_program
-from mig_opt.models.search import M, Search
+from mig_opt.models.search import Search
+from mig_opt.models.solver import M
 from mig_opt.ticked import TickedBatch
 
 _MOST_CHOICES = 5000

@@ -10,7 +10,7 @@ is a whole number of ticks, it is then raised to the next one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
@@ -19,7 +19,8 @@ from mig_opt.models.cbc import Cbc
 from mig_opt.models.highs import Highs
 from mig_opt.models.lpsolvers import Backend, Values, solve_program
 from mig_opt.models.program import BlockProgram, seconds_to_build
-from mig_opt.models.search import Outcome, Search
+from mig_opt.models.search import Search
+from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.result import Status
 from mig_opt.ticked import TickedBatch
 
@@ -72,68 +73,39 @@ class _Milp:
     def seconds_to_build(self, problem: TickedBatch) -> float:
         return seconds_to_build(problem)
 
-    def build(
-        self,
-        problem: TickedBatch,
-        *,
-        at_least: int,
-        at_most: int,
-        relaxed: bool,
-        copies: Mapping[int, int] | None,
-    ) -> BlockProgram:
-        return BlockProgram(problem, at_least=at_least, at_most=at_most, relaxed=relaxed, copies=copies)
-
-    def improve(
-        self,
-        model: BlockProgram,
-        control: Control,
-        *,
-        at_least: int,
-        share: float,
-        for_proof: bool,  # noqa: ARG002  # there is nothing to choose
-        on_solution: Callable[[Sequence[int]], None],
-        on_bound: Callable[[int], None] | None,
-    ) -> Outcome:
-        return self._run(model, control, at_least=at_least, share=share, on_solution=on_solution, on_bound=on_bound)
+    def build(self, problem: TickedBatch, form: Form) -> BlockProgram:
+        return BlockProgram(problem, form)
 
     def complete(self, model: BlockProgram, places: Sequence[int], control: Control, *, share: float) -> Outcome:
         with model.fixed(places):
-            return self._run(model, control, at_least=0, share=share)
+            return self.improve(model, control, Request(share=share))
 
-    def _run(
-        self,
-        model: BlockProgram,
-        control: Control,
-        *,
-        at_least: int,
-        share: float,
-        on_solution: Callable[[Sequence[int]], None] | None = None,
-        on_bound: Callable[[int], None] | None = None,
-    ) -> Outcome:
+    def improve(self, model: BlockProgram, control: Control, request: Request) -> Outcome:
         leeway = model.ticks(model.linear.leeway(self._backend.tolerance))
 
         def whole(bound: float) -> int:
-            return max(at_least, math.ceil(model.ticks(bound) - leeway)) if bound > -math.inf else at_least
+            known = request.at_least
+            return max(known, math.ceil(model.ticks(bound) - leeway)) if bound > -math.inf else known
 
         def report_solution(values: Values) -> None:
-            if on_solution is not None:
-                on_solution(model.whole(values))
+            if request.on_solution is not None:
+                request.on_solution(model.whole(values))
 
         def report_bound(bound: float) -> None:
-            if on_bound is not None:
-                on_bound(whole(bound))
+            if request.on_bound is not None:
+                request.on_bound(whole(bound))
 
         found = solve_program(
             model.linear.program,
             self._backend,
             control,
-            share=share,
+            share=request.share,
             start=model.start,
             on_solution=report_solution,
             on_bound=report_bound,
         )
         if found.status is Status.INFEASIBLE:
-            return Outcome(None, None, at_least, proven=False, infeasible=True)
+            return Outcome(None, None, request.at_least, proven=False, infeasible=True)
         return Outcome(
             None if found.values is None else model.whole(found.values),
             None if found.objective is None else math.ceil(model.ticks(found.objective) - leeway),

@@ -24,6 +24,7 @@ from functools import cached_property
 from mig_opt.models.linear import LinearProgram, Term, Variable, distinct_names
 from mig_opt.models.order import Lives, Order
 from mig_opt.models.slots import Slots
+from mig_opt.models.solver import Form
 from mig_opt.schedule import Schedule
 from mig_opt.ticked import TickedBatch
 
@@ -44,12 +45,8 @@ class BlockProgram:
     ----------
     problem : TickedBatch
         The batch in ticks.
-    at_least, at_most : int
-        Ticks between which the makespan is sought.
-    relaxed : bool
-        Whether placements may be created more often than ``copies``.
-    copies : mapping of int to int, optional
-        Creations with a place in time, by index of place; one where nothing is given.
+    form : Form
+        Which schedules it has.
     unit : Fraction, optional
         Ticks in one unit of the program's time. By default the program is made for a solver with tolerances: in units
         that suit them, and with a horizon that is a little later.
@@ -64,30 +61,21 @@ class BlockProgram:
         Values by name for the solver to start from.
     """
 
-    def __init__(
-        self,
-        problem: TickedBatch,
-        *,
-        at_least: int,
-        at_most: int,
-        relaxed: bool,
-        copies: Mapping[int, int] | None = None,
-        unit: Fraction | None = None,
-    ) -> None:
+    def __init__(self, problem: TickedBatch, form: Form, *, unit: Fraction | None = None) -> None:
         self.problem = problem
-        self.unit = Fraction(10) ** (len(str(at_most)) - 3) if unit is None else unit
+        self.unit = Fraction(10) ** (len(str(form.at_most)) - 3) if unit is None else unit
         self.start: dict[str, float] | None = None
         self.linear = LinearProgram("makespan")
-        self._layout = Slots(problem, copies)
-        self._horizon = Fraction(at_most)
+        self._layout = Slots(problem, form.copies)
+        self._horizon = Fraction(form.at_most)
         if unit is None:
             # A solver's tolerance must not cut off what is just as long as allowed. Half a tick more changes nothing.
-            self._horizon += max(Fraction(1, 2), at_most * Fraction(2, 10**6))
+            self._horizon += max(Fraction(1, 2), form.at_most * Fraction(2, 10**6))
         self._slot_names = list(self._name_slots())
-        self._makespan = self._time("makespan", at_least)
+        self._makespan = self._time("makespan", form.at_least)
         self._loose: dict[int, Variable] = {}
-        self._assign(at_most)
-        if relaxed and not problem.operations_take_no_time:
+        self._assign(form.at_most)
+        if form.relaxed and not problem.operations_take_no_time:
             self._loosen()
         self._bound_slices()
         lives = Lives(problem, self._layout, self._slot_names, self._used, self._load, self._loose)

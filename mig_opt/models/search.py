@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Generic
 
 from mig_opt.batch import Batch
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.schedule import Schedule
+from mig_opt.models.solver import Form, M, Outcome, Request, Solver
 from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule
 
@@ -35,101 +34,6 @@ _BUILDING_SHARE = 0.25
 
 _PROVABLE = 16
 """Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a solver ended with, in ticks.
-
-    Attributes
-    ----------
-    values : sequence of int or None
-        The value of every variable in the best solution; None if there is none.
-    objective : int or None
-        Its objective.
-    bound : int
-        No solution has a smaller objective. (If there is no solution at all, ``infeasible`` says so.)
-    proven : bool
-        Whether the solution is optimal for the model.
-    infeasible : bool
-        Whether the model has no solution.
-    blur : int
-        Ticks that the tolerances of the solver do not tell apart: an optimum may be that much above its ``bound``.
-    """
-
-    values: Sequence[int] | None
-    objective: int | None
-    bound: int
-    proven: bool
-    infeasible: bool
-    blur: int = 0
-
-
-class Model(Protocol):
-    """A block model, and what its solutions mean."""
-
-    def places_of(self, values: Sequence[int]) -> list[int]:
-        """Return the place of each task."""
-
-    def loose_places(self, values: Sequence[int]) -> list[int]:
-        """Return the places that are loose."""
-
-    def schedule(self, values: Sequence[int]) -> Schedule:
-        """Return the schedule of a solution without loose places, with the true times."""
-
-    def hint(self, values: Sequence[int]) -> None:
-        """Let the solver start from this solution."""
-
-
-M = TypeVar("M", bound=Model)
-
-
-class Solver(Protocol[M]):
-    """Builds block models and solves them.
-
-    Attributes
-    ----------
-    name : str
-        For messages.
-    """
-
-    name: str
-
-    def seconds_to_build(self, problem: TickedBatch) -> float:
-        """Return about how long it takes to build a model."""
-
-    def build(
-        self,
-        problem: TickedBatch,
-        *,
-        at_least: int,
-        at_most: int,
-        relaxed: bool,
-        copies: Mapping[int, int] | None,
-    ) -> M:
-        """Return the model of the schedules that take from ``at_least`` to ``at_most`` ticks.
-
-        ``relaxed`` allows more than ``copies`` creations of a place (one where nothing is given).
-        """
-
-    def improve(
-        self,
-        model: M,
-        control: Control,
-        *,
-        at_least: int,
-        share: float,
-        for_proof: bool,
-        on_solution: Callable[[Sequence[int]], None],
-        on_bound: Callable[[int], None] | None,
-    ) -> Outcome:
-        """Minimise within that share of the time that is left, and report on the way.
-
-        ``at_least`` is a known bound; ``for_proof`` asks for a proof rather than for better solutions on the way.
-        """
-
-    def complete(self, model: M, places: Sequence[int], control: Control, *, share: float) -> Outcome:
-        """Find the best solution with each task at its given place."""
 
 
 class Search(Generic[M]):
@@ -228,24 +132,18 @@ class Search(Generic[M]):
     def model(self, *, relaxed: bool, copies: Mapping[int, int] | None = None, below: bool = False) -> M:
         """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
         self.control.spend(self.building)
-        return self.solver.build(
-            self.problem,
-            at_least=self.lower,
-            at_most=self.upper - below,
-            relaxed=relaxed,
-            copies=copies,
-        )
+        form = Form(at_least=self.lower, at_most=self.upper - below, relaxed=relaxed, copies=copies or {})
+        return self.solver.build(self.problem, form)
 
     def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
-        outcome = self.solver.improve(
-            model,
-            self.control,
+        request = Request(
             at_least=self.lower,
             share=share,
             for_proof=len(self.batch.tasks) <= _PROVABLE,
             on_solution=lambda values: self._keep(model, values),
             on_bound=self.raise_lower if holds_for_all else None,
         )
+        outcome = self.solver.improve(model, self.control, request)
         self._note(model, outcome)
         if holds_for_all:
             self.raise_lower(outcome.bound)

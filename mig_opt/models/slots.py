@@ -46,13 +46,13 @@ class Slots:
         The lives of each place, by index.
     """
 
-    def __init__(self, problem: TickedBatch, copies: Mapping[int, int] | None = None) -> None:
+    def __init__(self, problem: TickedBatch, copies: Mapping[int, int]) -> None:
         self._problem = problem
         self.lives: list[Slot] = []
         self.of_place: list[list[int]] = []
         for at, place in enumerate(problem.places):
             lives = [Slot(at, initial=True)] if place.free is not None else []
-            lives += [Slot(at, initial=False)] * (copies or {}).get(at, 1)
+            lives += [Slot(at, initial=False)] * copies.get(at, 1)
             self.of_place.append(list(range(len(self.lives), len(self.lives) + len(lives))))
             self.lives += lives
 

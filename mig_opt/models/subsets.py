@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from mig_opt.loads.assignments import Assignments
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.tables import MOST_TASKS, HeightTables
-from mig_opt.models.search import M, Search
+from mig_opt.models.search import Search
+from mig_opt.models.solver import M
 
 _CASES_PER_SECOND = 4e8
 """What a thread looks at."""
