@@ -23,7 +23,7 @@ from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.cli import main
 from mig_opt.cli import planning as cli_planning
 from mig_opt.cli.live import LiveLine
-from mig_opt.cli.lives import lives_of
+from mig_opt.cli.lives import lives_with_runs
 from mig_opt.cli.screens import seconds
 from mig_opt.control import Control
 from mig_opt.files import read_batch, read_schedule, write_batch, write_schedule
@@ -223,7 +223,7 @@ def test_a_long_plan_is_shortened_to_a_line_per_instance(run, tmp_path):
     path, plan = tmp_path / "long.json", tmp_path / "plan.json"
     write_batch(generate_batch(60, gpu="A30", gpus=2), path)
     outcome = run("solve", path, "--method", "far", "-o", plan)
-    lives = lives_of(read_batch(path), read_schedule(plan))
+    lives = lives_with_runs(read_batch(path), read_schedule(plan))
     table = outcome.out.split("\n\n")[1].splitlines()
     assert len(table) == 2 + len(lives) < 40
     assert "One line for each instance: -o FILE or --json gives every run and operation." in outcome.out
@@ -926,7 +926,7 @@ def test_a_terminal_without_a_width_gets_the_usual_one(run, monkeypatch):
 # --- lives -----------------------------------------------------------------------------------------------------------
 
 
-def test_lives_of_instances_that_come_again():
+def test_lives_with_runs_instances_that_come_again():
     batch = Batch((Task("a", {2: 2.0}), Task("b", {2: 1.0}), Task("c", {4: 1.0})), get_gpu("A30")).replace(
         initial=(LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "1g.6gb", 3))
     )
@@ -936,7 +936,7 @@ def test_lives_of_instances_that_come_again():
         Operation("destroy", 0, "2g.12gb", 0, 3.72, 3.82),
     )
     runs = (Run("b", 0, "2g.12gb", 0, 2.72, 3.72), Run("a", 0, "2g.12gb", 0, 0.5, 2.5))
-    first, idle, second = lives_of(batch, Schedule(runs, operations))
+    first, idle, second = lives_with_runs(batch, Schedule(runs, operations))
     assert [step.label for step in first.steps] == ["(exists)", "a", "(destroy)"]
     assert (first.begin, first.last) == (0.0, 2.6)
     assert [(str(idle), step.label, step.end) for step in idle.steps] == [("1g.6gb@3", "(exists)", 0.0)]
@@ -953,7 +953,7 @@ def test_lives_show_operations_that_take_no_time_in_order():
         Operation("destroy", *place, 2.0, 2.0),
         Operation("create", *place, 2.0, 2.0),
     )
-    lives = lives_of(batch, Schedule(runs, operations))
+    lives = lives_with_runs(batch, Schedule(runs, operations))
     assert [[step.label for step in life.steps] for life in lives] == [
         ["(create)", "a", "(destroy)"],
         ["(create)", "b"],
@@ -962,5 +962,5 @@ def test_lives_show_operations_that_take_no_time_in_order():
 
 def test_lives_without_operations():
     batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
-    (life,) = lives_of(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
+    (life,) = lives_with_runs(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
     assert (life.begin, life.last, [step.is_run for step in life.steps]) == (0.13, 2.13, [True])

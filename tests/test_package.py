@@ -27,6 +27,7 @@ LAYERS = (
     ("gpu", "arguments"),
     ("batch", "serving"),
     ("schedule", "ticks"),
+    ("lives",),
     ("timing", "result", "bounds", "validation", "ticked", "certificate"),
     ("control",),
     ("loads",),

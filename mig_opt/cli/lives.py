@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import bisect
+import itertools
+import math
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from mig_opt.batch import Batch
+from mig_opt.lives import Where, lives_of
 from mig_opt.schedule import Operation, Run, Schedule
-
-_ORDER = {"destroy": 0, "create": 1, "run": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,41 +80,19 @@ class Life:
         return f"{self.profile}@{self.start}"
 
 
-def lives_of(batch: Batch, schedule: Schedule) -> list[Life]:
-    """Return the instances of a schedule by GPU, begin and start slice."""
-    events: dict[tuple[int, str, int], list[Run | Operation]] = {}
-    initial = {(live.gpu, live.profile, live.start): live.free for live in batch.initial}
-    for key in initial:
-        events[key] = []
-    happened: list[Run | Operation] = [*schedule.runs, *(schedule.operations or ())]
-    for event in happened:
-        events.setdefault((event.gpu, event.profile, event.start), []).append(event)
-    lives = [
-        life for key, found in events.items() for life in _split(key, initial.get(key), sorted(found, key=_moment))
-    ]
-    return sorted(lives, key=lambda life: (life.gpu, life.begin, life.start))
-
-
-def _moment(event: Run | Operation) -> tuple[float, int]:
-    # Where operations take no time, an instance goes and comes back at the very moment at which the next run begins.
-    return event.begin, _ORDER[event.kind if isinstance(event, Operation) else "run"]
-
-
-def _split(key: tuple[int, str, int], free: float | None, events: list[Run | Operation]) -> Iterator[Life]:
-    """Yield one life after the other."""
-    life = None if free is None else Life(*key, free=free)
-    for event in events:
-        if isinstance(event, Operation) and event.kind == "create":
-            if life:
-                yield life
-            life = Life(*key, create=event)
-            continue
-        life = life or Life(*key)
-        if isinstance(event, Operation):
-            life.destroy = event
-            yield life
-            life = None
-        else:
-            life.runs.append(event)
-    if life:
-        yield life
+def lives_with_runs(batch: Batch, schedule: Schedule) -> list[Life]:
+    """Return the instances of a valid schedule by GPU, begin and start slice."""
+    operations = schedule.operations or ()
+    lives: dict[Where, list[Life]] = defaultdict(list)
+    for known in lives_of(batch.initial, operations)[0]:
+        create = None if known.created is None else operations[known.created]
+        destroy = None if known.destroyed is None else operations[known.destroyed]
+        where = known.gpu, known.profile, known.start
+        lives[where].append(Life(*where, free=known.free, create=create, destroy=destroy))
+    for run in sorted(schedule.runs, key=lambda run: run.begin):
+        where = run.gpu, run.profile, run.start
+        there = lives[where] = lives[where] or [Life(*where)]  # without operations, each place has one life
+        begun = bisect.bisect_right(there, run.begin, key=lambda life: life.create.begin if life.create else -math.inf)
+        there[max(begun - 1, 0)].runs.append(run)
+    found = itertools.chain.from_iterable(lives.values())
+    return sorted(found, key=lambda life: (life.gpu, life.begin, life.start))

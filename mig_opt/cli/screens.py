@@ -16,7 +16,7 @@ from rich.text import Text
 
 from mig_opt.batch import Batch
 from mig_opt.bounds import Bound
-from mig_opt.cli.lives import Life, lives_of
+from mig_opt.cli.lives import Life, lives_with_runs
 from mig_opt.cli.outcome import printable
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
@@ -155,7 +155,7 @@ def validation_card(batch: Batch, validation: Validation) -> Table:
 
 def plan(batch: Batch, schedule: Schedule) -> RenderableType:
     """Return the plan by GPU and instance; a long one has one row for each instance, with a line that says so."""
-    lives = lives_of(batch, schedule)
+    lives = lives_with_runs(batch, schedule)
     whole = sum(len(life.steps) for life in lives) <= MOST_ROWS
     return _whole_plan(batch, lives) if whole else _short_plan(batch, lives)
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch import Batch, LiveInstance
+from mig_opt.lives import Life, lives_of
 from mig_opt.plotting.texts import PALETTE, apart, contrast, elide, one_line, spell_seconds, wrap_name
 from mig_opt.schedule import Operation, Run, Schedule
 
@@ -48,7 +49,7 @@ class _Box:
     end: float
 
     @classmethod
-    def of(cls, batch: Batch, part: Run | Operation | LiveInstance, begin: float, end: float) -> _Box:
+    def of(cls, batch: Batch, part: Run | Operation | LiveInstance | Life, begin: float, end: float) -> _Box:
         """Return the footprint of the instance of ``part`` over an interval."""
         memory = batch.gpu.profile(part.profile).memory_slices
         return cls(part.gpu, range(part.start, part.start + memory), begin, end)
@@ -207,18 +208,14 @@ class Chart:
         """Yield the life of each instance, with its profile."""
         if self.schedule.operations is None:
             return
-        alive: dict[tuple[int, str, int], tuple[float, Operation | LiveInstance]] = {
-            (live.gpu, live.profile, live.start): (0.0, live) for live in self.batch.initial
-        }
-        for part in sorted(self.operations, key=lambda operation: operation.begin):
-            place = (part.gpu, part.profile, part.start)
-            if part.kind == "create":
-                alive.setdefault(place, (part.begin, part))
-            else:
-                begin, _ = alive.pop(place, (part.begin, part))
-                yield part.profile, _Box.of(self.batch, part, begin, part.end)
-        for begin, origin in alive.values():
-            yield origin.profile, _Box.of(self.batch, origin, begin, self.last)
+        lives, stray = lives_of(self.batch.initial, self.operations)
+        for life in lives:
+            begin = 0.0 if life.created is None else self.operations[life.created].begin
+            end = self.last if life.destroyed is None else self.operations[life.destroyed].end
+            yield life.profile, _Box.of(self.batch, life, begin, end)
+        for part in (self.operations[index] for index in stray):
+            if part.kind == "destroy":  # what never came to life is drawn as long as that takes
+                yield part.profile, _Box.of(self.batch, part, part.begin, part.end)
 
     def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
         """Draw the runs with their names; return these, and the key to the names that do not fit."""

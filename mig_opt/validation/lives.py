@@ -1,21 +1,19 @@
-"""What a list of operations amounts to: instances, each with the time from which and until which it exists."""
+"""The instances of a schedule with the times between which they exist, and what must not happen at the same time."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from mig_opt.batch import Batch
 from mig_opt.gpu import Placement
+from mig_opt.lives import Where, lives_of
 from mig_opt.schedule import Operation, Run
 
 Item = TypeVar("Item")
 Entry = TypeVar("Entry", Run, Operation)
-Where = tuple[int, str, int]
-"""GPU, profile name, start slice: what runs, operations and instances at one place have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,48 +81,17 @@ class Instance:
 def instances_of(
     batch: Batch, operations: Iterable[Placed[Operation]], tolerance: float
 ) -> tuple[list[Instance], list[Placed[Operation]]]:
-    """Return the instances that operations make, and the operations that make no sense where they are.
-
-    The latter are creations of what exists already and destructions of what does not exist; apart from being
-    returned they are ignored.
-    """
-    queues: dict[Where, list[Placed[Operation]]] = defaultdict(list)
-    for placed in sorted(operations, key=lambda placed: (placed.entry.begin, placed.entry.end)):
-        queues[placed.where].append(placed)
-    initial = {(live.gpu, live.profile, live.start): live.free for live in batch.initial}
-    instances: list[Instance] = []
-    stray: list[Placed[Operation]] = []
-    for where in dict.fromkeys((*initial, *queues)):
-        placement = batch.gpu.placement(*where[1:])
-        exists, created, ready = where in initial, None, initial.get(where, 0.0)
-        for placed in _alternating(queues[where], exists, tolerance):
-            if (placed.entry.kind == "destroy") != exists:
-                stray.append(placed)
-            elif exists:
-                instances.append(Instance(where[0], placement, created, placed, ready))
-                exists = False
-            else:
-                exists, created, ready = True, placed, placed.entry.end
-        if exists:
-            instances.append(Instance(where[0], placement, created, None, ready))
-    return instances, stray
-
-
-def _alternating(queue: Sequence[Placed[Operation]], exists: bool, tolerance: float) -> Iterator[Placed[Operation]]:
-    """Yield the operations of a placement by time; of two that begin together, the one that makes sense first."""
-    rest = deque(queue)
-    while rest:
-        placed = rest.popleft()
-        if (
-            rest
-            and (placed.entry.kind == "destroy") != exists
-            and (rest[0].entry.kind == "destroy") == exists
-            and rest[0].entry.begin <= placed.entry.begin + tolerance
-        ):
-            placed, rest[0] = rest[0], placed
-        if (placed.entry.kind == "destroy") == exists:
-            exists = not exists
-        yield placed
+    """Return the instances that operations make, and the operations that make no sense where they are."""
+    placed = list(operations)
+    lives, stray = lives_of(batch.initial, [operation.entry for operation in placed], tolerance)
+    instances = []
+    for life in lives:
+        created = None if life.created is None else placed[life.created]
+        destroyed = None if life.destroyed is None else placed[life.destroyed]
+        ready = (life.free or 0.0) if created is None else created.entry.end
+        placement = batch.gpu.placement(life.profile, life.start)
+        instances.append(Instance(life.gpu, placement, created, destroyed, ready))
+    return instances, [placed[index] for index in stray]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from mig_opt.batch import Batch, Task
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu import Placement, Profile
+from mig_opt.lives import Where
 from mig_opt.schedule import Operation, Run, Schedule
-from mig_opt.validation.lives import Entry, Instance, Placed, Span, Where, clashes, instances_of
+from mig_opt.validation.lives import Entry, Instance, Placed, Span, clashes, instances_of
 from mig_opt.validation.violations import Violation, ViolationCode
 
 Doubt = tuple[()] | tuple[int] | Where
