@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, parsed, read_text, rendered, shown, write_text
-from mig_opt.files.parts import Findings, Raw, check_schema, encoded, key_problems, read_list, read_object, read_value
-from mig_opt.files.shapes import MOST_GPUS, BatchFile
+from mig_opt.files.documents import Document, read_text, rendered, shown, write_text
+from mig_opt.files.parts import Findings, Raw, check_keys, encoded, read_document, read_list, read_object, read_value
+from mig_opt.files.shapes import MOST_GPUS
 from mig_opt.files.tables import read_tasks
 from mig_opt.gpu import GpuModel, OperationCosts, catalogue, get_gpu
 
@@ -69,13 +69,10 @@ def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "
     >>> batch.gpu.name, batch.tasks
     ('A30-24GB', (Task(name='lu', times={1: 4.0, 2: 2.5}, memory_gb=None),))
     """
-    findings = Findings(source)
-    raw, repeated = parsed(document, source)
-    findings.extend(repeated)
-    check_schema(raw, "batch", findings)
+    raw, findings = read_document(document, source)
     if gpu is not None:
         raw = {**raw, "gpu": gpu}
-    findings.extend(key_problems(BatchFile, raw))
+    check_keys(raw, "batch", findings)
     return _batch(raw, _gpu(raw, findings), name, findings)
 
 

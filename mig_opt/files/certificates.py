@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from mig_opt.certificate import Certificate, Claim, CriticalTask, SliceLoad
-from mig_opt.files.documents import Document, parsed, read_text, rendered, write_text
-from mig_opt.files.parts import Findings, Raw, check_schema, encoded, key_problems, read_object, read_value
-from mig_opt.files.schedules import finite_number, schedule_at, schedule_document
-from mig_opt.files.shapes import CertificateFile
-from mig_opt.schedule import Schedule
+from mig_opt.files.documents import Document, read_text, rendered, write_text
+from mig_opt.files.parts import Raw, check_keys, encoded, read_document, read_object, read_value
+from mig_opt.files.schedules import finite_number, schedule_document, schedule_or_null
+from mig_opt.files.shapes import CertificateFile, key_names
 
 _SIMPLE: dict[str, Any] = {
     "claim": Claim,
@@ -50,21 +49,14 @@ def certificate_from_json(document: Document, *, source: str = "") -> Certificat
     InputError
         With every problem of the document.
     """
-    findings = Findings(source)
-    raw, repeated = parsed(document, source)
-    findings.extend(repeated)
-    check_schema(raw, "certificate", findings)
-    findings.extend(key_problems(CertificateFile, raw))
+    raw, findings = read_document(document, source)
+    check_keys(raw, "certificate", findings)
     values: dict[str, Any] = {key: read_value(shape, raw, key, findings) for key, shape in _SIMPLE.items()}
     values |= {key: finite_number(raw, key, findings, annotation=float) for key in _NUMBERS}
     for key, shape in (("slice_load", SliceLoad), ("critical_task", CriticalTask)):
         if key in raw:
             values[key] = read_object(cast(type[Any], shape), raw[key], key, findings)
-    better: Schedule | None = None
-    if isinstance(raw.get("better"), dict):
-        better = schedule_at(raw["better"], "better", findings)
-    else:
-        read_value(None, raw, "better", findings)
+    better = schedule_or_null(raw, "better", findings)
     findings.check()
     return Certificate(**values, better=better)
 
@@ -77,21 +69,13 @@ def certificate_to_json(certificate: Certificate) -> str:
     InputError
         If a figure is not finite.
     """
-    document: Raw = {"schema": "mig-opt/certificate/1", "claim": certificate.claim.value}
-    for key in ("batch", "schedule", "makespan", "tick", "exact", "within", "lower_bound"):
-        document[key] = getattr(certificate, key)
-    document["slice_load"] = {
-        "weights": list(certificate.slice_load.weights),
-        "value": certificate.slice_load.value,
-    }
+    document: Raw = {key: getattr(certificate, key) for key in key_names(CertificateFile) if key != "schema"}
+    document["claim"] = certificate.claim.value
+    document["slice_load"] = {"weights": list(certificate.slice_load.weights), "value": certificate.slice_load.value}
     document["critical_task"] = encoded(certificate.critical_task)
-    for key in ("method", "seed", "runtime_s"):
-        document[key] = getattr(certificate, key)
     document["versions"] = dict(certificate.versions)
-    document["interrupted"] = certificate.interrupted
     document["better"] = None if certificate.better is None else schedule_document(certificate.better)
-    document["digest"] = certificate.digest
-    return rendered(document)
+    return rendered({"schema": "mig-opt/certificate/1", **document})
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import key_name, shown
+from mig_opt.files.documents import Document, key_name, parsed, shown
 from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
 
 T = TypeVar("T")
@@ -68,14 +68,33 @@ def _natural(path: str) -> list[str | int]:
     return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]+)", path))]
 
 
-def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> None:
-    """Note it if a document does not say that it is of a kind; stop if it says that it is something else.
+def read_document(document: Document, source: str) -> tuple[Raw, Findings]:
+    """Return a JSON document as an object, with the keys that it repeats as findings.
+
+    Raises
+    ------
+    InputError
+        If it is not valid JSON, or not an object.
+    """
+    findings = Findings(source)
+    raw, repeated = parsed(document, source)
+    findings.extend(repeated)
+    return raw, findings
+
+
+def check_keys(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> None:
+    """Note what is wrong with the keys of a document, and with the kind that it says it is of.
 
     Raises
     ------
     InputError
         If it is of another kind or of a newer version: to read it as ``kind`` would only give misleading problems.
     """
+    _check_schema(raw, kind, findings, path)
+    findings.extend(key_problems(FILES[kind], raw), path)
+
+
+def _check_schema(raw: Raw, kind: Kind, findings: Findings, path: str) -> None:
     wanted = f"mig-opt/{kind}/1"
     stated = raw.get("schema")
     if stated == wanted or "schema" not in raw:

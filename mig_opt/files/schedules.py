@@ -6,18 +6,17 @@ import math
 from pathlib import Path
 from typing import Any
 
-from mig_opt.files.documents import Document, parsed, read_text, rendered, write_text
+from mig_opt.files.documents import Document, read_text, rendered, write_text
 from mig_opt.files.parts import (
     Findings,
     Raw,
-    check_schema,
+    check_keys,
     encoded,
     finite,
-    key_problems,
+    read_document,
     read_list,
     read_value,
 )
-from mig_opt.files.shapes import ResultFile, ScheduleFile
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
 
@@ -63,9 +62,7 @@ def schedule_from_json(document: Document, *, source: str = "") -> Schedule:
     >>> schedule.makespan, schedule.operations is None
     (2.62, True)
     """
-    findings = Findings(source)
-    raw, repeated = parsed(document, source)
-    findings.extend(repeated)
+    raw, findings = read_document(document, source)
     schedule = schedule_at(raw, "", findings)
     findings.check()
     return schedule
@@ -73,8 +70,7 @@ def schedule_from_json(document: Document, *, source: str = "") -> Schedule:
 
 def schedule_at(raw: Raw, path: str, findings: Findings) -> Schedule:
     """Return the schedule of an object at a path of a document, as far as it can be read."""
-    check_schema(raw, "schedule", findings, path)
-    findings.extend(key_problems(ScheduleFile, raw), path)
+    check_keys(raw, "schedule", findings, path)
     stated = finite_number(raw, "makespan", findings, path=path)
     runs = read_list(Run, raw, "runs", findings, path=path)
     known = raw.get("operations") is not None
@@ -89,6 +85,14 @@ def schedule_at(raw: Raw, path: str, findings: Findings) -> Schedule:
         tuple(operation for operation in operations if operation) if known else None,
         stated_makespan=stated,
     )
+
+
+def schedule_or_null(raw: Raw, key: str, findings: Findings) -> Schedule | None:
+    """Return the schedule ``raw[key]``, as far as it can be read; None if it is null, not there, or no object."""
+    if isinstance(raw.get(key), dict):
+        return schedule_at(raw[key], key, findings)
+    read_value(None, raw, key, findings)
+    return None
 
 
 def finite_number(
@@ -173,16 +177,9 @@ def result_from_json(document: Document, *, source: str = "") -> Result:
     InputError
         With every problem of the document. It is one, too, if ``makespan`` or ``gap`` contradict the schedule.
     """
-    findings = Findings(source)
-    raw, repeated = parsed(document, source)
-    findings.extend(repeated)
-    check_schema(raw, "result", findings)
-    findings.extend(key_problems(ResultFile, raw))
-    schedule = None
-    if isinstance(raw.get("schedule"), dict):
-        schedule = schedule_at(raw["schedule"], "schedule", findings)
-    else:
-        read_value(None, raw, "schedule", findings)
+    raw, findings = read_document(document, source)
+    check_keys(raw, "result", findings)
+    schedule = schedule_or_null(raw, "schedule", findings)
     seed = read_value(int, raw, "seed", findings)
     runtime_s = finite_number(raw, "runtime_s", findings, annotation=float)
     result = Result(
