@@ -240,7 +240,7 @@ def test_replace_checks(tiny_batch: Batch) -> None:
 
 
 def test_sequences_become_tuples() -> None:
-    batch = Batch(list(tiny.BATCH.tasks), A30, initial=[LiveInstance(0, "4g.24gb", 0)])  # type: ignore[arg-type]
+    batch = Batch(list(tiny.BATCH.tasks), A30, initial=[LiveInstance(0, "4g.24gb", 0)])
     assert batch.tasks == tiny.BATCH.tasks
     assert batch.initial == (LiveInstance(0, "4g.24gb", 0),)
 
@@ -268,7 +268,7 @@ def test_what_makes_batches_equal(tiny_batch: Batch) -> None:
 
 def test_batches_are_frozen(tiny_batch: Batch) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        tiny_batch.gpus = 2  # type: ignore[misc]
+        tiny_batch.gpus = 2
 
 
 @given(st.data())
@@ -295,4 +295,4 @@ def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> 
 
 def test_a_name_is_not_a_gpu() -> None:
     with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A30'\), is 'A30'"):
-        Batch((Task("a", {1: 1.0}),), "A30")  # type: ignore[arg-type]  # the mistake in question
+        Batch((Task("a", {1: 1.0}),), "A30")

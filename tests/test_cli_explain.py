@@ -191,7 +191,7 @@ def test_ctrl_c_later_on_shows_what_is_proven(run: Run, monkeypatch: pytest.Monk
         questions.append(arguments)
         if len(questions) == 3:
             signal.raise_signal(signal.SIGINT)
-        return solve(*arguments, **options)  # type: ignore[arg-type]
+        return solve(*arguments, **options)
 
     monkeypatch.setattr("mig_opt.explaining.oracle.solve", interrupted)
     code, out, _ = run("rodinia-a30", "--target", 28)

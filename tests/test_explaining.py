@@ -326,7 +326,7 @@ def test_tasks_that_stand_in_for_each_other_are_proven_needed_together(monkeypat
 
     def counted(*arguments: object, **options: object) -> Result:
         questions.append(arguments)
-        return solve(*arguments, **options)  # type: ignore[arg-type]
+        return solve(*arguments, **options)
 
     monkeypatch.setattr(oracle_module, "solve", counted)
     batch = batch_of(
@@ -359,7 +359,7 @@ def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
         asked.append(arguments)
         if len(asked) == 4:
             signal.raise_signal(signal.SIGINT)
-        return solve(*arguments, **options)  # type: ignore[arg-type]
+        return solve(*arguments, **options)
 
     monkeypatch.setattr(oracle_module, "solve", interrupted)
     explanation = explain(load_instance("rodinia-a30"), 28.0)
@@ -374,13 +374,13 @@ def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("target", [0, -1.0, math.nan, math.inf, "28", True])
 def test_wrong_targets(target: object) -> None:
     with pytest.raises(InputError) as caught:
-        explain(tiny.BATCH, target, time_limit=-1, seed=-1)  # type: ignore[arg-type]
+        explain(tiny.BATCH, target, time_limit=-1, seed=-1)
     assert [problem.path for problem in caught.value.problems] == ["target", "time_limit", "seed"]
 
 
 def test_a_batch_is_wanted() -> None:
     with pytest.raises(InputError, match="batch: must be a Batch"):
-        explain("rodinia-a30")  # type: ignore[arg-type]
+        explain("rodinia-a30")
 
 
 def test_every_kind_of_requirement_occurs_in_these_tests() -> None:

@@ -300,7 +300,7 @@ def test_infinite_bound_is_null() -> None:
 def test_numbers_of_numpy_are_written() -> None:
     batch = Batch((Task("a", {np.int64(1): np.float64(2.5), np.int64(2): np.float32(1.5)}),), get_gpu("A30"))
     assert batch_from_json(batch_to_json(batch)).tasks[0] == Task("a", {1: 2.5, 2: 1.5})
-    schedule = Schedule((Run("a", np.int64(0), "1g.6gb", 0, np.float32(0.5), 2),))  # type: ignore[arg-type]
+    schedule = Schedule((Run("a", np.int64(0), "1g.6gb", 0, np.float32(0.5), 2),))
     assert schedule_from_json(schedule_to_json(schedule)).runs == (Run("a", 0, "1g.6gb", 0, 0.5, 2.0),)
 
 
@@ -712,7 +712,7 @@ def test_nothing_is_half_written(
     def fail(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)  # type: ignore[call-overload]
+    monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)
     with pytest.raises((InputError, KeyboardInterrupt)) as caught:
         write_schedule(EMPTY, old)
     if isinstance(error, OSError):
@@ -882,7 +882,7 @@ def test_schema_states_the_constraints() -> None:
     assert json_schema("result")["$defs"]["Status"]["enum"] == [status.value for status in Status]
     assert json_schema("schedule")["$defs"]["Operation"]["properties"]["kind"]["enum"] == ["create", "destroy"]
     for kind in DOCUMENTS:
-        schema = json_schema(kind)  # type: ignore[arg-type]
+        schema = json_schema(kind)
         for shape in (schema, *schema["$defs"].values()):
             assert shape["description"]
             if "properties" in shape:

@@ -43,7 +43,7 @@ def within(low: float, value: float, high: float) -> bool:
 
 def raw(n: int, exploited: int, **options: object) -> tuple[Task, ...]:
     """Tasks that all exploit the same size, with times that are not rounded."""
-    return generate_batch(n, scaling={exploited: 1.0}, decimals=None, seed=3, **options).tasks  # type: ignore[arg-type]
+    return generate_batch(n, scaling={exploited: 1.0}, decimals=None, seed=3, **options).tasks
 
 
 # Determinism
@@ -212,7 +212,7 @@ def test_published_program_has_no_memory_bound_tasks() -> None:
     st.integers(0, 2**64),
     st.sampled_from([None, 0, 1, 3]),
 )
-def test_batches_for_every_gpu(n, gpu, scaling, times, p_sup, variant, seed, decimals) -> None:  # type: ignore[no-untyped-def]
+def test_batches_for_every_gpu(n, gpu, scaling, times, p_sup, variant, seed, decimals) -> None:
     batch = generate_batch(
         n, scaling=scaling, times=times, p_sup=p_sup, gpu=gpu, seed=seed, decimals=decimals, variant=variant
     )
@@ -286,7 +286,7 @@ def test_all_problems_at_once() -> None:
             gpus=0,
             seed=-1,
             decimals=-2,
-            variant="papr",  # type: ignore[arg-type]
+            variant="papr",
         )
     expected = ["n", "p_sup", "gpus", "seed", "decimals", "variant", "times", "scaling", "scaling.5", "scaling.9"]
     assert paths(caught.value) == expected
@@ -296,7 +296,7 @@ def test_all_problems_at_once() -> None:
 
 def test_unknown_names_offer_the_nearest() -> None:
     with pytest.raises(InputError) as caught:
-        generate_batch(5, scaling="mixedscalin", times="wide", gpu="A101")  # type: ignore[arg-type]
+        generate_batch(5, scaling="mixedscalin", times="wide", gpu="A101")
     assert paths(caught.value) == ["times", "gpu", "scaling"]
     for offer in ("WideTimes", "A100", "MixedScaling"):
         assert f"did you mean {offer}" in str(caught.value)
@@ -318,7 +318,7 @@ def test_unknown_names_offer_the_nearest() -> None:
 )
 def test_a_single_problem(options: dict[str, object], path: str) -> None:
     with pytest.raises(InputError) as caught:
-        generate_batch(5, **options)  # type: ignore[arg-type]
+        generate_batch(5, **options)
     assert paths(caught.value)[0] == path
 
 
@@ -330,4 +330,4 @@ def test_task_counts_rejects_what_it_cannot_share_out() -> None:
 
 def test_scaling_shares_rejects_unknown_names() -> None:
     with pytest.raises(InputError, match="GoodScaling"):
-        scaling_shares("good scaling")  # type: ignore[arg-type]
+        scaling_shares("good scaling")

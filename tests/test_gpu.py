@@ -350,7 +350,7 @@ def test_gpus_survive_pickle_and_copy(gpu: GpuModel) -> None:
 
 def test_gpus_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
-        get_gpu("A30").memory_slices = 8  # type: ignore[misc]
+        get_gpu("A30").memory_slices = 8
 
 
 @pytest.mark.parametrize("gpu", GPUS)

@@ -66,7 +66,7 @@ def test_says_where_it_comes_from(name: str) -> None:
 
 
 @pytest.mark.parametrize("load", [load_instance, instance_info])
-def test_unknown_name_offers_the_nearest(load) -> None:  # type: ignore[no-untyped-def]
+def test_unknown_name_offers_the_nearest(load) -> None:
     with pytest.raises(InputError, match="did you mean rodinia-a30") as caught:
         load("rodinia-a3")
     assert caught.value.problems[0].path == "name"

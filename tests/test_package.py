@@ -102,7 +102,7 @@ def test_a_star_import_brings_exactly_these() -> None:
 
 def test_there_is_no_other_name() -> None:
     with pytest.raises(AttributeError, match="module 'mig_opt' has no attribute 'sovle'"):
-        mig_opt.sovle  # noqa: B018
+        mig_opt.sovle  # noqa: B018  # to look it up is the test
 
 
 def test_the_version_is_that_of_the_distribution() -> None:

@@ -189,7 +189,7 @@ def test_a_bound_above_the_schedule_is_a_defect(monkeypatch: pytest.MonkeyPatch)
 
 def test_wrong_arguments() -> None:
     with pytest.raises(InputError) as caught:
-        prove("x", 3, "far", time_limit=0, within=-1, seed=-1, workers=0)  # type: ignore[arg-type]
+        prove("x", 3, "far", time_limit=0, within=-1, seed=-1, workers=0)
     assert [problem.path for problem in caught.value.problems] == [
         "batch", "schedule", "within", "method", "time_limit", "seed", "workers"
     ]  # fmt: skip
@@ -199,7 +199,7 @@ def test_wrong_arguments() -> None:
     with pytest.raises(InputError, match=r"within: must be a finite number of seconds >= 0, is nan"):
         prove(ONE, ONE_BEST, within=float("nan"))
     with pytest.raises(InputError, match="certificate: must be a Certificate"):
-        check(ONE, ONE_BEST, "x")  # type: ignore[arg-type]
+        check(ONE, ONE_BEST, "x")
 
 
 def test_a_schedule_that_is_not_valid() -> None:

@@ -32,7 +32,7 @@ def test_without_runs(tiny_batch: Batch) -> None:
 
 
 def test_lists_become_tuples(tiny_best: Schedule) -> None:
-    again = Schedule(list(tiny_best.runs), list(tiny_best.operations or ()))  # type: ignore[arg-type]
+    again = Schedule(list(tiny_best.runs), list(tiny_best.operations or ()))
     assert again == tiny_best
     assert hash(again) == hash(tiny_best)
 
@@ -58,6 +58,6 @@ def test_schedules_survive_pickle_and_copy_and_are_frozen(tiny_best: Schedule) -
         assert twin == tiny_best
         assert hash(twin) == hash(tiny_best)
     with pytest.raises(dataclasses.FrozenInstanceError):
-        tiny_best.runs = ()  # type: ignore[misc]
+        tiny_best.runs = ()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        Run("a", 0, "4g.24gb", 0, 0.0, 1.0).begin = 1.0  # type: ignore[misc]
+        Run("a", 0, "4g.24gb", 0, 0.0, 1.0).begin = 1.0

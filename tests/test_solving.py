@@ -303,7 +303,7 @@ def test_every_wrong_argument_is_named_at_once() -> None:
 def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
     wrong: dict[str, Any] = {"time_limit": "60", "seed": 1.5, "workers": "2", "gap": -1, "stop": 3, "deterministic": 1}
     with pytest.raises(UnknownMethodError) as caught:
-        solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)  # type: ignore[arg-type, list-item]
+        solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)
     assert [str(problem) for problem in caught.value.problems] == [
         "batch: must be a Batch, for example load_instance('rodinia-a30'), is 'rodinia-a30' (str)",
         "method: unknown method 'fra'; did you mean far?",

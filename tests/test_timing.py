@@ -234,7 +234,7 @@ def test_operations_in_parallel_are_never_slower(case: Decisions) -> None:
 
 
 def nested(data: st.DataObject, **options: object) -> tuple[Batch, list[tuple[int, Placement]], Schedule]:
-    batch = data.draw(batches(max_gpus=3, **options))  # type: ignore[arg-type]
+    batch = data.draw(batches(max_gpus=3, **options))
     chosen = data.draw(places(batch))
     return batch, chosen, nested_schedule(batch, chosen)
 

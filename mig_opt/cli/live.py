@@ -52,15 +52,15 @@ class LiveLine(Callbacks):
     ) -> None:
         self._live.stop()
 
-    def on_start(self, batch: Batch, method: str) -> None:  # noqa: ARG002
+    def on_start(self, batch: Batch, method: str) -> None:
         """Note the method and the time."""
         self._method, self._began = method, time.monotonic()
 
-    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:  # noqa: ARG002
+    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
         """Note the makespan."""
         self._known = (schedule.makespan, lower_bound)
 
-    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:  # noqa: ARG002
+    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
         """Note the bound."""
         self._known = (makespan, lower_bound)
 

@@ -262,7 +262,8 @@ def _translated(detail: ErrorDetails, raw: object) -> list[Problem]:
         reason = str(context["error"]).partition(" at line")[0]
         return [Problem(path.path, f"cannot be read: {reason}")]
     for step in detail["loc"]:
-        value = value[step] if isinstance(value, (dict, list)) else value  # type: ignore[index]
+        if isinstance(value, (dict, list)):
+            value = value[step]  # type: ignore[index]  # a key of an object, an index of a list
     wanted = _EXPECTED.get(detail["type"].partition("_")[0], "")
     if "expected" in context:
         wanted = str(context["expected"])

@@ -22,7 +22,7 @@ class Highs:
     def missing(self) -> str | None:
         """Return why HiGHS cannot be used here and how to mend that; None if it can."""
         try:
-            import highspy  # noqa: F401
+            import highspy  # noqa: F401  # whether it can be loaded is the question
         except ImportError as error:
             return f'HiGHS cannot be loaded ({error}); mend it with: pip install "highspy>=1.10,<1.15"'
         return None

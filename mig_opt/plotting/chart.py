@@ -95,7 +95,10 @@ class Chart:
 
         self.figure: Figure = Figure(facecolor="white", dpi=FINE)
         FigureCanvasAgg(self.figure)
-        self.renderers = {dpi: RendererAgg(1, 1, dpi) for dpi in (FINE, *_USUAL)}  # type: ignore[no-untyped-call]
+        self.renderers = {
+            dpi: RendererAgg(1, 1, dpi)  # type: ignore[no-untyped-call]  # matplotlib leaves it without a signature
+            for dpi in (FINE, *_USUAL)
+        }
         self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1)) for _ in range(batch.gpus)]
         self.place_panels(above=1, below=1)
 
