@@ -6,15 +6,28 @@ ones each time.
 
 from __future__ import annotations
 
+import functools
+import json
 import os
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import tiny
 from hypothesis import HealthCheck, settings
 
 from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.control import Control
+from mig_opt.files import read_batch, write_schedule
 from mig_opt.gpu import get_gpu
+from mig_opt.heuristics.far import far
 from mig_opt.schedule import Schedule
+
+if TYPE_CHECKING:
+    from command_line import Command
+
+# What these assert is shown as well as in tests; they are imported later.
+pytest.register_assert_rewrite("charts", "command_line", "documents")
 
 # Time never decides a test: no deadline, and a slow machine is no health problem.
 settings.register_profile(
@@ -50,3 +63,31 @@ def batch_that_lost_solutions() -> Batch:
             LiveInstance(0, "1g.6gb", 3, 7.33),
         ),
     )
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line, on a screen of 120 columns."""
+    from command_line import called
+
+    monkeypatch.setenv("COLUMNS", "120")
+    return functools.partial(called, capsys)
+
+
+@pytest.fixture
+def batch_file(tmp_path: Path) -> Path:
+    from command_line import BATCH
+
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(BATCH))
+    return path
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path, batch_file: Path) -> Path:
+    """A valid schedule of the small batch, with operations."""
+    control = Control()
+    far(read_batch(batch_file), control)
+    path = tmp_path / "plan.json"
+    write_schedule(control.schedule, path)
+    return path

@@ -2,41 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from command_line import Command
 
 import mig_opt.explaining.explainer as explainer_module
 from mig_opt.batch import Batch, Task
-from mig_opt.cli import main
 from mig_opt.files import write_batch
 from mig_opt.gpu import get_gpu
 from mig_opt.result import Result
 from mig_opt.solving import solve
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, on a narrow screen."""
     monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: object) -> tuple[int, str, str]:
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ending:
-                main(["explain", *map(str, arguments)])
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        code = ending.value.code
-        assert isinstance(code, int)
-        return code, *capsys.readouterr()
-
-    return call
+    return functools.partial(run, "explain")
 
 
 def written(tmp_path: Path, *tasks: Task) -> Path:
@@ -45,7 +32,7 @@ def written(tmp_path: Path, *tasks: Task) -> Path:
     return path
 
 
-def test_a_target_that_cannot_be_met(run: Run) -> None:
+def test_a_target_that_cannot_be_met(run: Command) -> None:
     code, out, err = run("rodinia-a30", "--target", 28)
     assert (code, err) == (1, "")
     why, offer = out.split("What would make the target possible:\n")
@@ -77,27 +64,27 @@ def test_a_target_that_cannot_be_met(run: Run) -> None:
     ]
 
 
-def test_a_target_that_can_be_met(run: Run) -> None:
+def test_a_target_that_can_be_met(run: Command) -> None:
     code, out, _ = run("rodinia-a30", "--target", 28.5)
     assert code == 0
     assert re.search("^answer +possible$", out, re.MULTILINE)
     assert "requirement" not in out
 
 
-def test_without_a_target(run: Run) -> None:
+def test_without_a_target(run: Command) -> None:
     code, out, _ = run("rodinia-a30")
     assert code == 0
     assert "No schedule ends before 28.434 s, because of 6 requirements." in out
     assert "What would make a shorter schedule possible:\n - 2 x A30-24GB (" in out
 
 
-def test_one_requirement_alone(run: Run) -> None:
+def test_one_requirement_alone(run: Command) -> None:
     code, out, _ = run("rodinia-a30", "--target", 20)
     assert code == 1
     assert "because of this requirement alone:\n - task 'pathfinder' must run" in out
 
 
-def test_json(run: Run) -> None:
+def test_json(run: Command) -> None:
     code, out, err = run("rodinia-a30", "--target", 28, "--json")
     assert (code, err) == (1, "")
     found = json.loads(out)
@@ -115,7 +102,7 @@ def test_json(run: Run) -> None:
     assert found["remedies"][0] == {"path": "target", "text": "a target of 28.43392 s", "makespan": found["makespan"]}
 
 
-def test_infeasible(run: Run, tmp_path: Path) -> None:
+def test_infeasible(run: Command, tmp_path: Path) -> None:
     batch = written(tmp_path, Task("ok", {1: 1.0}), Task("big", {1: 2.0}, 20.0))
     code, out, _ = run(batch)
     assert code == 1
@@ -135,7 +122,7 @@ def test_infeasible(run: Run, tmp_path: Path) -> None:
     assert json.loads(out)["conflicts"][0]["target"] is None
 
 
-def test_very_many_misfits_are_cut(run: Run, tmp_path: Path) -> None:
+def test_very_many_misfits_are_cut(run: Command, tmp_path: Path) -> None:
     batch = written(tmp_path, *(Task(f"t{index}", {1: 2.0}, 20.0) for index in range(50)))
     code, out, _ = run(batch)
     assert code == 1
@@ -144,14 +131,14 @@ def test_very_many_misfits_are_cut(run: Run, tmp_path: Path) -> None:
     assert out.count("with at most") == 10
 
 
-def test_very_many_tasks_share_a_line(run: Run, tmp_path: Path) -> None:
+def test_very_many_tasks_share_a_line(run: Command, tmp_path: Path) -> None:
     batch = written(tmp_path, *(Task(f"t{index}", {1: 4.0, 2: 2.0, 4: 1.0}) for index in range(40)))
     _, out, _ = run(batch, "--target", 38)
     assert re.search(r"^ - (39|40) tasks must run.*: 't\d+', 't\d+'", out, re.MULTILINE)
     assert "more (--json" in " ".join(out.split())
 
 
-def test_what_is_not_proven_is_marked(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_proven_is_marked(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same problem solved by FAR alone proves no requirement of a tight target to be needed."""
 
     def hasty(batch: Batch, method: str = "far", **options: object) -> Result:
@@ -165,14 +152,14 @@ def test_what_is_not_proven_is_marked(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert "(?) is not proven to be needed: that takes longer than 5 s (--time-limit)." in " ".join(out.split())
 
 
-def test_not_known(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_known(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.explaining.oracle.solve", lambda batch, *rest, **options: solve(batch, "far"))
     code, out, _ = run("rodinia-a30", "--target", 28)
     assert code == 1
     assert re.search("^answer +not known, the time is over$", out, re.MULTILINE)
 
 
-def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: object, **options: object) -> Result:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError
@@ -184,7 +171,7 @@ def test_ctrl_c(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert explainer_module.solve is solve
 
 
-def test_ctrl_c_later_on_shows_what_is_proven(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_later_on_shows_what_is_proven(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     questions = []
 
     def interrupted(*arguments: object, **options: object) -> Result:
@@ -200,7 +187,7 @@ def test_ctrl_c_later_on_shows_what_is_proven(run: Run, monkeypatch: pytest.Monk
     assert "is not proven to be needed: the work was interrupted." in " ".join(out.split())
 
 
-def test_every_wrong_argument_is_named(run: Run) -> None:
+def test_every_wrong_argument_is_named(run: Command) -> None:
     code, out, err = run("rodinia-a3", "--target", "nan", "--time-limit", 0, "--seed", -1, "--workers", 0)
     assert (code, out) == (2, "")
     for name in ("--target", "--time-limit", "--seed", "--workers"):
@@ -209,7 +196,7 @@ def test_every_wrong_argument_is_named(run: Run) -> None:
 
 
 @pytest.mark.parametrize("target", ["0", "-5", "inf"])
-def test_a_target_is_a_number_of_seconds(run: Run, target: str) -> None:
+def test_a_target_is_a_number_of_seconds(run: Command, target: str) -> None:
     code, _, err = run("rodinia-a30", f"--target={target}")
     assert (code, err.count("\n")) == (2, 1)
     assert err.startswith("error: --target: must be a finite number of seconds > 0, is ")

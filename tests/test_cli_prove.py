@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import re
 import signal
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tiny
+from command_line import Command, Outcome
 
 import mig_opt.proving.prover as prover_module
 from mig_opt.batch import Batch
-from mig_opt.cli import main
 from mig_opt.files import (
     certificate_from_json,
     read_certificate,
@@ -28,26 +27,17 @@ from mig_opt.result import Result, TrajectoryPoint
 from mig_opt.solving import solve
 from mig_opt.validation import validate
 
-Run = Callable[..., tuple[int, str, str]]
-
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line, on a narrow screen that everything has to fit."""
     monkeypatch.setenv("COLUMNS", "80")
 
-    def call(*arguments: object) -> tuple[int, str, str]:
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ending:
-                main([*map(str, arguments)])
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        code = ending.value.code
-        assert isinstance(code, int)
-        out, err = capsys.readouterr()
-        if not out.startswith("{"):
-            assert max((len(line) for line in out.splitlines()), default=0) <= 80
-        return code, out, err
+    def call(*arguments: object) -> Outcome:
+        outcome = run(*arguments)
+        if not outcome.out.startswith("{"):
+            assert max((len(line) for line in outcome.out.splitlines()), default=0) <= 80
+        return outcome
 
     return call
 
@@ -64,7 +54,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_proved_and_checked(run: Run, there: Path) -> None:
+def test_proved_and_checked(run: Command, there: Path) -> None:
     code, out, err = run("prove", "batch.json", "best.json", "-o", "c.json", "-b", "better.json")
     assert (code, err) == (0, "")
     assert re.sub(r"(?<=runtime {6})\S+", "...", out) == (
@@ -102,7 +92,7 @@ def test_proved_and_checked(run: Run, there: Path) -> None:
     assert re.search(r"^asked again  brute-force: proved, ", out, re.MULTILINE)
 
 
-def test_refuted(run: Run, there: Path) -> None:
+def test_refuted(run: Command, there: Path) -> None:
     code, out, _ = run("prove", "batch.json", "far.json", "-b", "better.json")
     assert code == 1
     assert "answer       refuted, there is a shorter schedule\n" in out
@@ -117,7 +107,7 @@ def test_refuted(run: Run, there: Path) -> None:
     assert "between      0.12 s\n" in out
 
 
-def test_open(run: Run, there: Path) -> None:
+def test_open(run: Command, there: Path) -> None:
     code, out, _ = run("prove", "batch.json", "best.json", "--time-limit", 1e-6, "-o", "c.json")
     assert code == 1
     assert "answer       open\n" in out
@@ -128,7 +118,7 @@ def test_open(run: Run, there: Path) -> None:
     assert {entry["path"] for entry in json.loads(out)["mismatches"]} == {"schedule", "makespan"}
 
 
-def test_a_method_that_can_tell_no_more(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_can_tell_no_more(run: Command, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prover_module, "solve", lambda batch, *rest, **options: solve(batch, "far"))
     code, out, _ = run("prove", "batch.json", "best.json")
     assert code == 1
@@ -137,7 +127,7 @@ def test_a_method_that_can_tell_no_more(run: Run, there: Path, monkeypatch: pyte
     ) in " ".join(out.split())
 
 
-def test_ctrl_c(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c(run: Command, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(batch: Batch, method: str, **options: Any) -> Result:
         def press(point: TrajectoryPoint) -> bool:
             signal.raise_signal(signal.SIGINT)
@@ -153,7 +143,7 @@ def test_ctrl_c(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read_certificate("c.json").lower_bound >= 4.36
 
 
-def test_json(run: Run, there: Path) -> None:
+def test_json(run: Command, there: Path) -> None:
     code, out, err = run("prove", "batch.json", "best.json", "--json", "-o", "c.json")
     assert (code, err) == (0, "")
     assert certificate_from_json(out) == read_certificate("c.json")
@@ -168,7 +158,7 @@ def test_json(run: Run, there: Path) -> None:
     assert (found["rerun"]["method"], found["rerun"]["claim"]) == ("milp", "proved")
 
 
-def test_a_schedule_that_is_not_valid(run: Run, there: Path) -> None:
+def test_a_schedule_that_is_not_valid(run: Command, there: Path) -> None:
     write_schedule(tiny.BEST.replace(runs=tiny.BEST.runs[1:]), "short.json")
     code, out, _ = run("prove", "batch.json", "short.json", "-o", "c.json")
     assert code == 1
@@ -180,7 +170,7 @@ def test_a_schedule_that_is_not_valid(run: Run, there: Path) -> None:
     assert [entry["path"] for entry in json.loads(out)["violations"]] == ["tasks[0]"]
 
 
-def test_tampering(run: Run, there: Path) -> None:
+def test_tampering(run: Command, there: Path) -> None:
     run("prove", "batch.json", "best.json", "-o", "c.json")
     text = (there / "c.json").read_text()
     (there / "c.json").write_text(text.replace('"makespan": 6.34', '"makespan": 6.3'))
@@ -202,7 +192,7 @@ def test_tampering(run: Run, there: Path) -> None:
     assert "this is a schedule (mig-opt/schedule/1), but a certificate is wanted" in err
 
 
-def test_every_wrong_argument_is_named(run: Run, there: Path) -> None:
+def test_every_wrong_argument_is_named(run: Command, there: Path) -> None:
     code, out, err = run(
         *("prove", "rodinia-a3", "none.json", "--method", "far", "--time-limit", 0, "--within", -1),
         *("-o", "best.json", "-b", "no/such.json"),
@@ -219,14 +209,14 @@ def test_every_wrong_argument_is_named(run: Run, there: Path) -> None:
     assert (code, "--method: is for --rerun" in err, "none.json: no such file" in err) == (2, True, True)
 
 
-def test_the_number_of_gpus_is_part_of_the_question(run: Run, there: Path) -> None:
+def test_the_number_of_gpus_is_part_of_the_question(run: Command, there: Path) -> None:
     write_certificate(prove(tiny.BATCH, tiny.BEST), "c.json")
     code, out, _ = run("check", "batch.json", "best.json", "c.json", "--gpus", 2)
     assert code == 1
     assert " - batch: the certificate is about another batch, or GPU, or number of GPUs\n" in out
 
 
-def test_schema(run: Run) -> None:
+def test_schema(run: Command) -> None:
     code, out, _ = run("schema", "certificate")
     assert code == 0
     assert json.loads(out)["title"] == "mig-opt/certificate/1"

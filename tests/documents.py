@@ -1,0 +1,174 @@
+"""A document of each kind of file, for every test of files."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+from hypothesis import strategies as st
+
+from mig_opt.errors import InputError
+from mig_opt.files import (
+    batch_from_json,
+    certificate_from_json,
+    result_from_json,
+    schedule_from_json,
+)
+
+BATCH: dict[str, Any] = {
+    "schema": "mig-opt/batch/1",
+    "gpu": "A30",
+    "gpus": 2,
+    "tasks": [
+        {"name": "gaussian", "times": {"1": 22.31, "2": 11.52, "4": 6.39}, "memory_gb": 3.2},
+        {"name": "lu", "times": {"2": 4}},
+    ],
+    "operations": {"create": {"1": 0.11, "2": 0.12, "4": 0.13}, "destroy": {"1": 0.1, "2": 0.1, "4": 0}},
+    "initial": [{"gpu": 1, "profile": "2g.12gb", "start": 0, "free": 1.5}],
+    "parallel_operations": True,
+}
+SCHEDULE: dict[str, Any] = {
+    "schema": "mig-opt/schedule/1",
+    "makespan": 11.64,
+    "runs": [{"task": "gaussian", "gpu": 0, "profile": "2g.12gb", "start": 0, "begin": 0.12, "end": 11.64}],
+    "operations": [{"kind": "create", "gpu": 0, "profile": "2g.12gb", "start": 0, "begin": 0.0, "end": 0.12}],
+}
+RESULT: dict[str, Any] = {
+    "schema": "mig-opt/result/1",
+    "status": "feasible",
+    "method": "cp",
+    "makespan": 11.64,
+    "lower_bound": 5.82,
+    "gap": 0.5,
+    "runtime_s": 0.25,
+    "schedule": SCHEDULE,
+    "seed": 3,
+    "trajectory": [{"seconds": 0.1, "makespan": None, "lower_bound": 5.82}],
+    "versions": {"mig-opt": "1.0"},
+}
+CERTIFICATE: dict[str, Any] = {
+    "schema": "mig-opt/certificate/1",
+    "claim": "refuted",
+    "batch": "ab" * 32,
+    "schedule": "cd" * 32,
+    "makespan": 12.5,
+    "tick": "1/100",
+    "exact": True,
+    "within": 0,
+    "lower_bound": 5.82,
+    "slice_load": {"weights": [1, 1, 1, 1], "value": "109/25"},
+    "critical_task": {"task": "gaussian", "value": "411/100"},
+    "method": "milp",
+    "seed": 0,
+    "runtime_s": 0.25,
+    "versions": {"mig-opt": "1.0"},
+    "interrupted": False,
+    "better": SCHEDULE,
+    "digest": "ef" * 32,
+}
+DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE}
+READERS = {
+    "batch": batch_from_json,
+    "schedule": schedule_from_json,
+    "result": result_from_json,
+    "certificate": certificate_from_json,
+}
+DELETE = object()
+
+
+def changed(document: dict[str, Any], *changes: tuple[str, Any]) -> dict[str, Any]:
+    """Return a copy with the values at some paths (``tasks/0/name``) replaced or deleted."""
+    document = copy.deepcopy(document)
+    for path, value in changes:
+        place: Any = document
+        *way, last = path.split("/")
+        for step in way:
+            place = place[int(step) if isinstance(place, list) else step]
+        if isinstance(place, list):
+            place[int(last)] = value
+            continue
+        if value is DELETE:
+            del place[last]
+        else:
+            place[last] = value
+    return document
+
+
+def complaints(read: Any, *args: Any, **kwargs: Any) -> list[str]:
+    with pytest.raises(InputError) as caught:
+        read(*args, **kwargs)
+    return [str(problem) for problem in caught.value.problems]
+
+
+seconds = st.floats(min_value=1e-9, max_value=1e12)
+
+
+# What a JSON Schema says about a value
+
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None), "integer": int}
+SIZED = {"minItems": list, "minLength": str, "minProperties": dict}
+SAY_NOTHING = {"$schema", "$defs", "title", "description", "examples", "default", "properties", "patternProperties"}
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_a(kind: str, value: Any) -> bool:
+    if kind == "number":
+        return is_number(value)
+    return isinstance(value, TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+
+
+CHECKS = {
+    "type": lambda wanted, value: any(is_a(kind, value) for kind in ([wanted] if isinstance(wanted, str) else wanted)),
+    "const": lambda wanted, value: value == wanted,
+    "enum": lambda wanted, value: value in wanted,
+    "minimum": lambda wanted, value: not is_number(value) or value >= wanted,
+    "maximum": lambda wanted, value: not is_number(value) or value <= wanted,
+    "exclusiveMinimum": lambda wanted, value: not is_number(value) or value > wanted,
+    "pattern": lambda wanted, value: not isinstance(value, str) or re.search(wanted, value),
+    "required": lambda wanted, value: not isinstance(value, dict) or set(wanted) <= value.keys(),
+    **{
+        keyword: lambda wanted, value, kind=kind: not isinstance(value, kind) or len(value) >= wanted
+        for keyword, kind in SIZED.items()
+    },
+}
+
+
+def flaws(schema: dict[str, Any], value: Any, defs: dict[str, Any] | None = None) -> list[str]:
+    """Check a value by the keywords that our schemas use; a keyword that is not among them fails the test."""
+    defs = schema.get("$defs", {}) if defs is None else defs
+    found = []
+    for keyword, wanted in schema.items():
+        if keyword in CHECKS:
+            found += [] if CHECKS[keyword](wanted, value) else [f"{keyword} {wanted}: {value}"]
+        elif keyword == "$ref":
+            found += flaws(defs[wanted.removeprefix("#/$defs/")], value, defs)
+        elif keyword == "anyOf":
+            options = [flaws(option, value, defs) for option in wanted]
+            found += [] if [] in options else options[0]
+        elif keyword == "items":
+            found += [
+                flaw for entry in (value if isinstance(value, list) else ()) for flaw in flaws(wanted, entry, defs)
+            ]
+        elif keyword == "additionalProperties":
+            found += flaws_of_entries(schema, value if isinstance(value, dict) else {}, defs)
+        elif keyword not in SAY_NOTHING:
+            pytest.fail(f"this check does not know the keyword {keyword}")
+    return found
+
+
+def flaws_of_entries(schema: dict[str, Any], value: dict[str, Any], defs: dict[str, Any]) -> list[str]:
+    found = []
+    for key, entry in value.items():
+        options = [schema["properties"][key]] if key in schema.get("properties", {}) else []
+        patterns = schema.get("patternProperties", {})
+        options += [option for pattern, option in patterns.items() if re.search(pattern, key)]
+        if not options and schema["additionalProperties"] is False:
+            found.append(f"{key}: not allowed")
+        for option in options or [schema["additionalProperties"] or {}]:
+            found += flaws(option, entry, defs)
+    return found
