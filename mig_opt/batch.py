@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 
@@ -175,6 +176,30 @@ class Batch:
         if "gpu" in changes and self.operations == self.gpu.operation_costs:
             changes.setdefault("operations", OperationCosts({}, {}))
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
+
+
+def wrong_batch(batch: object) -> Iterator[Problem]:
+    """Yield a problem unless ``batch`` is a Batch."""
+    if not isinstance(batch, Batch):
+        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+
+
+def check_placeable(batch: Batch, purpose: str) -> None:
+    """Refuse a batch that has no schedule for some purpose, because a task can run nowhere.
+
+    Raises
+    ------
+    InputError
+        With a problem for each such task.
+    """
+    problems = [
+        Problem(
+            f"tasks[{index}]", f"task {batch.tasks[index].name!r} can run nowhere, so there is no schedule to {purpose}"
+        )
+        for index in batch.unplaceable()
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _profile_set(gpu: GpuModel, tasks: Sequence[Task], initial: Sequence[LiveInstance]) -> ProfileSet:

@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mig_opt.batch import Batch
-from mig_opt.errors import InputError, Problem
+from mig_opt.batch import Batch, check_placeable
 from mig_opt.gpu import Profile
 from mig_opt.ticks import Ticks
 
@@ -46,14 +45,7 @@ def lower_bounds(batch: Batch) -> tuple[Bound, ...]:
     area 24.624
     critical task 20.604
     """
-    nowhere = [
-        Problem(
-            f"tasks[{index}]", f"task {batch.tasks[index].name!r} can run nowhere, so there is no schedule to bound"
-        )
-        for index in batch.unplaceable()
-    ]
-    if nowhere:
-        raise InputError(nowhere)
+    check_placeable(batch, "bound")
     measured = _Measured.of(batch)
     bounds = (_area(measured), _critical_task(measured), _slice_load(measured))
     return tuple(sorted(bounds, key=lambda bound: -bound.value))

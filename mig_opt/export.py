@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from mig_opt._version import __version__
-from mig_opt.batch import Batch
+from mig_opt.batch import Batch, check_placeable
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import check_writable
 from mig_opt.files.documents import write_text
@@ -54,14 +54,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
 
     target = Path(path)
     check_model_path(target)
-    nowhere = [
-        Problem(
-            f"tasks[{index}]", f"task {batch.tasks[index].name!r} can run nowhere, so there is no schedule to model"
-        )
-        for index in batch.unplaceable()
-    ]
-    if nowhere:
-        raise InputError(nowhere)
+    check_placeable(batch, "model")
     problem = TickedBatch(batch)
     horizon = solve(batch, "far").makespan
     assert horizon is not None

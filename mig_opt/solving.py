@@ -13,7 +13,7 @@ from typing import Literal
 
 from mig_opt._version import __version__
 from mig_opt.arguments import wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
-from mig_opt.batch import Batch
+from mig_opt.batch import Batch, wrong_batch
 from mig_opt.bounds import best_lower_bound
 from mig_opt.control import Callbacks, Control, Stop, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, nearest
@@ -207,9 +207,6 @@ def solve(
     >>> result.status.value, result.makespan
     ('optimal', 2.62)
     """
-    wrong_batch: list[Problem] = []
-    if not isinstance(batch, Batch):
-        wrong_batch.append(wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')"))
     check_options(
         method,
         time_limit=time_limit,
@@ -219,7 +216,7 @@ def solve(
         gap=gap,
         stop=stop,
         deterministic=deterministic,
-        also=wrong_batch,
+        also=[*wrong_batch(batch)],
     )
     found = get_method(method)
     listeners = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)

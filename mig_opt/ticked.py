@@ -85,6 +85,11 @@ class TickedBatch:
                 places.append(Place(gpu, placement, *operations[placement.profile], free, durations[placement.profile]))
         self.places = tuple(places)
 
+    @property
+    def choices(self) -> int:
+        """How many choices of a place the tasks have together."""
+        return sum(len(place.durations) for place in self.places)
+
     @cached_property
     def operations_take_no_time(self) -> bool:
         """Whether nothing is live and operations cost nothing: then the slice loads alone decide.

@@ -9,9 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mig_opt.batch import Batch
-from mig_opt.cli.inputs import BatchArgument, GpuOption, GpusOption, JsonOption, load_batch
+from mig_opt.cli.inputs import (
+    BatchArgument,
+    GpuOption,
+    GpusOption,
+    JsonOption,
+    SeedOption,
+    TimeLimitOption,
+    WorkersOption,
+    load_batch,
+)
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json
 from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
 from mig_opt.explaining import explain as find_explanation
 from mig_opt.explaining.explainer import DEFAULT_TIME_LIMIT, check_question
@@ -37,7 +46,7 @@ _MANY = {
     RequirementKind.MEMORY: "of them need memory",
 }
 
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("target", "time_limit", "seed", "workers")}
+_OPTIONS = as_options("target", "time_limit", "seed", "workers")
 
 
 def explain(
@@ -49,9 +58,9 @@ def explain(
     ] = None,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
-    time_limit: Annotated[float, typer.Option(metavar="S", help="Seconds.")] = DEFAULT_TIME_LIMIT,
-    seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")] = None,
+    time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say why there is no schedule, or none within the target.

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from mig_opt.batch import Batch
-from mig_opt.cli.outcome import options_named, say
+from mig_opt.cli.outcome import as_options, options_named, say
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu import get_gpu
 
@@ -25,6 +25,9 @@ GpuOption = Annotated[
     typer.Option("--gpu", metavar="GPU", help="In place of the GPU that BATCH names; CSV files need it."),
 ]
 GpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In place of BATCH's number of GPUs.")]
+TimeLimitOption = Annotated[float, typer.Option(metavar="S", help="Seconds.")]
+SeedOption = Annotated[int, typer.Option(metavar="N", help="For what is random.")]
+WorkersOption = Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -39,7 +42,7 @@ def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
         With every problem of the one that is wrong.
     """
     if gpu is not None:
-        with options_named({"gpu": "--gpu"}):
+        with options_named(as_options("gpu")):
             get_gpu(gpu)
     check_gpus(gpus)
     batch, own = _load(name, gpu)

@@ -64,6 +64,11 @@ class Checks:
             raise WrongInputsError(self.errors)
 
 
+def as_options(*names: str) -> dict[str, str]:
+    """Return for each argument of the library the option that stands for it: ``--time-limit`` for ``time_limit``."""
+    return {name: f"--{name.replace('_', '-')}" for name in names}
+
+
 @contextlib.contextmanager
 def options_named(names: Mapping[str, str]) -> Iterator[None]:
     """Let problems of an argument of the library (``time_limit``) name the option (``--time-limit``) it came from."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -16,13 +15,15 @@ from mig_opt.cli.inputs import (
     GpusOption,
     JsonOption,
     ScheduleArgument,
+    SeedOption,
+    WorkersOption,
     check_output,
     load_batch,
     parsed_share,
 )
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json, printable, say
-from mig_opt.control import Callbacks
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json, printable, say
+from mig_opt.cli.progress import shown_progress
 from mig_opt.errors import InputError, Problem
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
@@ -34,7 +35,7 @@ from mig_opt.validation import validate as check_schedule
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
 
-_SOLVE_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("method", "time_limit", "seed", "workers")}
+_SOLVE_OPTIONS = as_options("method", "time_limit", "seed", "workers")
 _OPEN = (Status.FEASIBLE, Status.NO_SOLUTION)
 _EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
 
@@ -49,8 +50,8 @@ def solve(
         float | None,
         typer.Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]"),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")] = None,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
     gap: Annotated[
         str, typer.Option(metavar="SHARE", help="End as soon as the gap is so small, e.g. 0.3% or 0.003.")
     ] = "0",
@@ -84,13 +85,7 @@ def solve(
 
     exact = get_method(method).kind == "exact"
     limit = DEFAULT_TIME_LIMIT if time_limit is None and exact else time_limit
-    with contextlib.ExitStack() as stack:
-        callbacks: list[Callbacks] = []
-        if not (quiet or as_json):
-            from mig_opt.cli.live import LiveLine
-
-            if LiveLine.possible():
-                callbacks.append(stack.enter_context(LiveLine()))
+    with shown_progress(quiet=quiet or as_json) as callbacks:
         result = run_method(
             problem,
             method,
@@ -224,7 +219,7 @@ def validate(
     Exits with 0 if it is valid, else 1.
     """
     problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, output=output)
-    with options_named({"tolerance": "--tolerance"}):
+    with options_named(as_options("tolerance")):
         found = check_schedule(problem, plan, tolerance=tolerance)
     if output is not None and found.valid:
         from mig_opt.files import write_schedule
@@ -329,6 +324,6 @@ def plot(
         say(f"warning: the schedule is not valid ({count} violation{'s' * (count > 1)}); see: mig-opt validate")
     from mig_opt.plotting import save_plot
 
-    with options_named({"lower_bound": "--lower-bound"}):
+    with options_named(as_options("lower_bound")):
         save_plot(problem, found.schedule, out, lower_bound=lower_bound)
     typer.echo(f"Chart written to {printable(str(out))}.")

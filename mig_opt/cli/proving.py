@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,30 +15,27 @@ from mig_opt.cli.inputs import (
     GpusOption,
     JsonOption,
     ScheduleArgument,
+    SeedOption,
+    TimeLimitOption,
+    WorkersOption,
     check_output,
     load_batch,
 )
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, options_named, print_json
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json
 from mig_opt.cli.planning import DEFAULT_TIME_LIMIT
-from mig_opt.control import Callbacks
+from mig_opt.cli.progress import shown_progress
 from mig_opt.errors import InputError, Problem
 from mig_opt.proving import Check, check_proof_options
 from mig_opt.proving import check as check_certificate
 from mig_opt.proving import prove as find_proof
 from mig_opt.proving.prover import DEFAULT_METHOD
-from mig_opt.schedule import Schedule
 from mig_opt.validation import validate
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-_OPTIONS = {
-    name: f"--{name.replace('_', '-')}" for name in ("method", "time_limit", "within", "seed", "workers", "rerun")
-}
-
-TimeLimitOption = Annotated[float, typer.Option(metavar="S", help="Seconds.")]
-WorkersOption = Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")]
+_OPTIONS = as_options("method", "time_limit", "within", "seed", "workers", "rerun")
 
 
 def prove(
@@ -54,7 +49,7 @@ def prove(
     within: Annotated[
         float, typer.Option(metavar="S", help="Seconds by which a schedule may be shorter without counting.")
     ] = 0.0,
-    seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
+    seed: SeedOption = 0,
     workers: WorkersOption = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the certificate as JSON.")
@@ -70,10 +65,15 @@ def prove(
     batch's times. Exits with 0 if there is a proof; with 1 if there is a shorter schedule, if the question stays
     open, or if the schedule is not valid; with 130 after Ctrl-C.
     """
+    from mig_opt.files import read_schedule
+
     checks = Checks()
     with checks.step(), options_named(_OPTIONS):
         check_proof_options(method, time_limit=time_limit, within=within, seed=seed, workers=workers)
-    problem, plan = _read(checks, batch, schedule, gpu, gpus)
+    with checks.step():
+        problem = load_batch(batch, gpu, gpus)
+    with checks.step():
+        plan = read_schedule(schedule)
     for path in (output, save_better):
         if path is not None:
             with checks.step():
@@ -82,8 +82,6 @@ def prove(
         message = "is wanted for both certificate and schedule; name two files"
         checks.errors.append(InputError([Problem("", message)], str(output)))
     checks.finish()
-    assert problem is not None
-    assert plan is not None
     found = validate(problem, plan)
     if not found.valid:
         from mig_opt.cli import screens
@@ -96,7 +94,7 @@ def prove(
         else:
             screens.show(screens.validation_card(problem, found), "", screens.bullets(map(str, found.violations)))
         raise typer.Exit(ANSWER_IS_NO)
-    with _progress(quiet=as_json) as callbacks:
+    with shown_progress(quiet=as_json) as callbacks:
         certificate = find_proof(
             problem,
             plan,
@@ -139,23 +137,22 @@ def check(
     Recomputes all that needs no solver, in exact arithmetic, and says what is left to be trusted.
     Exits with 0 if the certificate is right, whatever it claims, else 1.
     """
+    from mig_opt.files import read_certificate, read_schedule
+
     checks = Checks()
     with checks.step(), options_named(_OPTIONS):
         also = [Problem("method", "is for --rerun; add that")] if method is not None and not rerun else []
         check_proof_options(
             DEFAULT_METHOD if method is None else method, time_limit=time_limit, workers=workers, also=also
         )
-    problem, plan = _read(checks, batch, schedule, gpu, gpus)
-    read: Certificate | None = None
     with checks.step():
-        from mig_opt.files import read_certificate
-
+        problem = load_batch(batch, gpu, gpus)
+    with checks.step():
+        plan = read_schedule(schedule)
+    with checks.step():
         read = read_certificate(certificate)
     checks.finish()
-    assert problem is not None
-    assert plan is not None
-    assert read is not None
-    with _progress(quiet=as_json) as callbacks:
+    with shown_progress(quiet=as_json) as callbacks:
         found = check_certificate(
             problem,
             plan,
@@ -173,34 +170,6 @@ def check(
     if found.rerun is not None and found.rerun.interrupted and found.rerun.claim is Claim.OPEN:
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(0 if found.holds else ANSWER_IS_NO)
-
-
-def _read(
-    checks: Checks, batch: str, schedule: Path, gpu: str | None, gpus: int | None
-) -> tuple[Batch | None, Schedule | None]:
-    """Return batch and schedule, None for one that is wrong; ``checks`` then holds why."""
-    from mig_opt.files import read_schedule
-
-    problem: Batch | None = None
-    plan: Schedule | None = None
-    with checks.step():
-        problem = load_batch(batch, gpu, gpus)
-    with checks.step():
-        plan = read_schedule(schedule)
-    return problem, plan
-
-
-@contextlib.contextmanager
-def _progress(*, quiet: bool) -> Iterator[list[Callbacks]]:
-    """Provide the callbacks that show how a method gets on, where that can be shown."""
-    with contextlib.ExitStack() as stack:
-        callbacks: list[Callbacks] = []
-        if not quiet:
-            from mig_opt.cli.live import LiveLine
-
-            if LiveLine.possible():
-                callbacks.append(stack.enter_context(LiveLine()))
-        yield callbacks
 
 
 def _written(certificate: Certificate, output: Path | None, save_better: Path | None) -> list[str]:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from mig_opt.arguments import wrong_number, wrong_type
-from mig_opt.batch import Batch
+from mig_opt.arguments import wrong_number
+from mig_opt.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
 from mig_opt.explaining.misfits import misfit_conflicts, misfit_remedies
@@ -74,10 +74,7 @@ def explain(
     2 x A30-24GB
     without task 'b'
     """
-    problems: list[Problem] = []
-    if not isinstance(batch, Batch):
-        problems.append(wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')"))
-    check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=problems)
+    check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=[*wrong_batch(batch)])
     work = _Explaining(batch, None if target is None else float(target), time_limit, seed, workers)
     try:
         work.run()

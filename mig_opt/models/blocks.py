@@ -35,8 +35,7 @@ def seconds_to_build(problem: TickedBatch) -> float:
 
     A model has a literal for each task and place, and looks at each pair of places.
     """
-    choices = sum(len(place.durations) for place in problem.places)
-    return 14e-6 * choices + 0.3e-6 * len(problem.places) ** 2
+    return 14e-6 * problem.choices + 0.3e-6 * len(problem.places) ** 2
 
 
 class BlockModel:

@@ -44,8 +44,7 @@ class Improvement:
     @staticmethod
     def possible(search: Search[M]) -> bool:
         """Whether the batch is small enough and there is time for it."""
-        choices = sum(len(place.durations) for place in search.problem.places)
-        return choices <= _MOST_CHOICES and not search.control.expired
+        return search.problem.choices <= _MOST_CHOICES and not search.control.expired
 
     def run(self, patience: float) -> None:
         """Improve until so many cycles bring nothing, or the time is up."""

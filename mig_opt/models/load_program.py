@@ -35,9 +35,8 @@ def raise_bound_by_loads(search: Search[M], share: float) -> None:
         Of the time that is left may go to this.
     """
     problem = search.problem
-    choices = sum(len(place.durations) for place in problem.places)
     backend = Highs()
-    if choices > _MOST_CHOICES or search.control.deterministic or backend.missing():
+    if problem.choices > _MOST_CHOICES or search.control.deterministic or backend.missing():
         return
     program = LoadProgram(problem, at_least=search.lower, at_most=search.upper)
     solve_program(

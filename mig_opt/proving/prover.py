@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from mig_opt._version import __version__
 from mig_opt.arguments import wrong_number, wrong_type
-from mig_opt.batch import Batch
+from mig_opt.batch import Batch, wrong_batch
 from mig_opt.certificate import Certificate, batch_digest, schedule_digest
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
@@ -162,8 +162,7 @@ def check_proof_options(
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
     """Yield a problem for each that is something else altogether."""
-    if not isinstance(batch, Batch):
-        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+    yield from wrong_batch(batch)
     if not isinstance(schedule, Schedule):
         yield wrong_type("schedule", schedule, "a Schedule, for example that of a Result")
 
