@@ -7,7 +7,7 @@ import importlib
 import importlib.metadata
 import math
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -332,10 +332,6 @@ def _conclude(batch: Batch, method: Method, control: Control, status: Status | N
             lower_bound = schedule.makespan if Ticks.of(batch).exact else lower_bound
     if status is None:
         status = Status.NO_SOLUTION if schedule is None else Status.FEASIBLE
-    versions = {"mig-opt": __version__, "python": platform.python_version()}
-    for package in method.packages:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[package] = importlib.metadata.version(package)
     return Result(
         status=status,
         method=method.name,
@@ -344,8 +340,17 @@ def _conclude(batch: Batch, method: Method, control: Control, status: Status | N
         runtime_s=control.seconds,
         trajectory=tuple(control.trajectory),
         seed=control.seed,
-        versions=versions,
+        versions=versions_with(method.packages),
     )
+
+
+def versions_with(packages: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions of this package, of Python, and of those of ``packages`` that are installed."""
+    versions = {"mig-opt": __version__, "python": platform.python_version()}
+    for package in packages:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[package] = importlib.metadata.version(package)
+    return versions
 
 
 def _verify(batch: Batch, method: Method, schedule: Schedule, lower_bound: float) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.metadata
-import platform
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mig_opt._version import __version__
 from mig_opt.cli.inputs import JsonOption
 from mig_opt.cli.outcome import options_named, print_json
 from mig_opt.gpu import GpuModel, catalogue, get_gpu
-from mig_opt.solving import AUTO, get_method
+from mig_opt.solving import AUTO, get_method, versions_with
 from mig_opt.solving import methods as known_methods
 
 if TYPE_CHECKING:
@@ -256,12 +253,8 @@ def methods(as_json: JsonOption = False) -> None:
 
 def versions(as_json: JsonOption = False) -> None:
     """Show the versions of mig-opt and of what it runs on."""
-    found: dict[str, str | None] = {"mig-opt": __version__, "python": platform.python_version()}
-    for package in _PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            found[package] = None
+    installed = versions_with(_PACKAGES)
+    found = {package: installed.get(package) for package in ("mig-opt", "python", *_PACKAGES)}
     if as_json:
         _print(found)
         return

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import platform
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from mig_opt._version import __version__
 from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch import Batch, wrong_batch
 from mig_opt.certificate import Certificate, batch_digest, schedule_digest
@@ -18,7 +16,7 @@ from mig_opt.proving.evidence import critical_task_of, slice_load_of
 from mig_opt.proving.question import Question
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.solving import check_options, get_method, solve
+from mig_opt.solving import check_options, get_method, solve, versions_with
 from mig_opt.ticks import RESOLUTION, Ticks
 from mig_opt.validation import validate
 
@@ -129,7 +127,7 @@ def prove(
         method=get_method(method).name,
         seed=int(seed),
         runtime_s=0.0 if result is None else result.runtime_s,
-        versions=_own_versions() if result is None else dict(result.versions),
+        versions=versions_with() if result is None else dict(result.versions),
         better=better,
         interrupted=result is not None and result.status is Status.INTERRUPTED,
     )
@@ -184,7 +182,3 @@ def _refuse_bound_above(lower_bound: float, schedule: Schedule, method: str) -> 
     if lower_bound - schedule.makespan > slack + RESOLUTION * schedule.makespan:
         message = f"the lower bound {lower_bound} s above a valid schedule of {schedule.makespan} s"
         raise SolverError(f"method {method} claims {message}")
-
-
-def _own_versions() -> dict[str, str]:
-    return {"mig-opt": __version__, "python": platform.python_version()}
