@@ -43,7 +43,8 @@ def solve(batch: Batch, time_limit: float | None, workers: int) -> Answer:
             model.add_mode(job, covered, ticks.floor(seconds))
             placed.append((task, placement))
     limit = float("inf") if time_limit is None else time_limit
-    result = model.solve(time_limit=limit, display=False, num_workers=workers)
+    # Else OR-Tools takes Ctrl-C for itself: what was cut short then looks like a result, and the next one kills Python.
+    result = model.solve(time_limit=limit, display=False, num_workers=workers, catch_sigint_signal=False)
     if not result.best.tasks:
         return Answer("no_solution", None, 0.0, result.runtime)
     unit = float(ticks.length)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -79,6 +82,23 @@ def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> N
     text = (tmp_path / "exact.md").read_text(encoding="utf-8")
     assert f"## {exact_plan.SECTIONS[name][0]}\n" in text
     assert f"{len(found)} runs" in text
+
+
+def test_ctrl_c_reaches_python_after_pyjobshop() -> None:
+    pytest.importorskip("pyjobshop")
+    script = """
+import os, signal
+from runs import Instance, Run, perform
+perform(Run(Instance(2, variant="no operation costs"), "pyjobshop", time_limit=10))
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    bench = str(Path(runs.__file__).parent)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([bench, os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "interrupted\n"), done.stderr
 
 
 def test_pyjobshop_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
