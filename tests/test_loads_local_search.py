@@ -12,6 +12,7 @@ from strategies import batches, realistic_batches
 
 from mig_opt import Batch, generate_batch, solve
 from mig_opt.loads.local_search import LoadSearch
+from mig_opt.loads.tables import HeightTables
 from mig_opt.ticked import TickedBatch
 
 
@@ -98,3 +99,20 @@ def test_it_is_better_than_far() -> None:
         next(cycles)
     cycles.close()
     assert search.height < Heights(problem).height(start, spared=False)
+
+
+@given(st.one_of(batches(max_tasks=7), realistic_batches(max_tasks=7, max_gpus=2)), st.data())
+@settings(max_examples=80)
+def test_a_round_with_every_task_finds_the_least_height(batch: Batch, data: st.DataObject) -> None:
+    problem = TickedBatch(batch)
+    count = len(batch.tasks)
+    able = [[at for at, place in enumerate(problem.places) if task in place.durations] for task in range(count)]
+    start = [data.draw(st.sampled_from(places)) for places in able]
+    highest = Heights(problem).height(start, spared=False)
+    tables = HeightTables(problem, highest)
+    assert tables.fill(1, lambda: False)
+    search = LoadSearch(problem, start, 0, 1)
+    places = np.array(start, np.int64)
+    height = search.run(places, count, 1, data.draw(st.integers(0, 99)), 0, 0)
+    check(problem, places.tolist(), height)
+    assert height == tables.full[tables.tree.nodes[-1].shape][-1]

@@ -113,8 +113,28 @@ def add_tasks(heights: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
             continue
         bit = 1 << task
         for block in range(bit, heights.shape[0], 2 * bit):
-            for whole in range(block, block + bit):
-                heights[whole] = min(heights[whole], heights[whole ^ bit] + longer)
+            # As slices, since the compiler then works on several at a time.
+            without, including = heights[block - bit : block], heights[block : block + bit]
+            for index in range(bit):
+                including[index] = min(including[index], without[index] + longer)
+
+
+@loop
+def choose_use(used: Table, unused: Table, taken: int, room: int, most: int) -> None:
+    """Take the lower of two heights for each subset: of a place that is used, or is not.
+
+    Parameters
+    ----------
+    used, unused : array of int32, shape (2**n,)
+        Heights without what the place takes itself; the first is replaced.
+    taken, room : int
+        What it takes if it is used, and if it is not.
+    most : int
+        Heights above become NEVER.
+    """
+    for subset in range(used.shape[0]):
+        height = min(used[subset] + taken, unused[subset] + room)
+        used[subset] = height if height <= most else NEVER
 
 
 @loop

@@ -2,7 +2,9 @@
 
 Each thread has an assignment of its own. In each cycle it is shaken (some rounds of the neighbourhood search may make
 it worse), improved again, and kept if it is about as good as before. That changes which placements are in use, where
-improvement alone gets stuck.
+improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and the
+next time starts afresh: few tasks have several sets of placements that are about as good, and no shake leads from one
+to the other.
 """
 
 from __future__ import annotations
@@ -14,14 +16,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.bounds import slice_prices
-from mig_opt.loads.neighbourhood import Costs, Shape, improve, spread
+from mig_opt.loads.neighbourhood import improve, spread
+from mig_opt.loads.reach import reach
+from mig_opt.loads.state import Costs, Shape
 from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
 from mig_opt.loads.tree import LoadTree
 from mig_opt.ticked import TickedBatch
 
 _KINDS = {"leaf": 0, "stack": 1, "split": 2}
 
-_FREE = (7, 11)
+_FREE = (7, 12)
 """Tasks that move at a time: from the first number to one less than the second."""
 
 _BIG, _BIG_ROUNDS, _EVERY = 13, 6, 6
@@ -37,12 +41,16 @@ _ROUNDS = 60
 """Rounds of improvement after that."""
 
 _PATIENCE = 100
-"""Cycles without a new best, after which a thread goes back to the best."""
+"""Cycles without gain, after which a thread starts from elsewhere."""
+
+_FRESH = 0.1
+"""How much more than the least a task costs in the place where it starts afresh, on the average."""
 
 _CLOSE = 1.003
 """An assignment is kept if it is no worse than before, or within this factor of the best."""
 
-_SECONDS_PER_CASE = 2e-9
+_SECONDS_PER_SET = 2.5e-8
+"""Of tasks that move, in a round."""
 
 
 class LoadSearch:
@@ -81,8 +89,10 @@ class LoadSearch:
             gpu=np.array([place.gpu for place in batch.places]),
             wait_one=np.array([node.wait_one for node in nodes]),
             wait_two=np.array([node.wait_two for node in nodes]),
+            tips=np.array([len(tips) for tips in tree.tips[: len(nodes)]]),
         )
         ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
+        self._reach = reach(tree, self._shape, ticks)
         fixed = np.array([fixed_cost(place) for place in batch.places])
         on_slice = slice_prices(batch.batch)
         prices = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
@@ -94,12 +104,13 @@ class LoadSearch:
             rent=fixed * prices,
         )
         splits = sum(node.kind == "split" for node in nodes) / len(tree.roots) * min(2, len(tree.roots))
-        self._seconds_per_round = _SECONDS_PER_CASE * ((splits + 1) * 3 ** min(count, 10) + 5 * count)
+        self._seconds_per_round = _SECONDS_PER_SET * ((splits + 1) * 2 ** min(count, _FREE[1] - 1) + count)
         starts = [np.array(places, np.int64)]
         if all(place.free is None for place in batch.places):
             starts.append(spread(self._costs, self._shape))
         self.height, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
+        self.small = count <= _MANY * batch.batch.gpus
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A shake should cost about as much as a few tasks in the wrong place.
         self.worst = np.array(_WORST) * min(1.0, _MANY * batch.batch.gpus / count)
@@ -125,9 +136,15 @@ class LoadSearch:
                         self.height, self.places = thread.height, thread.places.tolist()
                 yield [(thread.height, thread.places.tolist()) for thread in self._threads]
 
+    def fresh(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Return an assignment of each task to one of its cheap places, drawn."""
+        price = self._costs.price
+        most = price.min(axis=1) * (1 + rng.exponential(_FRESH, len(price)))
+        return np.array([rng.choice(np.nonzero(row <= limit)[0]) for row, limit in zip(price, most, strict=True)])
+
     def run(self, places: npt.NDArray[np.int64], free: int, rounds: int, seed: int, target: int, slack: int) -> int:
         """Run some rounds of the neighbourhood search on ``places``; return the height."""
-        return int(improve(self._costs, self._shape, places, free, rounds, seed, target, slack))
+        return int(improve(self._costs, self._shape, self._reach, places, free, rounds, seed, target, slack))
 
 
 class _Thread:
@@ -138,16 +155,17 @@ class _Thread:
         self._rng = rng
         self._cycle = 0
         self._idle = 0
+        self._starts = 0
         self._settled = False
         self.places = np.array(search.places, np.int64)
-        self.height = search.height
+        self.height = self._lowest = search.height
 
     def cycle(self, target: int) -> None:
         """Shake and improve, or once in a while improve by large steps."""
         self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.height
         if self._idle >= _PATIENCE:
-            self._idle, self.places, self.height = 0, np.array(search.places, np.int64), best
+            self._start()
         places = self.places.copy()
         free, rounds = int(rng.integers(*_FREE)), _ROUNDS
         if self._settled and self._cycle % _EVERY == 0:
@@ -158,6 +176,18 @@ class _Thread:
         height = search.run(places, free, rounds, int(rng.integers(2**31)), target, 0)
         # At first there is much to gain without kicks.
         self._settled = self._settled or height > self.height * 0.9999
-        self._idle = 0 if height < best else self._idle + 1
+        self._idle = 0 if height < self._lowest else self._idle + 1
+        self._lowest = min(height, self._lowest)
         if height <= self.height or height < best * _CLOSE:
             self.places, self.height = places, height
+
+    def _start(self) -> None:
+        """Start from the best of all assignments or, every other time, from a fresh one."""
+        search = self._search
+        self._starts += 1
+        self._idle = 0
+        self.places, self.height = np.array(search.places, np.int64), search.height
+        if self._starts % 2 and search.small:
+            self.places = search.fresh(self._rng)
+            self.height, self._settled = search.run(self.places, 0, 0, 0, 0, 0), False
+        self._lowest = self.height

@@ -1,19 +1,20 @@
 """Large neighbourhoods searched exactly: the best new places for some ten tasks at once.
 
 Everything else stays where it is. For the chosen tasks the least height of the load tree is found by dynamic
-programming over their subsets, as in :mod:`mig_opt.loads.tables`, in less than a millisecond; of all best assignments
-one is drawn. One GPU or two take part at a time, one of them always the highest.
+programming over their subsets, as in :mod:`mig_opt.loads.tables`, in about a millisecond; of all best assignments one
+is drawn. One GPU or two take part at a time, one of them always the highest.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.loads.drawing import draw
 from mig_opt.loads.jit import loop
-from mig_opt.loads.kernels import NEVER, Neighbours, Table, add_tasks, add_up, joint_height, split_heights
+from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, choose_use, split_heights
+from mig_opt.loads.reach import Reach, sets_within, taken
+from mig_opt.loads.state import Costs, Integers, Shape, State, highest_way, measure, nothing, put
 
 _DRAWS = 8
 """Of so many best assignments the cheapest is taken."""
@@ -21,227 +22,75 @@ _DRAWS = 8
 _CHEAP = 1.002
 """What costs at most so many times as much is as good at the start: prices are not exact."""
 
-Integers = npt.NDArray[np.int64]
 
+@loop
+def _sets_of(
+    shape: Shape, reach: Reach, node: int, free: Integers, gpus: tuple[int, int], room: tuple[int, int, int]
+) -> Subsets:
+    """Return the sets of free tasks that can run in a branch of the first of two GPUs, or of one that is both.
 
-class Costs(NamedTuple):
-    """What takes how long, in ticks.
-
-    Attributes
-    ----------
-    ticks : array of int32, shape (tasks, places)
-        Each task in each place; NEVER where it cannot run.
-    fixed : array of int64, shape (places,)
-        A used place, besides its tasks.
-    room : array of int64, shape (places,)
-        An unused place, if something below it is used.
-    price : array of float64, shape (tasks, places)
-        Each task in each place, weighted by what it covers: what is left for others counts.
-    rent : array of float64, shape (places,)
-        The same for a used place, besides its tasks.
+    ``room`` is what :func:`sets_within` takes.
     """
-
-    ticks: npt.NDArray[np.int32]
-    fixed: Integers
-    room: Integers
-    price: npt.NDArray[np.float64]
-    rent: npt.NDArray[np.float64]
-
-
-class Shape(NamedTuple):
-    """The load tree.
-
-    Attributes
-    ----------
-    kind : array of int64, shape (nodes,)
-        0 for a leaf, 1 for a stack, 2 for a split. The nodes of one GPU follow those of another, and each node those
-        below it.
-    place, one, two : array of int64, shape (nodes,)
-        The place of a stack; what is below.
-    first, last : array of int64, shape (gpus,)
-        The first node of each GPU, and the last, its root.
-    gpu : array of int64, shape (places,)
-        The GPU of each place.
-    wait_one, wait_two : array of int64, shape (nodes,)
-        Ticks that one branch of a split loses if the other one comes first.
-    """
-
-    kind: Integers
-    place: Integers
-    one: Integers
-    two: Integers
-    first: Integers
-    last: Integers
-    gpu: Integers
-    wait_one: Integers
-    wait_two: Integers
-
-
-class State(NamedTuple):
-    """What runs where.
-
-    Attributes
-    ----------
-    load, tasks : array of int64, shape (places,)
-        Ticks and number of the tasks in each place.
-    height, busy : array of int64, shape (nodes,)
-        Of each branch: the longest way through it, and the number of tasks in it.
-    """
-
-    load: Integers
-    tasks: Integers
-    height: Integers
-    busy: Integers
+    row, count = reach.row[node], free.shape[0]
+    inside, around, beside = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
+    for index in range(count):
+        task = free[index]
+        inside[index] = reach.inside[row, task]
+        around[index], beside[index] = reach.around[row, task], reach.beside[row, task]
+        if gpus[0] != gpus[1]:
+            there = reach.inside[reach.row[shape.last[gpus[1]]], task]
+            around[index], beside[index] = min(around[index], there), min(beside[index], there)
+    return sets_within(inside, around, beside, room)
 
 
 @loop
-def _put(costs: Costs, state: State, task: int, place: int, sign: int) -> None:
-    """Put a task into a place (``sign`` 1), or take it out (-1)."""
-    state.load[place] += sign * costs.ticks[task, place]
-    state.tasks[place] += sign
+def _fill_tables(
+    costs: Costs, shape: Shape, reach: Reach, state: State, gpus: tuple[int, int], free: Integers, limit: int,
+    tables: Table,
+) -> None:  # fmt: skip
+    """Find the least heights of the branches of a GPU for every subset of the free tasks.
 
-
-@loop
-def _measure(costs: Costs, shape: Shape, state: State, gpu: int) -> None:
-    """Find the height of each branch of a GPU, and how many tasks run in it."""
-    height, busy = state.height, state.busy
-    for node in range(shape.first[gpu], shape.last[gpu] + 1):
-        one, two = shape.one[node], shape.two[node]
-        if shape.kind[node] == 0:
-            height[node] = busy[node] = 0
-        elif shape.kind[node] == 1:
-            place = shape.place[node]
-            busy[node] = busy[one] + state.tasks[place]
-            height[node] = height[one]
-            if state.tasks[place]:
-                height[node] += state.load[place] + costs.fixed[place]
-            elif busy[one]:
-                height[node] += costs.room[place]
-        else:
-            busy[node] = busy[one] + busy[two]
-            waits = busy[one] > 0 and busy[two] > 0
-            height[node] = joint_height(
-                height[one], height[two], shape.wait_one[node] * waits, shape.wait_two[node] * waits
-            )
-
-
-@loop
-def _fill_tables(costs: Costs, shape: Shape, state: State, gpu: int, free: Integers, limit: int, tables: Table) -> None:
-    """Find the least heights of the branches of a GPU for every subset of the free tasks."""
-    size = tables.shape[1]
-    everything = np.arange(size).astype(np.int32)
+    The others run on the second GPU, if that is another one.
+    """
+    first, last = shape.first[gpus[0]], shape.last[gpus[0]]
     here = np.empty(free.shape[0], np.int32)
-    for node in range(shape.first[gpu], shape.last[gpu] + 1):
+    within, above = taken(costs, shape, state, gpus[0])
+    tips, elsewhere = shape.tips[last], np.int64(0)
+    if gpus[0] != gpus[1]:
+        tips += shape.tips[shape.last[gpus[1]]]
+        elsewhere = taken(costs, shape, state, gpus[1])[0][-1]
+    for node in range(first, last + 1):
         table, one = tables[node], shape.one[node]
         if shape.kind[node] == 0:
             table[:] = NEVER
             table[0] = 0
         elif shape.kind[node] == 2:
-            two = shape.two[node]
+            two, ways = shape.two[node], shape.tips[node]
             neighbours = Neighbours(
                 False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]
             )
-            split_heights(tables[one], tables[two], everything, neighbours, limit, table)
+            own = within[node - first] + ways * above[node - first]
+            room = (
+                ways * limit - own,
+                (tips - ways) * limit - (within[-1] - own) - elsewhere,
+                tips * limit - within[-1] - elsewhere,
+            )
+            table[:] = SKIPPED
+            subsets = _sets_of(shape, reach, node, free, gpus, room)
+            split_heights(tables[one], tables[two], subsets, neighbours, limit, table)
         else:
             place = shape.place[node]
             for index in range(free.shape[0]):
                 here[index] = costs.ticks[free[index], place]
             table[:] = tables[one]
             add_tasks(table, here, limit)
-            taken = costs.fixed[place] + state.load[place]
-            for subset in range(size):
-                height = table[subset] + taken
-                if not state.tasks[place]:
-                    without = np.int64(tables[one, subset])
-                    if subset or state.busy[one]:
-                        without += costs.room[place]
-                    height = min(height, without)
-                table[subset] = height if height <= limit else NEVER
-
-
-@loop
-def _draw_split(one: Table, two: Table, neighbours: Neighbours, whole: int, limit: int) -> tuple[int, int, int]:
-    """Draw which part of ``whole`` runs in the first of two neighbours; return it with the limits of both."""
-    seen, drawn, most_one, most_two, part = 0, -1, limit, limit, whole
-    while True:
-        rest = whole ^ part
-        if one[part] <= limit and two[rest] <= limit:
-            both = (part or neighbours.busy_one) and (rest or neighbours.busy_two)
-            wait_one, wait_two = (neighbours.wait_one, neighbours.wait_two) if both else (0, 0)
-            for early, late in ((0, wait_two), (wait_one, 0)):
-                if one[part] + early <= limit and two[rest] + late <= limit:
-                    seen += 1
-                    if np.random.randint(seen) == 0:
-                        drawn, most_one, most_two = part, limit - early, limit - late
-        if part == 0:
-            return drawn, most_one, most_two
-        part = (part - 1) & whole
-
-
-@loop
-def _draw_stack(below: Table, sums: Table, costs: tuple[int, int, int], whole: int, limit: int) -> tuple[int, int]:
-    """Draw which part of ``whole`` runs in the place of a stack; return it with what it takes.
-
-    ``costs`` are what the place takes if it is used, if it is not but something below is, and if neither is.
-    """
-    seen, drawn, taken, part = 0, -1, 0, whole
-    while True:
-        if sums[part] < NEVER and below[whole ^ part] < NEVER:
-            own = costs[0] + sums[part] if part else (costs[1] if whole else costs[2])
-            if own + below[whole ^ part] <= limit:
-                seen += 1
-                if np.random.randint(seen) == 0:
-                    drawn, taken = part, own
-        if part == 0:
-            return drawn, taken
-        part = (part - 1) & whole
-
-
-@loop
-def _draw(
-    costs: Costs, shape: Shape, state: State, gpu: int, free: Integers, tasks: int, limit: int, tables: Table,
-    choice: Integers,
-) -> None:  # fmt: skip
-    """Draw an assignment of ``tasks`` to places of a GPU that is no higher than ``limit``."""
-    waiting = [(shape.last[gpu], tasks, limit)]
-    here = np.empty(free.shape[0], np.int32)
-    while waiting:
-        node, whole, most = waiting.pop()
-        one, two = shape.one[node], shape.two[node]
-        if shape.kind[node] == 2:
-            neighbours = Neighbours(
-                False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]
-            )
-            part, most_one, most_two = _draw_split(tables[one], tables[two], neighbours, whole, most)
-            waiting.append((one, part, most_one))
-            waiting.append((two, whole ^ part, most_two))
-        elif shape.kind[node] == 1:
-            place = shape.place[node]
-            for index in range(free.shape[0]):
-                here[index] = costs.ticks[free[index], place]
             used = costs.fixed[place] + state.load[place]
-            unused, nothing = costs.room[place], (costs.room[place] if state.busy[one] else 0)
+            unused, idle = costs.room[place], (costs.room[place] if state.busy[one] else 0)
             if state.tasks[place]:
-                unused = nothing = used
-            part, taken = _draw_stack(tables[one], add_up(here), (used, unused, nothing), whole, most)
-            for index in range(free.shape[0]):
-                if part >> index & 1:
-                    choice[index] = place
-            waiting.append((one, whole ^ part, most - taken))
-
-
-@loop
-def _highest_way(shape: Shape, state: State, gpu: int, on_way: npt.NDArray[np.bool_]) -> None:
-    """Mark the places on the highest way through a GPU."""
-    on_way[:] = False
-    node = shape.last[gpu]
-    while shape.kind[node]:
-        one, two = shape.one[node], shape.two[node]
-        if shape.kind[node] == 1:
-            on_way[shape.place[node]] = True
-            node = one
-        else:
-            node = one if state.height[one] >= state.height[two] else two
+                unused = idle = used
+            choose_use(table, tables[one], used, unused, limit)
+            lowest = tables[one, 0] + idle
+            table[0] = lowest if lowest <= limit else NEVER
 
 
 @loop
@@ -297,18 +146,9 @@ def _share(one: Table, two: Table) -> tuple[int, int]:
 
 
 @loop
-def _empty(costs: Costs, shape: Shape) -> State:
-    """Return the state in which nothing runs."""
-    places, nodes = costs.fixed.shape[0], shape.kind.shape[0]
-    return State(
-        np.zeros(places, np.int64), np.zeros(places, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    )
-
-
-@loop
 def _choose(
-    costs: Costs, shape: Shape, state: State, gpus: tuple[int, int], free: Integers, limits: tuple[int, int, int],
-    tables: Table,
+    costs: Costs, shape: Shape, reach: Reach, state: State, gpus: tuple[int, int], free: Integers,
+    limits: tuple[int, int, int], tables: Table,
 ) -> Integers:  # fmt: skip
     """Return the best places for the free tasks on one GPU or two: among the lowest, the cheapest of some draws.
 
@@ -317,8 +157,9 @@ def _choose(
     highest, other = gpus
     limit, others, slack = limits
     for at in range(1 if other == highest else 2):
-        _measure(costs, shape, state, gpus[at])
-        _fill_tables(costs, shape, state, gpus[at], free, limit, tables)
+        measure(costs, shape, state, gpus[at])
+    for at in range(1 if other == highest else 2):
+        _fill_tables(costs, shape, reach, state, (gpus[at], gpus[1 - at]), free, limit, tables)
     everything = tables.shape[1] - 1
     best, cheapest = np.empty(free.shape[0], np.int64), np.inf
     for _ in range(_DRAWS):
@@ -327,9 +168,9 @@ def _choose(
             lowest, here = _share(tables[shape.last[highest]], tables[shape.last[other]])
         lowest = max(lowest, others) + slack
         drawn = np.empty(free.shape[0], np.int64)
-        _draw(costs, shape, state, highest, free, here, lowest, tables, drawn)
+        draw(costs, shape, state, highest, free, here, lowest, tables, drawn)
         if other != highest:
-            _draw(costs, shape, state, other, free, everything ^ here, lowest, tables, drawn)
+            draw(costs, shape, state, other, free, everything ^ here, lowest, tables, drawn)
         price = _price(costs, state, free, drawn)
         if price < cheapest:
             best, cheapest = drawn, price
@@ -338,7 +179,15 @@ def _choose(
 
 @loop
 def improve(
-    costs: Costs, shape: Shape, places: Integers, most: int, rounds: int, seed: int, target: int, slack: int
+    costs: Costs,
+    shape: Shape,
+    reach: Reach,
+    places: Integers,
+    most: int,
+    rounds: int,
+    seed: int,
+    target: int,
+    slack: int,
 ) -> int:
     """Improve an assignment for a number of rounds.
 
@@ -348,6 +197,8 @@ def improve(
         What takes how long.
     shape : Shape
         The load tree.
+    reach : Reach
+        Of that tree.
     places : array of int64, shape (tasks,)
         The place of each task, changed in place.
     most : int
@@ -368,12 +219,12 @@ def improve(
     """
     np.random.seed(seed)
     gpus = shape.last.shape[0]
-    state = _empty(costs, shape)
+    state = nothing(costs, shape)
     for task in range(places.shape[0]):
-        _put(costs, state, task, places[task], 1)
+        put(costs, state, task, places[task], 1)
     tops = np.empty(gpus, np.int64)
     for gpu in range(gpus):
-        _measure(costs, shape, state, gpu)
+        measure(costs, shape, state, gpu)
         tops[gpu] = state.height[shape.last[gpu]]
     on_way = np.zeros(costs.fixed.shape[0], np.bool_)
     tables = np.empty((shape.kind.shape[0], 1), np.int32)
@@ -385,19 +236,19 @@ def improve(
         tops[highest], top = 0, int(tops[highest])
         tops[other] = 0
         others = int(tops.max())
-        _highest_way(shape, state, highest, on_way)
+        highest_way(shape, state, highest, on_way)
         free = _pick(shape, places, on_way, (highest, other), most)
         for task in free:
-            _put(costs, state, task, places[task], -1)
+            put(costs, state, task, places[task], -1)
         if tables.shape[1] != 1 << free.shape[0]:
             tables = np.empty((shape.kind.shape[0], 1 << free.shape[0]), np.int32)
         limits = (top + slack, others, slack)
-        choice = _choose(costs, shape, state, (highest, other), free, limits, tables)
+        choice = _choose(costs, shape, reach, state, (highest, other), free, limits, tables)
         for index in range(free.shape[0]):
             places[free[index]] = choice[index]
-            _put(costs, state, free[index], choice[index], 1)
+            put(costs, state, free[index], choice[index], 1)
         for gpu in (highest, other):
-            _measure(costs, shape, state, gpu)
+            measure(costs, shape, state, gpu)
             tops[gpu] = state.height[shape.last[gpu]]
     return int(tops.max())
 
@@ -425,18 +276,18 @@ def spread(costs: Costs, shape: Shape) -> Integers:
         for place in range(number):
             if costs.ticks[task, place] < NEVER:
                 cheapest[task] = min(cheapest[task], costs.price[task, place])
-    state = _empty(costs, shape)
+    state = nothing(costs, shape)
     places = np.empty(tasks, np.int64)
     for task in np.argsort(-cheapest):
         lowest, chosen = np.int64(NEVER), -1
         for place in range(number):
             if costs.ticks[task, place] < NEVER and costs.price[task, place] <= cheapest[task] * _CHEAP:
-                _put(costs, state, task, place, 1)
-                _measure(costs, shape, state, shape.gpu[place])
+                put(costs, state, task, place, 1)
+                measure(costs, shape, state, shape.gpu[place])
                 height = state.height[shape.last[shape.gpu[place]]]
-                _put(costs, state, task, place, -1)
+                put(costs, state, task, place, -1)
                 if height < lowest:
                     lowest, chosen = height, place
         places[task] = chosen
-        _put(costs, state, task, chosen, 1)
+        put(costs, state, task, chosen, 1)
     return places

@@ -189,15 +189,10 @@ class _Filters:
         self._limit = limit
         self._count = len(problem.batch.tasks)
         self._tree = tree
-        covered = [self._tips(index) for index in range(len(tree.nodes))]
+        covered = tree.tips
         self._covers = {node.place: covered[at] for at, node in enumerate(tree.nodes) if node.place >= 0}
         self._tips_below = covered
         self._ticks = {at: ticks_of(place, self._count).astype(np.int64) for at, place in enumerate(problem.places)}
-
-    def _tips(self, index: int) -> frozenset[int]:
-        node = self._tree.nodes[index]
-        below = [self._tips(child) for child in (node.one, node.two) if child >= 0]
-        return frozenset().union(*below) or frozenset([index])
 
     def subsets(self, nodes: Sequence[int]) -> Subsets:
         """Return the sets that can be in one of these branches, all of one shape."""

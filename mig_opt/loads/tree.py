@@ -57,6 +57,8 @@ class LoadTree:
         Every node after those below it; the last one is the root.
     roots : list of int
         The topmost node of each GPU.
+    tips : list of frozenset of int
+        For each node the innermost nodes of its branch: the ends of the ways through it.
     """
 
     def __init__(self, problem: TickedBatch) -> None:
@@ -71,6 +73,10 @@ class LoadTree:
         root = self._join(list(self.roots))
         # Leaves that were left out can have come after it.
         del self.nodes[root + 1 :]
+        self.tips: list[frozenset[int]] = []
+        for index, node in enumerate(self.nodes):
+            below = [self.tips[child] for child in (node.one, node.two) if child >= 0]
+            self.tips.append(frozenset().union(*below) if below else frozenset([index]))
 
     def places_below(self, node: int) -> list[int]:
         """Return the indices of the places in the branch of ``node``."""
