@@ -25,11 +25,14 @@ GpuOption = Annotated[
     typer.Option("--gpu", metavar="GPU", help="In place of the GPU that BATCH names; CSV files need it."),
 ]
 GpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In place of BATCH's number of GPUs.")]
+CostFreeOption = Annotated[
+    bool, typer.Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
-    """Return the batch that BATCH, ``--gpu`` and ``--gpus`` stand for.
+def load_batch(name: str, gpu: str | None, gpus: int | None, *, cost_free: bool = False) -> Batch:
+    """Return the batch that BATCH, ``--gpu``, ``--gpus`` and ``--cost-free`` stand for.
 
     Says on standard error when the GPU is another one than that of the times.
 
@@ -45,7 +48,9 @@ def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
     batch, own = _load(name, gpu)
     if own not in (None, batch.gpu.name):
         say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
-    return batch if gpus is None else batch.replace(gpus=gpus)
+    if gpus is not None:
+        batch = batch.replace(gpus=gpus)
+    return batch.cost_free() if cost_free else batch
 
 
 def check_gpus(gpus: int | None) -> None:
