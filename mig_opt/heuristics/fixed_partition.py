@@ -45,8 +45,8 @@ def fixpart(batch: Batch, control: Control, partition: Sequence[Placement]) -> N
         A maximal partition on which every task can run, see :func:`misfits`.
     """
     plan = _Plan(batch, partition)
-    control.spend(plan.seconds)
     plan.run()
+    control.spend(plan.seconds)
     control.offer(plan.schedule())
 
 
@@ -64,8 +64,9 @@ def fixpart_best(batch: Batch, control: Control) -> None:
     best = float("inf")
     for partition in suitable_partitions(batch):
         plan = _Plan(batch, partition)
+        shorter = plan.run(stop_at=best)
         control.spend(plan.seconds)
-        if plan.run(stop_at=best):
+        if shorter:
             best = plan.makespan
             control.offer(plan.schedule())
         if control.expired:
@@ -119,7 +120,7 @@ class _Plan:
     Attributes
     ----------
     seconds : float
-        What a run takes on a typical machine.
+        What the run takes on a typical machine.
     makespan : float
         Seconds, after a run.
     """
@@ -141,14 +142,16 @@ class _Plan:
         self._profiles = list(dict.fromkeys(placement.profile for placement in partition))
         self._partition = partition
         self.makespan = 0.0
-        self.seconds = _SECONDS_PER_PLAN * batch.gpus + _SECONDS_PER_TASK * len(self._profiles) * len(batch.tasks)
+        self.seconds = _SECONDS_PER_PLAN * batch.gpus
 
     def run(self, stop_at: float = float("inf")) -> bool:
         """Give all tasks to instances; return False as soon as the makespan is ``stop_at`` or more."""
         heaps = self._free_instances()
         queues = [heaps[profile] for profile in self._profiles]
         for first in range(0, len(self._batch.tasks), _CHUNK):
-            for task in self._batch.tasks[first : first + _CHUNK]:
+            tasks = self._batch.tasks[first : first + _CHUNK]
+            self.seconds += _SECONDS_PER_TASK * len(self._profiles) * len(tasks)
+            for task in tasks:
                 best: tuple[float, int] | None = None
                 for profile, queue in zip(self._profiles, queues, strict=True):
                     seconds = task.time_on(profile)
