@@ -22,9 +22,10 @@ from mig_opt.errors import InputError, MigOptError, Problem, SolverError, Unknow
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
 from mig_opt.proving import Check, check, prove
+from mig_opt.registry import Method, methods
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
-from mig_opt.solving import Method, methods, solve
+from mig_opt.solving import solve
 from mig_opt.validation import Validation, Violation, ViolationCode, validate
 
 if TYPE_CHECKING:

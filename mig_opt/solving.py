@@ -1,146 +1,30 @@
-"""One function that runs any method, and the registry of methods."""
+"""One function that runs any method."""
 
 from __future__ import annotations
 
 import contextlib
-import importlib
 import importlib.metadata
 import math
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt._version import __version__
 from mig_opt.arguments import wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.batch import Batch, wrong_batch
 from mig_opt.bounds import best_lower_bound
 from mig_opt.control import Callbacks, Control, Stop, interruptibly
-from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError, nearest
+from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
+from mig_opt.gpu import Placement
+from mig_opt.partitions import find_partition
+from mig_opt.registry import AUTO, Method, Runner, get_method, methods
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
 from mig_opt.ticks import Ticks, equal_within_resolution
 from mig_opt.validation import validate
 
-Runner = Callable[[Batch, Control], None]
-"""Runs a method: it reports schedules and bounds to the control, and starts from what is known there."""
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A method of :func:`solve`.
-
-    Attributes
-    ----------
-    name : str
-        What ``solve(method=...)`` and ``--method`` call it.
-    kind : str
-        ``exact`` methods end with a proof if they have the time for it, ``heuristic`` ones do not.
-    summary : str
-        One line.
-    source : str
-        Where the method comes from.
-    entry : str
-        Module and function that run it, imported when first used.
-    warm_start : bool
-        Whether FAR's schedule is found first, for the method to start from.
-    packages : tuple of str
-        Distributions whose versions belong to the result, as far as they are installed.
-    """
-
-    name: str
-    kind: Literal["exact", "heuristic"]
-    summary: str
-    source: str
-    entry: str
-    warm_start: bool = False
-    packages: tuple[str, ...] = ()
-
-    def load(self) -> Runner:
-        """Import the method."""
-        module, name = self.entry.split(":")
-        runner: Runner = getattr(importlib.import_module(module), name)
-        return runner
-
-
-_METHODS = (
-    Method(
-        "cp",
-        "exact",
-        "loads of the slices by dynamic programming and local search, block model by constraint programming",
-        "this package, docs/theory.md",
-        "mig_opt.models.cp:cp",
-        warm_start=True,
-        packages=("ortools", "numba", "numpy", "highspy"),
-    ),
-    Method(
-        "milp",
-        "exact",
-        "block model by mixed-integer programming: milp-highs, or milp-cbc where HiGHS cannot be loaded",
-        "this package, docs/theory.md",
-        "mig_opt.models.milp:milp",
-        warm_start=True,
-        packages=("pulp", "highspy"),
-    ),
-    Method(
-        "milp-highs",
-        "exact",
-        "block model by mixed-integer programming with HiGHS",
-        "this package, docs/theory.md",
-        "mig_opt.models.milp:milp_highs",
-        warm_start=True,
-        packages=("pulp", "highspy"),
-    ),
-    Method(
-        "milp-cbc",
-        "exact",
-        "block model by mixed-integer programming with CBC, a process of its own",
-        "this package, docs/theory.md",
-        "mig_opt.models.milp:milp_cbc",
-        warm_start=True,
-        packages=("pulp",),
-    ),
-    Method(
-        "brute-force",
-        "exact",
-        "every order of operations and every split of the tasks, for a handful of tasks",
-        "this package, docs/theory.md",
-        "mig_opt.models.brute_force:brute_force",
-    ),
-    Method(
-        "far",
-        "heuristic",
-        "family of allocations and repartitioning (phases 1 and 2)",
-        "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128",
-        "mig_opt.heuristics.far:far",
-        packages=("networkx",),
-    ),
-)
+__all__ = ["AUTO", "Method", "check_options", "check_partition", "get_method", "methods", "solve"]
 
 _MOST_WORKERS = 1000
-AUTO = "auto"
-_AUTO_CHOICE = "cp"
-
-
-def methods() -> tuple[Method, ...]:
-    """Return the methods that :func:`solve` knows; ``auto`` stands for ``cp``."""
-    return _METHODS
-
-
-def get_method(name: str) -> Method:
-    """Return the method called ``name`` (``auto`` included).
-
-    Raises
-    ------
-    UnknownMethodError
-        If there is none; the message offers the nearest names.
-    """
-    wanted = _AUTO_CHOICE if name == AUTO else name
-    for method in _METHODS:
-        if method.name == wanted:
-            return method
-    known = [AUTO, *(method.name for method in _METHODS)]
-    raise UnknownMethodError([Problem("method", f"unknown method {name!r}; {nearest(name, known)}")])
 
 
 def solve(
@@ -154,6 +38,7 @@ def solve(
     gap: float = 0.0,
     stop: Stop | None = None,
     deterministic: bool = False,
+    partition: str | Sequence[Placement] | None = None,
 ) -> Result:
     """Find a schedule of least makespan for a batch.
 
@@ -183,6 +68,11 @@ def solve(
         with any number of workers and any time limit, as long as the versions of this package and its solvers are the
         same. The method then has one thread, and the time limit counts work in place of time: about as many
         seconds as it takes on a typical machine, within a factor of two or three.
+    partition : str or sequence of Placement, optional
+        For the method ``fixpart``, which needs it: a maximal partition that has an instance for every task, one of
+        ``batch.gpu.maximal_partitions()`` or its instances as text, from the first slice to the last. In ``4+2+1`` a
+        number stands for the profile of so many compute slices with the least memory; profiles (``1g.10gb``) may stand
+        there as well.
 
     Returns
     -------
@@ -207,6 +97,8 @@ def solve(
     >>> result.status.value, result.makespan
     ('optimal', 2.62)
     """
+    wrong = [*wrong_batch(batch)]
+    wrong += _partition_problems(method, partition, None if wrong else batch)
     check_options(
         method,
         time_limit=time_limit,
@@ -216,7 +108,7 @@ def solve(
         gap=gap,
         stop=stop,
         deterministic=deterministic,
-        also=[*wrong_batch(batch)],
+        also=wrong,
     )
     found = get_method(method)
     listeners = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
@@ -228,7 +120,7 @@ def solve(
         if batch.unplaceable():
             status = Status.INFEASIBLE
         else:
-            _run(_without_idle_gpus(batch), found, control)
+            _run(_without_idle_gpus(batch), found, control, partition)
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     result = _conclude(batch, found, control, status)
@@ -280,6 +172,33 @@ def check_options(
         raise UnknownMethodError(problems) if unknown else InputError(problems)
 
 
+def check_partition(method: object, partition: object, batch: Batch | None) -> None:
+    """Refuse a partition that :func:`solve` cannot work with; without a batch only as far as it does not depend on it.
+
+    Raises
+    ------
+    InputError
+        With the partitions to choose from.
+    """
+    problems = list(_partition_problems(method, partition, batch))
+    if problems:
+        raise InputError(problems)
+
+
+def _partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:
+    try:
+        wanted = isinstance(method, str) and "partition" in get_method(method).options
+    except UnknownMethodError:
+        return  # which is a problem of its own
+    if wanted and batch is not None:
+        from mig_opt.heuristics.fixed_partition import partition_problems
+
+        yield from partition_problems(batch, partition)
+    elif partition is not None and not wanted:
+        takers = " or ".join(entry.name for entry in methods() if "partition" in entry.options)
+        yield Problem("partition", f"is for the method {takers}; leave it out")
+
+
 def _wrong_callbacks(callbacks: object) -> Iterator[Problem]:
     if isinstance(callbacks, Callbacks):
         return
@@ -297,7 +216,7 @@ def _without_idle_gpus(batch: Batch) -> Batch:
     return batch.replace(gpus=min(batch.gpus, used + len(batch.tasks)))
 
 
-def _run(batch: Batch, method: Method, control: Control) -> None:
+def _run(batch: Batch, method: Method, control: Control, partition: object) -> None:
     control.raise_bound(best_lower_bound(batch))
     if method.warm_start and not control.done:
         _load(get_method("far"))(batch, control)
@@ -305,7 +224,10 @@ def _run(batch: Batch, method: Method, control: Control) -> None:
         return
     # Without a schedule a method has to look for one, however late it is.
     if control.schedule is None or not (control.expired or _met(batch, control)):
-        _load(method)(batch, control)
+        options = {}
+        if "partition" in method.options:
+            options["partition"] = find_partition(batch.gpu, partition, batch.profile_set)
+        _load(method)(batch, control, **options)
 
 
 def _load(method: Method) -> Runner:

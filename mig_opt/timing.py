@@ -8,6 +8,7 @@ same decisions ends earlier.
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -101,8 +102,75 @@ def timed_schedule(
     return Schedule(tuple(runs), tuple(timed))
 
 
+def _load(instance: PlannedInstance) -> float:
+    """Return the seconds that the tasks of an instance take."""
+    return sum(task.times[instance.placement.profile.compute_slices] for task in instance.tasks)
+
+
 def _tidy(seconds: float) -> float:
     return round(seconds, DECIMALS) if seconds >= 1e-3 else float(f"{seconds:.{DECIMALS + 3}g}")
+
+
+def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Schedule:
+    """Return a schedule for instances in a given order.
+
+    Of two instances on a GPU whose footprints share a slice, the earlier one in the order is destroyed, once its tasks
+    have ended, to make room for the later one. Nothing else is destroyed. The driver of each GPU serves operations
+    first come, first served (those that come at once in the order of their instances).
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    instances : sequence of PlannedInstance
+        Live ones first; these do not overlap.
+    """
+    followers, waiting = _successions(batch, instances)
+    loads = [_load(instance) for instance in instances]
+    # Entries are (second from which it can begin, instance, kind).
+    ready: list[tuple[float, int, OperationKind]] = [
+        (0.0, index, "create") if instance.free is None else (instance.free + loads[index], index, "destroy")
+        for index, instance in enumerate(instances)
+        if (followers[index] if instance.free is not None else not waiting[index])
+    ]
+    heapq.heapify(ready)
+    driver_free = [0.0] * batch.gpus
+    clear = [0.0] * len(instances)
+    order: list[tuple[OperationKind, int]] = []
+    while ready:
+        begin, index, kind = heapq.heappop(ready)
+        order.append((kind, index))
+        gpu = instances[index].gpu
+        if not batch.parallel_operations:
+            begin = max(begin, driver_free[gpu])
+        end = driver_free[gpu] = begin + batch.operations.of(kind, instances[index].placement.profile)
+        if kind == "create":
+            if followers[index]:
+                heapq.heappush(ready, (end + loads[index], index, "destroy"))
+            continue
+        for later in followers[index]:
+            waiting[later] -= 1
+            clear[later] = max(clear[later], end)
+            if not waiting[later]:
+                heapq.heappush(ready, (clear[later], later, "create"))
+    return timed_schedule(batch, instances, order)
+
+
+def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[list[list[int]], list[int]]:
+    """Return for each instance those that come right after it on some slice, and how many come right before it."""
+    followers: list[list[int]] = [[] for _ in instances]
+    waiting: list[int] = []
+    last: list[list[int | None]] = [[None] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+    for index, instance in enumerate(instances):
+        slices = last[instance.gpu]
+        before = {slices[position] for position in instance.placement.footprint} - {None}
+        for other in before:
+            assert other is not None
+            followers[other].append(index)
+        waiting.append(len(before))
+        for position in instance.placement.footprint:
+            slices[position] = index
+    return followers, waiting
 
 
 def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Schedule:
@@ -120,7 +188,7 @@ def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Sc
     """
     instances = _instances(batch, places)
     followers = [_followers(instances, index) for index in range(len(instances))]
-    loads = [sum(task.times[entry.placement.profile.compute_slices] for task in entry.tasks) for entry in instances]
+    loads = [_load(instance) for instance in instances]
     behind = [0.0] * len(instances)
     for index in reversed(range(len(instances))):
         destroy = batch.operations.of("destroy", instances[index].placement.profile)

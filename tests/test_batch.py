@@ -231,6 +231,16 @@ def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
     assert Batch(ONE, A100).replace(gpus=3).operations == A100.operation_costs
 
 
+def test_without_operation_costs_all_else_stays(tiny_batch: Batch) -> None:
+    live = (LiveInstance(0, "1g.6gb", 2, 1.5),)
+    batch = tiny_batch.replace(gpus=2, initial=live, parallel_operations=True)
+    free = batch.cost_free()
+    assert set(free.operations.create.values()) == set(free.operations.destroy.values()) == {0.0}
+    assert free.replace(operations=batch.operations) == batch
+    # Another GPU does not bring costs back.
+    assert set(free.replace(gpu=get_gpu("A30")).operations.create.values()) == {0.0}
+
+
 def test_replace_checks(tiny_batch: Batch) -> None:
     assert tiny_batch.replace(gpus=2).gpus == 2
     assert tiny_batch.gpus == 1

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import tiny_batches
 
-import mig_opt.solving
+import mig_opt.registry
 from mig_opt import (
     Batch,
     Callbacks,
@@ -39,11 +39,16 @@ from mig_opt import (
     validate,
 )
 from mig_opt.control import Control
+from mig_opt.heuristics.fixed_partition import suitable_partitions
+from mig_opt.registry import get_method
 from mig_opt.result import relative_gap
 
 NAMES = [method.name for method in methods()]
 EXACT = [method.name for method in methods() if method.kind == "exact"]
+FIXED = ("fixpart", "fixpart-best")
 SLOW = ("milp", "milp-highs", "milp-cbc")
+# As the tiny batch, but ``big`` runs on smaller instances too, so that a fixed partition has one for every task.
+FITS = tiny.BATCH.replace(tasks=(Task("big", {1: 8.0, 2: 4.0, 4: 2.0}), *tiny.BATCH.tasks[1:]))
 NOWHERE = Batch((Task("big", {1: 3.0}, memory_gb=20), Task("small", {1: 2.0})), get_gpu("A30"))
 
 
@@ -70,6 +75,14 @@ class Diary(Callbacks):
         self.events.append(f"end {result.status}")
 
 
+def options_of(method: str, batch: Batch) -> dict[str, Any]:
+    """What a method needs beside its name."""
+    if "partition" not in get_method(method).options:
+        return {}
+    # One that all tasks can run on; without one, it must not matter which.
+    return {"partition": next(suitable_partitions(batch), batch.gpu.maximal_partitions()[0])}
+
+
 @pytest.mark.parametrize("method", NAMES)
 def test_schedules_are_valid_and_bounds_are_bounds(method: str) -> None:
     @settings(max_examples=8 if method in SLOW else 25)
@@ -81,8 +94,15 @@ def test_schedules_are_valid_and_bounds_are_bounds(method: str) -> None:
 
 
 def keeps_its_word(method: str, batch: Batch) -> None:
-    result = solve(batch, method, workers=1, time_limit=20)
     best = solve(batch, "brute-force", time_limit=20)
+    if method in FIXED and best.status is not Status.INFEASIBLE and not list(suitable_partitions(batch)):
+        if method == "fixpart":
+            with pytest.raises(InputError, match="no partition has one for every task"):
+                solve(batch, method, **options_of(method, batch))
+        else:
+            assert solve(batch, method).status is Status.NO_SOLUTION
+        return
+    result = solve(batch, method, workers=1, time_limit=20, **options_of(method, batch))
     assert result.method == method
     if best.status is Status.INFEASIBLE:
         assert result.status is Status.INFEASIBLE
@@ -108,7 +128,7 @@ def test_exact_methods_prove_the_optimum(method: str) -> None:
 @pytest.mark.parametrize("method", NAMES)
 def test_progress_is_told_in_order_and_only_gets_better(method: str) -> None:
     diary = Diary()
-    result = solve(tiny.BATCH, method, callbacks=diary)
+    result = solve(FITS, method, callbacks=diary, **options_of(method, FITS))
     assert diary.events[0] == f"start {method}"
     assert diary.events[-1] == f"end {result.status}"
     assert all(better < worse for worse, better in pairwise(diary.makespans))
@@ -121,14 +141,14 @@ def test_progress_is_told_in_order_and_only_gets_better(method: str) -> None:
 
 @pytest.mark.parametrize("method", NAMES)
 def test_same_seed_same_schedule_with_one_worker(method: str) -> None:
-    first, second = (solve(tiny.BATCH, method, seed=3, workers=1) for _ in range(2))
+    first, second = (solve(FITS, method, seed=3, workers=1, **options_of(method, FITS)) for _ in range(2))
     assert first.schedule == second.schedule
     assert first.seed == 3
 
 
 @pytest.mark.parametrize("method", NAMES)
 def test_no_schedule_where_a_task_fits_nowhere(method: str) -> None:
-    result = solve(NOWHERE, method)
+    result = solve(NOWHERE, method, **options_of(method, NOWHERE))
     assert result.status is Status.INFEASIBLE
     assert result.schedule is None
     assert result.makespan is None
@@ -190,14 +210,14 @@ HARD = generate_batch(20, seed=6)
 
 @pytest.mark.parametrize("method", NAMES)
 def test_a_gap_of_everything_is_closed_by_the_first_schedule(method: str) -> None:
-    result = solve(HARD, method, gap=1.0)
+    result = solve(HARD, method, gap=1.0, **options_of(method, HARD))
     assert result.status is Status.FEASIBLE
     assert [point.makespan for point in result.trajectory if point.makespan is not None] == [result.makespan]
 
 
 @pytest.mark.parametrize("method", NAMES)
 def test_the_run_ends_with_the_improvement_that_closes_the_gap(method: str) -> None:
-    every = solve(HARD, method, gap=0.05, deterministic=True, time_limit=1.0)
+    every = solve(HARD, method, gap=0.05, deterministic=True, time_limit=1.0, **options_of(method, HARD))
     gaps = [relative_gap(point.makespan, point.lower_bound) for point in every.trajectory if point.makespan]
     assert all(gap > 0.05 for gap in gaps[:-1])
     assert gaps[-1] == every.gap
@@ -208,7 +228,7 @@ def test_the_run_ends_with_the_improvement_that_closes_the_gap(method: str) -> N
 @pytest.mark.parametrize("method", NAMES)
 def test_a_wanted_gap_does_not_hide_a_proof(method: str) -> None:
     batch = Batch((Task("a", {4: 3.0}),), get_gpu("A30"))
-    assert solve(batch, method, gap=0.5).status is Status.OPTIMAL
+    assert solve(batch, method, gap=0.5, **options_of(method, batch)).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("method", NAMES)
@@ -220,7 +240,7 @@ def test_stop_is_asked_after_each_improvement_and_ends_the_run(method: str) -> N
         return point.makespan is not None
 
     diary = Diary()
-    result = solve(HARD, method, stop=stop, callbacks=diary)
+    result = solve(HARD, method, stop=stop, callbacks=diary, **options_of(method, HARD))
     assert result.status is Status.FEASIBLE
     assert tuple(asked) == result.trajectory
     assert diary.makespans == [result.makespan]
@@ -229,7 +249,7 @@ def test_stop_is_asked_after_each_improvement_and_ends_the_run(method: str) -> N
 
 @pytest.mark.parametrize("method", NAMES)
 def test_stop_may_say_so_before_there_is_a_schedule(method: str) -> None:
-    result = solve(HARD, method, stop=lambda point: point.lower_bound > 0)
+    result = solve(HARD, method, stop=lambda point: point.lower_bound > 0, **options_of(method, HARD))
     assert result.status is Status.NO_SOLUTION
     assert [point.makespan for point in result.trajectory] == [None]
 
@@ -266,7 +286,7 @@ def test_what_the_caller_raises_ends_the_run_and_arrives(method: str, kind: str)
     listener = Callbacks()
     setattr(listener, kind, fail)
     with pytest.raises(MineError) as caught:
-        solve(HARD, method, callbacks=listener, stop=fail if kind == "stop" else None)
+        solve(HARD, method, callbacks=listener, stop=fail if kind == "stop" else None, **options_of(method, HARD))
     assert caught.value is error
 
 
@@ -282,8 +302,10 @@ def told(result: Result) -> tuple[object, ...]:
 @pytest.mark.parametrize("limit", [0.05, 0.5])
 def test_deterministic_runs_are_the_same_though_the_limit_cuts_them(method: str, limit: float) -> None:
     batch = generate_batch(20, seed=6)
+    options = options_of(method, batch)
     runs = [
-        solve(batch, method, time_limit=limit, deterministic=True, seed=2, workers=workers) for workers in (1, 1, 3)
+        solve(batch, method, time_limit=limit, deterministic=True, seed=2, workers=workers, **options)
+        for workers in (1, 1, 3)
     ]
     assert runs[0].status is Status.FEASIBLE
     assert told(runs[0]) == told(runs[1]) == told(runs[2])
@@ -300,7 +322,7 @@ def test_deterministic_runs_go_further_with_more_time() -> None:
 @pytest.mark.parametrize("method", NAMES)
 def test_deterministic_runs_do_not_look_at_the_clock(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def run() -> Result:
-        return solve(generate_batch(20, seed=6), method, time_limit=0.05, deterministic=True)
+        return solve(HARD, method, time_limit=0.05, deterministic=True, **options_of(method, HARD))
 
     usual = run()
     # Whoever asks for the time is told that an hour has gone by since the last time.
@@ -314,7 +336,8 @@ IN_A_PROCESS = """
 import sys
 from mig_opt import generate_batch, solve
 
-result = solve(generate_batch(20, seed=6), sys.argv[1], time_limit=0.1, deterministic=True)
+partition = "4+2+1" if sys.argv[1] == "fixpart" else None
+result = solve(generate_batch(20, seed=6), sys.argv[1], time_limit=0.1, deterministic=True, partition=partition)
 print(result.schedule, result.lower_bound, [(point.makespan, point.lower_bound) for point in result.trajectory])
 """
 
@@ -379,6 +402,12 @@ def test_presolve_defect_of_the_solver_is_out_of_reach(batch_that_lost_solutions
         ({"callbacks": "far"}, "callbacks"),
         ({"callbacks": [Callbacks(), Callbacks]}, "callbacks[1]"),
         ({"method": 7}, "method"),
+        ({"partition": "4"}, "partition"),
+        ({"method": "far", "partition": ""}, "partition"),
+        ({"method": "fixpart"}, "partition"),
+        ({"method": "fixpart", "partition": 4}, "partition"),
+        ({"method": "fixpart", "partition": "4+4"}, "partition"),
+        ({"method": "fixpart", "partition": "1+1+1+1"}, "partition"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], path: str) -> None:
@@ -405,7 +434,7 @@ def test_auto_is_exact() -> None:
 
 @pytest.mark.parametrize("method", methods(), ids=NAMES)
 def test_results_name_what_produced_them(method: Method) -> None:
-    result = solve(tiny.BATCH, method.name)
+    result = solve(FITS, method.name, **options_of(method.name, FITS))
     assert {"mig-opt", "python", *method.packages} == set(result.versions)
     assert str(result.status.value) in str(result)
 
@@ -424,7 +453,7 @@ def cheat_with_bound(batch: Batch, control: Control) -> None:
 )
 def test_a_method_that_cheats_is_caught(cheat: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Method("fake", "heuristic", "cheats", "nowhere", f"{__name__}:{cheat}")
-    monkeypatch.setattr(mig_opt.solving, "_METHODS", (*methods(), fake))
+    monkeypatch.setattr(mig_opt.registry, "_METHODS", (*methods(), fake))
     with pytest.raises(SolverError, match=message):
         solve(tiny.BATCH, "fake")
 

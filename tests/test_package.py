@@ -24,8 +24,8 @@ HEAVY = ("ortools", "pulp", "highspy", "matplotlib", "pydantic", "networkx", "nu
 # From the ground up: a module imports only what is in a lower layer or in its own package.
 LAYERS = (
     ("_version", "errors"),
-    ("gpu", "arguments"),
-    ("batch", "serving"),
+    ("gpu", "arguments", "registry"),
+    ("batch", "serving", "partitions"),
     ("schedule", "ticks"),
     ("lives",),
     ("timing", "result", "bounds", "validation", "ticked", "certificate"),

@@ -18,7 +18,7 @@ from mig_opt.control import Control
 from mig_opt.gpu import OperationCosts, Placement, get_gpu
 from mig_opt.models.brute_force import brute_force
 from mig_opt.schedule import Operation, Run, Schedule
-from mig_opt.timing import PlannedInstance, nested_schedule, timed_schedule
+from mig_opt.timing import PlannedInstance, nested_schedule, sequenced_schedule, timed_schedule
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -329,3 +329,49 @@ def test_the_whole_a100_at_once(parallel: bool, costs: Callable[[], OperationCos
     batch = Batch(tasks, A100, 2, costs(), initial, parallel)
     schedule = nested_schedule(batch, every)
     assert validate(batch, schedule).violations == ()
+
+
+# Instances in a sequence
+
+
+def test_a_sequence_by_hand() -> None:
+    # The driver takes first who comes first: right's slice is clear at 2.23, left's pair after that operation.
+    planned = instances(("4g.24gb", 0, "big"), ("1g.6gb", 2, "right"), ("2g.12gb", 0, "left"))
+    assert sequenced_schedule(tiny.BATCH, planned) == tiny.BEST
+
+
+def test_an_operation_that_has_to_wait_does_not_hold_up_the_driver() -> None:
+    # right runs until 4.23, and only then its slice is destroyed for big's 4g; left's 2g has gone at 3.22 already.
+    planned = instances(("2g.12gb", 0, "left"), ("1g.6gb", 2, "right"), ("4g.24gb", 0, "big"))
+    schedule = sequenced_schedule(tiny.BATCH, planned)
+    assert [(o.kind, o.profile, o.begin) for o in schedule.operations or ()] == [
+        ("create", "2g.12gb", 0.0),
+        ("create", "1g.6gb", 0.12),
+        ("destroy", "2g.12gb", 3.12),
+        ("destroy", "1g.6gb", 4.23),
+        ("create", "4g.24gb", 4.33),
+    ]
+
+
+def test_the_shapes_of_a_sequence_may_return() -> None:
+    planned = instances(("1g.6gb", 0, "right"), ("4g.24gb", 0, "big"), ("1g.6gb", 0, "left"))
+    # 0.11 + 4 + 0.1 + 0.13 + 2 + 0.1 + 0.11 + 5
+    assert sequenced_schedule(tiny.BATCH, planned).makespan == 11.55
+
+
+@given(decisions())
+def test_any_sequence_has_a_schedule_that_is_valid(decided: Decisions) -> None:
+    """Instances come and go in any order; what is destroyed without need stays."""
+    batch = decided.batch
+    schedule = sequenced_schedule(batch, decided.instances)
+    assert validate(batch, schedule).violations == ()
+    needed = sum(
+        any(
+            later.gpu == one.gpu and later.placement.conflicts(one.placement)
+            for later in decided.instances[index + 1 :]
+        )
+        for index, one in enumerate(decided.instances)
+    )
+    kinds = Counter(operation.kind for operation in schedule.operations or ())
+    assert kinds["destroy"] == needed
+    assert kinds["create"] == sum(instance.free is None for instance in decided.instances)

@@ -11,8 +11,9 @@ import typer
 from mig_opt.cli.inputs import JsonOption
 from mig_opt.cli.outcome import options_named, print_json
 from mig_opt.gpu import GpuModel, catalogue, get_gpu
-from mig_opt.solving import AUTO, get_method, versions_with
-from mig_opt.solving import methods as known_methods
+from mig_opt.registry import AUTO, get_method
+from mig_opt.registry import methods as known_methods
+from mig_opt.solving import versions_with
 
 if TYPE_CHECKING:
     from mig_opt.instances import InstanceInfo

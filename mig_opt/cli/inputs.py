@@ -28,11 +28,14 @@ GpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In 
 TimeLimitOption = Annotated[float, typer.Option(metavar="S", help="Seconds.")]
 SeedOption = Annotated[int, typer.Option(metavar="N", help="For what is random.")]
 WorkersOption = Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")]
+CostFreeOption = Annotated[
+    bool, typer.Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
-    """Return the batch that BATCH, ``--gpu`` and ``--gpus`` stand for.
+def load_batch(name: str, gpu: str | None, gpus: int | None, *, cost_free: bool = False) -> Batch:
+    """Return the batch that BATCH, ``--gpu``, ``--gpus`` and ``--cost-free`` stand for.
 
     Says on standard error when the GPU is another one than that of the times.
 
@@ -48,7 +51,9 @@ def load_batch(name: str, gpu: str | None, gpus: int | None) -> Batch:
     batch, own = _load(name, gpu)
     if own not in (None, batch.gpu.name):
         say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
-    return batch if gpus is None else batch.replace(gpus=gpus)
+    if gpus is not None:
+        batch = batch.replace(gpus=gpus)
+    return batch.cost_free() if cost_free else batch
 
 
 def check_gpus(gpus: int | None) -> None:

@@ -11,6 +11,7 @@ from mig_opt.batch import Batch, Task
 from mig_opt.bounds import lower_bounds
 from mig_opt.cli.inputs import (
     BatchArgument,
+    CostFreeOption,
     GpuOption,
     GpusOption,
     JsonOption,
@@ -25,9 +26,10 @@ from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json, printable, say
 from mig_opt.cli.progress import shown_progress
 from mig_opt.errors import InputError, Problem
+from mig_opt.registry import AUTO, get_method
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.solving import AUTO, check_options, get_method
+from mig_opt.solving import check_options, check_partition
 from mig_opt.solving import solve as run_method
 from mig_opt.validation import Validation
 from mig_opt.validation import validate as check_schedule
@@ -35,7 +37,8 @@ from mig_opt.validation import validate as check_schedule
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
 
-_SOLVE_OPTIONS = as_options("method", "time_limit", "seed", "workers")
+_SOLVE_OPTIONS = as_options("method", "time_limit", "seed", "workers", "partition")
+_NO_PARTITION = "No partition has an instance for every task; methods that change partitions may find a schedule."
 _OPEN = (Status.FEASIBLE, Status.NO_SOLUTION)
 _EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
 
@@ -45,7 +48,11 @@ def solve(
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
+    cost_free: CostFreeOption = False,
     method: Annotated[str, typer.Option(metavar="NAME", help="One of: mig-opt methods.")] = AUTO,
+    partition: Annotated[
+        str | None, typer.Option(metavar="P", help="For --method fixpart: instances in order, such as 4+2+1.")
+    ] = None,
     time_limit: Annotated[
         float | None,
         typer.Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]"),
@@ -77,11 +84,16 @@ def solve(
         check_options(method, time_limit=time_limit, seed=seed, workers=workers)
     with checks.step():
         share = parsed_share("--gap", gap)
+    read: Batch | None = None
     with checks.step():
-        problem = load_batch(batch, gpu, gpus)
+        read = load_batch(batch, gpu, gpus, cost_free=cost_free)
+    with checks.step(), options_named(_SOLVE_OPTIONS):
+        check_partition(method, partition, read)
     with checks.step():
         _check_outputs(output, chart, batch)
     checks.finish()
+    assert read is not None
+    problem = read
 
     exact = get_method(method).kind == "exact"
     limit = DEFAULT_TIME_LIMIT if time_limit is None and exact else time_limit
@@ -95,6 +107,7 @@ def solve(
             callbacks=callbacks,
             gap=share,
             deterministic=deterministic,
+            partition=partition,
         )
 
     remarks = []
@@ -105,11 +118,15 @@ def solve(
         remarks.append(f"Stopped after the default of {DEFAULT_TIME_LIMIT:g} s; --time-limit S allows for more.")
     with checks.step():
         remarks += _write_schedule(result, output)
+    if result.status is Status.NO_SOLUTION and result.method == "fixpart-best":
+        remarks.append(_NO_PARTITION)
     if chart is not None and result.schedule is None:
         remarks.append(f"There is no schedule to draw in {chart}.")
     _show_result(problem, result, remarks, as_json=as_json, quiet=quiet)
     if result.status is Status.INFEASIBLE and as_json:
         say(_infeasible(problem))
+    if _NO_PARTITION in remarks and as_json:
+        say(_NO_PARTITION)
     with checks.step():
         _draw_result(problem, result, chart, quiet=as_json)
     checks.finish()
@@ -206,6 +223,7 @@ def validate(
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
+    cost_free: CostFreeOption = False,
     tolerance: Annotated[float, typer.Option(metavar="S", help="Seconds by which times may differ.")] = 1e-6,
     output: Annotated[
         Path | None,
@@ -218,7 +236,7 @@ def validate(
     A schedule without operations is valid if there are operations that make it so; they are looked for.
     Exits with 0 if it is valid, else 1.
     """
-    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, output=output)
+    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, cost_free=cost_free, output=output)
     with options_named(as_options("tolerance")):
         found = check_schedule(problem, plan, tolerance=tolerance)
     if output is not None and found.valid:
@@ -260,6 +278,7 @@ def _read(
     *,
     gpu: str | None,
     gpus: int | None,
+    cost_free: bool,
     output: Path | None = None,
     chart: Path | None = None,
 ) -> tuple[Batch, Schedule]:
@@ -267,7 +286,7 @@ def _read(
 
     checks = Checks()
     with checks.step():
-        problem = load_batch(batch, gpu, gpus)
+        problem = load_batch(batch, gpu, gpus, cost_free=cost_free)
     with checks.step():
         plan = read_schedule(schedule)
     with checks.step():
@@ -276,12 +295,19 @@ def _read(
     return problem, plan
 
 
-def bound(batch: BatchArgument, *, gpu: GpuOption = None, gpus: GpusOption = None, as_json: JsonOption = False) -> None:
+def bound(
+    batch: BatchArgument,
+    *,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    cost_free: CostFreeOption = False,
+    as_json: JsonOption = False,
+) -> None:
     """Show lower bounds on the makespan that need no solver.
 
     Exits with 1 if a task fits nowhere, so that there is no schedule.
     """
-    problem = load_batch(batch, gpu, gpus)
+    problem = load_batch(batch, gpu, gpus, cost_free=cost_free)
     nowhere = _unplaceable(problem)
     bounds = () if nowhere else lower_bounds(problem)
     best = bounds[0].value if bounds else None
@@ -311,13 +337,14 @@ def plot(
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
+    cost_free: CostFreeOption = False,
     lower_bound: Annotated[float | None, typer.Option(metavar="S", help="Seconds, drawn as a line.")] = None,
 ) -> None:
     """Draw a schedule as a Gantt chart.
 
     A schedule without operations is drawn with some that make it feasible, one that is not valid as it is.
     """
-    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, chart=out)
+    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, cost_free=cost_free, chart=out)
     found = check_schedule(problem, plan)
     if not found.valid:
         count = len(found.violations)

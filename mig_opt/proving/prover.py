@@ -14,9 +14,10 @@ from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.proving.evidence import critical_task_of, slice_load_of
 from mig_opt.proving.question import Question
+from mig_opt.registry import get_method
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
-from mig_opt.solving import check_options, get_method, solve, versions_with
+from mig_opt.solving import check_options, solve, versions_with
 from mig_opt.ticks import RESOLUTION, Ticks
 from mig_opt.validation import validate
 

@@ -1,0 +1,174 @@
+"""The registry of methods: what :func:`mig_opt.solve` can run, and where it comes from."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from mig_opt.errors import Problem, UnknownMethodError, nearest
+
+Runner = Callable[..., None]
+"""Runs a method on a batch: it reports schedules and bounds to a control, and starts from what is known there.
+
+Its arguments are the batch, the control, and by keyword what :attr:`Method.options` says.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of :func:`solve`.
+
+    Attributes
+    ----------
+    name : str
+        What ``solve(method=...)`` and ``--method`` call it.
+    kind : str
+        ``exact`` methods end with a proof if they have the time for it, ``heuristic`` ones do not.
+    summary : str
+        One line.
+    source : str
+        Where the method comes from.
+    entry : str
+        Module and function that run it, imported when first used.
+    warm_start : bool
+        Whether FAR's schedule is found first, for the method to start from.
+    packages : tuple of str
+        Distributions whose versions belong to the result, as far as they are installed.
+    options : tuple of str
+        Arguments of :func:`solve` that are for this method, and that it needs.
+    """
+
+    name: str
+    kind: Literal["exact", "heuristic"]
+    summary: str
+    source: str
+    entry: str
+    warm_start: bool = False
+    packages: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def load(self) -> Runner:
+        """Import the method."""
+        module, name = self.entry.split(":")
+        runner: Runner = getattr(importlib.import_module(module), name)
+        return runner
+
+
+_FAR_PAPER = "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128"
+_GRAHAM = "Graham, SIAM J. Appl. Math. 17 (1969), doi:10.1137/0117039"
+
+_METHODS = (
+    Method(
+        "cp",
+        "exact",
+        "loads of the slices by dynamic programming and local search, block model by constraint programming",
+        "this package, docs/theory.md",
+        "mig_opt.models.cp:cp",
+        warm_start=True,
+        packages=("ortools", "numba", "numpy", "highspy"),
+    ),
+    Method(
+        "milp",
+        "exact",
+        "block model by mixed-integer programming: milp-highs, or milp-cbc where HiGHS cannot be loaded",
+        "this package, docs/theory.md",
+        "mig_opt.models.milp:milp",
+        warm_start=True,
+        packages=("pulp", "highspy"),
+    ),
+    Method(
+        "milp-highs",
+        "exact",
+        "block model by mixed-integer programming with HiGHS",
+        "this package, docs/theory.md",
+        "mig_opt.models.milp:milp_highs",
+        warm_start=True,
+        packages=("pulp", "highspy"),
+    ),
+    Method(
+        "milp-cbc",
+        "exact",
+        "block model by mixed-integer programming with CBC, a process of its own",
+        "this package, docs/theory.md",
+        "mig_opt.models.milp:milp_cbc",
+        warm_start=True,
+        packages=("pulp",),
+    ),
+    Method(
+        "brute-force",
+        "exact",
+        "every order of operations and every split of the tasks, for a handful of tasks",
+        "this package, docs/theory.md",
+        "mig_opt.models.brute_force:brute_force",
+    ),
+    Method(
+        "far",
+        "heuristic",
+        "family of allocations and repartitioning (phases 1 and 2)",
+        _FAR_PAPER,
+        "mig_opt.heuristics.far:far",
+        packages=("networkx",),
+    ),
+    Method(
+        "miso-opt",
+        "heuristic",
+        "partition after partition, each of the largest sum of speedups for the tasks that come next",
+        f"Li et al., SoCC 2022, doi:10.1145/3542929.3563510, for batches as in {_FAR_PAPER}, section 6.5",
+        "mig_opt.heuristics.miso:miso_opt",
+    ),
+    Method(
+        "fixpart",
+        "heuristic",
+        "one given partition for the whole batch, each task on the instance that is free first",
+        f"{_FAR_PAPER}, section 6.5",
+        "mig_opt.heuristics.fixed_partition:fixpart",
+        options=("partition",),
+    ),
+    Method(
+        "fixpart-best",
+        "heuristic",
+        "fixpart with the partition for which it ends first",
+        f"{_FAR_PAPER}, section 6.5",
+        "mig_opt.heuristics.fixed_partition:fixpart_best",
+    ),
+    Method(
+        "lpt",
+        "heuristic",
+        "each task on the size of least work, where it begins first, longest tasks first",
+        _GRAHAM,
+        "mig_opt.heuristics.list_scheduling:longest_first",
+    ),
+    Method(
+        "list",
+        "heuristic",
+        "each task on the size of least work, where it begins first, in the order of the batch",
+        _GRAHAM,
+        "mig_opt.heuristics.list_scheduling:list_scheduling",
+    ),
+)
+
+AUTO = "auto"
+_AUTO_CHOICE = "cp"
+
+
+def methods() -> tuple[Method, ...]:
+    """Return the methods that :func:`solve` knows; ``auto`` stands for ``cp``."""
+    return _METHODS
+
+
+def get_method(name: str) -> Method:
+    """Return the method called ``name`` (``auto`` included).
+
+    Raises
+    ------
+    UnknownMethodError
+        If there is none; the message offers the nearest names.
+    """
+    wanted = _AUTO_CHOICE if name == AUTO else name
+    for method in _METHODS:
+        if method.name == wanted:
+            return method
+    known = [AUTO, *(method.name for method in _METHODS)]
+    raise UnknownMethodError([Problem("method", f"unknown method {name!r}; {nearest(name, known)}")])
