@@ -1,0 +1,54 @@
+"""The bar that shows the progress of a study on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.text import Text
+
+from mig_opt.cli.outcome import printable
+from mig_opt.studies import Row, StudyProgress, StudyRun
+
+
+class ProgressBar(StudyProgress):
+    """Runs that are done and failed, time so far and to go, and the last run: on standard error, gone at the end."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+        self._progress = Progress(
+            BarColumn(20),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> ProgressBar:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.stop()
+
+    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
+        """Begin with what is known."""
+        self._progress.update(self._task, total=known + len(missing), completed=known)
+
+    def on_row(self, row: Row[StudyRun]) -> None:
+        """Show the run that was done."""
+        self._failed += bool(row.outcome.error)
+        failed = f"{self._failed} failed, " if self._failed else ""
+        text = Text(printable(f"{failed}{row.run.label}"))
+        text.truncate(40, overflow="ellipsis")
+        self._progress.update(self._task, advance=1, description=text.plain)

@@ -1,0 +1,152 @@
+"""Does the runs that are missing: here one by one, in several processes of this machine, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Generator, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mig_opt.errors import InputError, MigOptError, Problem
+from mig_opt.result import Status
+from mig_opt.studies.environment import fingerprint
+from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.records import R, Records, Row
+from mig_opt.studies.servant import Answer, Household, answer, answer_by_household, dismiss_household
+
+if TYPE_CHECKING:
+    import distributed
+
+_CONNECTING_S = 15
+"""Seconds until a scheduler that does not answer is given up."""
+
+
+class SourcesChangedError(MigOptError):
+    """The sources of mig_opt, or the versions of what it runs on, are others than at the start of the study."""
+
+
+def run_missing(
+    runs: Sequence[R],
+    perform: Callable[[R], Outcome],
+    records: Records[R],
+    prints: Callable[[R], str],
+    *,
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    told: Callable[[Row[R]], None],
+) -> None:
+    """Do runs and write their rows, each as soon as it is known.
+
+    Parameters
+    ----------
+    runs : sequence
+        What is to be done.
+    perform : callable
+        Does one; an exception becomes a row. With ``jobs`` or ``scheduler`` a function that other processes can import.
+    records : Records
+        Takes the rows.
+    prints : callable
+        Returns the fingerprint of the sources that a run depends on, as they are now.
+    jobs : int, optional
+        Runs at the same time, each in a process that is not this one, so that it may die. None: in this process
+        (with ``scheduler``: as many as the cluster has threads).
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers do the runs, e.g. ``tcp://10.0.0.1:8786``.
+    told : callable
+        Called with each new row.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C; the rows until then are written, the runs that it cut short are not.
+    SourcesChangedError
+        If a fingerprint is not what it was at the start.
+    InputError
+        If the scheduler cannot be reached, or its workers have other sources or versions.
+    """
+    started = {run.key: prints(run) for run in runs}
+    with contextlib.closing(_answers(runs, perform, jobs, scheduler)) as answers:
+        for index, (outcome, environment) in answers:
+            run = runs[index]
+            if outcome.status == Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if prints(run) != started[run.key]:
+                raise SourcesChangedError(
+                    "the sources or versions have changed since the start, so that a run is of neither; start again"
+                )
+            told(records.add(run, outcome, started[run.key], environment))
+
+
+def _answers(
+    runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int | None, scheduler: str | None
+) -> Generator[tuple[int, Answer]]:
+    if scheduler is not None:
+        yield from _on_cluster(runs, perform, jobs, scheduler)
+    elif jobs is not None:
+        yield from _in_processes(runs, perform, jobs)
+    else:
+        for index, run in enumerate(runs):
+            yield index, answer(perform, run)
+
+
+def _in_processes(runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int) -> Generator[tuple[int, Answer]]:
+    from joblib import Parallel, delayed
+
+    household = Household()
+
+    def task(index: int) -> tuple[int, Answer]:
+        return index, household.servant().answer(perform, runs[index])
+
+    # The threads only wait for their servants.
+    parallel = Parallel(jobs, "threading", return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
+    yield from _until(parallel(delayed(task)(index) for index in range(len(runs))), household.dismiss)
+
+
+def _on_cluster(
+    runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int | None, scheduler: str
+) -> Generator[tuple[int, Answer]]:
+    from joblib import Parallel, delayed, parallel_config
+
+    with _client(scheduler) as client, parallel_config("dask", client=client):
+        here = fingerprint()
+        for worker, there in client.run(fingerprint).items():
+            if there != here:
+                message = f"the worker {worker} has other sources of mig_opt, or other versions of what it runs on"
+                raise InputError([Problem("scheduler", message)])
+        study = secrets.token_hex(8)
+
+        def dismiss() -> None:
+            with contextlib.suppress(Exception):  # a cluster that has gone needs no cleaning
+                client.run(dismiss_household, study)
+
+        at_once = jobs or sum(client.nthreads().values())  # type: ignore[no-untyped-call]
+        parallel = Parallel(-1, return_as="generator_unordered", pre_dispatch=at_once, batch_size=1)
+        tasks = (delayed(answer_by_household)(study, index, perform, run) for index, run in enumerate(runs))
+        yield from _until(parallel(tasks), dismiss)
+
+
+def _until(answers: Generator[tuple[int, Answer]], dismiss: Callable[[], None]) -> Generator[tuple[int, Answer]]:
+    """Yield answers; at the end, however it comes, first dismiss those who work: nobody waits for them any more."""
+    try:
+        for entry in answers:  # noqa: UP028 - `yield from` would close the answers before the dismissal
+            yield entry
+    finally:
+        dismiss()
+        answers.close()
+
+
+@contextlib.contextmanager
+def _client(scheduler: str) -> Iterator[distributed.Client]:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError([Problem("scheduler", "needs Dask; install it with: pip install 'mig-opt[dask]'")]) from None
+    try:
+        client = distributed.Client(  # type: ignore[no-untyped-call]
+            scheduler, timeout=_CONNECTING_S, set_as_default=False
+        )
+    except (OSError, ValueError) as error:
+        message = f"no Dask scheduler answers at {scheduler!r}: {error}"
+        raise InputError([Problem("scheduler", message)]) from None
+    with client:
+        yield client
