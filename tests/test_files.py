@@ -39,6 +39,7 @@ from mig_opt.files import (
 from mig_opt.gpu import OperationCosts, catalogue, get_gpu
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
+from mig_opt.studies import study_from_json
 
 BATCH: dict[str, Any] = {
     "schema": "mig-opt/batch/1",
@@ -91,12 +92,27 @@ CERTIFICATE: dict[str, Any] = {
     "better": SCHEDULE,
     "digest": "ef" * 32,
 }
-DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE}
+STUDY = {
+    "schema": "mig-opt/study/1",
+    "batches": [
+        {"instance": "rodinia-a30", "gpus": 2, "operation_costs": True},
+        {"n": [2, 3], "seeds": 2, "scaling": "MixedScaling", "p_sup": [0.5], "gpus": 1, "operation_costs": [True]},
+    ],
+    "methods": [
+        {"method": "cp", "time_limit": [1, None], "gap": 0.5, "workers": 2, "deterministic": False, "label": "a"},
+        {"method": "far", "label": "b"},
+    ],
+    "repetitions": 2,
+    "seed": 1,
+    "fresh": False,
+}
+DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE, "study": STUDY}
 READERS = {
     "batch": batch_from_json,
     "schedule": schedule_from_json,
     "result": result_from_json,
     "certificate": certificate_from_json,
+    "study": study_from_json,
 }
 DELETE = object()
 
@@ -841,7 +857,8 @@ def test_schema_and_reader_agree(kind: Any) -> None:
     values = [DELETE, None, True, 0, -1, 2, 2.5, "", "x", "create", [], {}, {"1": 1.0}, {"x": 1}, {"1": 0}]
     # About these a schema can say nothing: they depend on the GPU or on another part of the file.
     beyond = re.compile(
-        r"gpu: unknown|cannot start|no profile|must be from 0 to|has no seconds|no instances|follows from"
+        r"gpu: unknown|cannot start|no profile|must be from 0 to|has no seconds|no instances|follows from|"
+        r"no bundled|unknown method|unknown configuration|another label"
     )
     refused = accepted = 0
     for place in places_in(DOCUMENTS[kind]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import functools
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -180,15 +181,16 @@ def compare(
 
     entries: list[Entry] = []
     interrupted = False
-    for name, batch in batches.items():
-        for method in names:
+    for (name, batch), method in itertools.product(batches.items(), names):
+        try:
             outcome = shielded(functools.partial(measured, batch, method))
-            interrupted = outcome.status == Status.INTERRUPTED
-            # A run that had found nothing when it was struck is none.
-            if not interrupted or outcome.answered:
-                entries.append(Entry(name, name, method, outcome))
-            if interrupted:
-                break
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+        interrupted = outcome.status == Status.INTERRUPTED
+        # A run that had found nothing when it was struck is none.
+        if not interrupted or outcome.answered:
+            entries.append(Entry(name, name, method, outcome))
         if interrupted:
             break
     judged = judge(entries, on_record)

@@ -8,11 +8,10 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mig_opt.errors import InputError, MigOptError, Problem
-from mig_opt.result import Status
 from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.outcome import Outcome
 from mig_opt.studies.records import R, Records, Row
-from mig_opt.studies.servant import Answer, Household, answer, answer_by_household, dismiss_household
+from mig_opt.studies.servant import Answered, Household, answer, answer_by_household, dismiss_household
 
 if TYPE_CHECKING:
     import distributed
@@ -29,8 +28,9 @@ def run_missing(
     runs: Sequence[R],
     perform: Callable[[R], Outcome],
     records: Records[R],
-    prints: Callable[[R], str],
+    fingerprints: Callable[[R], str],
     *,
+    now: Callable[[R], str],
     jobs: int | None = None,
     scheduler: str | None = None,
     told: Callable[[Row[R]], None],
@@ -45,8 +45,10 @@ def run_missing(
         Does one; an exception becomes a row. With ``jobs`` or ``scheduler`` a function that other processes can import.
     records : Records
         Takes the rows.
-    prints : callable
-        Returns the fingerprint of the sources that a run depends on, as they are now.
+    fingerprints : callable
+        Returns the fingerprint of what a run depends on, at the start of the study.
+    now : callable
+        Returns the same as it is now; it must not have changed.
     jobs : int, optional
         Runs at the same time, each in a process that is not this one, so that it may die. None: in this process
         (with ``scheduler``: as many as the cluster has threads).
@@ -64,22 +66,20 @@ def run_missing(
     InputError
         If the scheduler cannot be reached, or its workers have other sources or versions.
     """
-    started = {run.key: prints(run) for run in runs}
     with contextlib.closing(_answers(runs, perform, jobs, scheduler)) as answers:
-        for index, (outcome, environment) in answers:
+        for index, answered in answers:
             run = runs[index]
-            if outcome.status == Status.INTERRUPTED:
+            if answered is None:
                 raise KeyboardInterrupt
-            if prints(run) != started[run.key]:
-                raise SourcesChangedError(
-                    "the sources or versions have changed since the start, so that a run is of neither; start again"
-                )
-            told(records.add(run, outcome, started[run.key], environment))
+            if now(run) != fingerprints(run):
+                raise SourcesChangedError("the sources have changed since the start: a run is of neither; start again")
+            outcome, environment = answered
+            told(records.add(run, outcome, fingerprints(run), environment))
 
 
 def _answers(
     runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int | None, scheduler: str | None
-) -> Generator[tuple[int, Answer]]:
+) -> Generator[Answered]:
     if scheduler is not None:
         yield from _on_cluster(runs, perform, jobs, scheduler)
     elif jobs is not None:
@@ -89,12 +89,12 @@ def _answers(
             yield index, answer(perform, run)
 
 
-def _in_processes(runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int) -> Generator[tuple[int, Answer]]:
+def _in_processes(runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int) -> Generator[Answered]:
     from joblib import Parallel, delayed
 
     household = Household()
 
-    def task(index: int) -> tuple[int, Answer]:
+    def task(index: int) -> Answered:
         return index, household.servant().answer(perform, runs[index])
 
     # The threads only wait for their servants.
@@ -104,7 +104,7 @@ def _in_processes(runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int)
 
 def _on_cluster(
     runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int | None, scheduler: str
-) -> Generator[tuple[int, Answer]]:
+) -> Generator[Answered]:
     from joblib import Parallel, delayed, parallel_config
 
     with _client(scheduler) as client, parallel_config("dask", client=client):
@@ -125,7 +125,7 @@ def _on_cluster(
         yield from _until(parallel(tasks), dismiss)
 
 
-def _until(answers: Generator[tuple[int, Answer]], dismiss: Callable[[], None]) -> Generator[tuple[int, Answer]]:
+def _until(answers: Generator[Answered], dismiss: Callable[[], None]) -> Generator[Answered]:
     """Yield answers; at the end, however it comes, first dismiss those who work: nobody waits for them any more."""
     try:
         for entry in answers:  # noqa: UP028 - `yield from` would close the answers before the dismissal

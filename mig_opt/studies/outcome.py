@@ -99,6 +99,11 @@ def measure(
     Outcome
         Also where the method fails: its status is ``crashed`` then, and ``error`` says why. After Ctrl-C the status is
         ``interrupted``.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C struck outside of the method.
     """
 
     def run() -> Outcome:
@@ -123,8 +128,6 @@ def shielded(run: Callable[[], Outcome]) -> Outcome:
     begin = time.perf_counter()
     try:
         return run()
-    except KeyboardInterrupt:
-        return Outcome(Status.INTERRUPTED.value, time.perf_counter() - begin)
     except MigOptError as error:
         return Outcome(CRASHED, time.perf_counter() - begin, error=str(error))
     except Exception as error:  # whatever a method raises belongs to its row

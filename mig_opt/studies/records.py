@@ -36,7 +36,7 @@ class Keyed(Protocol):
 R = TypeVar("R", bound=Keyed)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots, Row[...](...) fails in Python 3.11
 class Row(Generic[R]):
     """A run, what it gave, and what it was made with.
 

@@ -132,7 +132,8 @@ def run_study(
     check_study(study, folder)
     runs = runs_of(study, folder)
     records = _records(results, keep=keep)
-    known = _known(runs, records, retry=retry)
+    current = fingerprint()
+    known = _known(runs, records, current, retry=retry)
     missing = [run for run in runs if run.key not in known]
     if progress is not None:
         progress.on_start(missing, len(runs) - len(missing))
@@ -141,12 +142,13 @@ def run_study(
         missing,
         perform_alone if study.fresh else perform,
         records,
-        lambda _: fingerprint(),
+        lambda _: current,
+        now=lambda _: fingerprint(),
         jobs=jobs,
         scheduler=scheduler,
         told=listener.on_row,
     )
-    return _collected(runs, _known(runs, records))
+    return _collected(runs, _known(runs, records, current), current)
 
 
 def check_jobs(jobs: object) -> None:
@@ -178,7 +180,8 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
     folder = Path(folder)
     check_study(study, folder)
     runs = runs_of(study, folder)
-    return _collected(runs, _known(runs, _records(results, keep=keep)))
+    current = fingerprint()
+    return _collected(runs, _known(runs, _records(results, keep=keep), current), current)
 
 
 def perform_alone(run: StudyRun) -> Outcome:
@@ -190,14 +193,14 @@ def _records(results: str | Path | None, *, keep: bool) -> Records[StudyRun]:
     return Records(None if results is None else Path(results), read_run, keep=keep)
 
 
-def _known(runs: Sequence[StudyRun], records: Records[StudyRun], *, retry: bool = False) -> dict[str, Row[StudyRun]]:
-    current = fingerprint()
+def _known(
+    runs: Sequence[StudyRun], records: Records[StudyRun], current: str, *, retry: bool = False
+) -> dict[str, Row[StudyRun]]:
     found = ((run, records.find(run, current)) for run in runs)
     return {run.key: row for run, row in found if row is not None and not (retry and row.outcome.error)}
 
 
-def _collected(runs: Sequence[StudyRun], known: dict[str, Row[StudyRun]]) -> StudyRows:
-    current = fingerprint()
+def _collected(runs: Sequence[StudyRun], known: dict[str, Row[StudyRun]], current: str) -> StudyRows:
     # Rows from a file do not know what tables call their run.
     rows = tuple(
         Row(run, row.outcome, row.fingerprint, row.date, row.environment)

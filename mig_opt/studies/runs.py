@@ -16,6 +16,7 @@ from mig_opt.certificate import batch_digest
 from mig_opt.files import read_batch
 from mig_opt.gpu import OperationCosts
 from mig_opt.instances import ScalingName, TimesName, Variant, generate_batch, load_instance
+from mig_opt.result import Status
 from mig_opt.studies.outcome import Outcome, measure, warm_up
 from mig_opt.study import (
     DEFAULT_TIME_LIMIT,
@@ -89,10 +90,16 @@ def read_run(document: Mapping[str, Any]) -> StudyRun:
 
 
 def perform(run: StudyRun) -> Outcome:
-    """Do a run, in this process."""
+    """Do a run, in this process.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C: what was cut short is no measurement.
+    """
     if not run.fresh:
         warm_up(run.method)
-    return measure(
+    outcome = measure(
         _built(run),
         run.method,
         time_limit=run.time_limit,
@@ -102,6 +109,9 @@ def perform(run: StudyRun) -> Outcome:
         deterministic=run.deterministic,
         memory=run.fresh,
     )
+    if outcome.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome
 
 
 def runs_of(study: Study, folder: Path) -> list[StudyRun]:

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from mig_opt.result import Status
 from mig_opt.studies.environment import environment
 from mig_opt.studies.outcome import CRASHED, Outcome, shielded
 
@@ -30,10 +29,19 @@ _CTRL_C = (-signal.SIGINT, 0xC000013A)
 Answer = tuple[Outcome, dict[str, Any]]
 """What a run gave, and the environment that it ran in."""
 
+Answered = tuple[int, Answer | None]
+"""Number of a run, and the answer to it; None if it was cut short by Ctrl-C."""
 
-def answer(perform: Callable[[R], Outcome], run: R) -> Answer:
-    """Return the outcome of ``perform(run)`` and the environment of this process; exceptions become outcomes."""
-    return shielded(lambda: perform(run)), environment()
+
+def answer(perform: Callable[[R], Outcome], run: R) -> Answer | None:
+    """Return the outcome of ``perform(run)`` and the environment of this process; None after Ctrl-C.
+
+    Other exceptions become outcomes.
+    """
+    try:
+        return shielded(lambda: perform(run)), environment()
+    except KeyboardInterrupt:
+        return None
 
 
 class Servant:
@@ -43,7 +51,7 @@ class Servant:
     --------
     >>> from mig_opt.studies.outcome import shielded
     >>> with Servant() as servant:
-    ...     outcome, _ = servant.answer(shielded, Outcome)  # Outcome() lacks arguments
+    ...     outcome, environment = servant.answer(shielded, Outcome)  # Outcome() lacks arguments
     >>> outcome.status
     'crashed'
     """
@@ -60,10 +68,10 @@ class Servant:
     def __exit__(self, *reason: object) -> None:
         self.dismiss()
 
-    def answer(self, perform: Callable[[R], Outcome], run: R) -> Answer:
-        """Return what the child answers.
+    def answer(self, perform: Callable[[R], Outcome], run: R) -> Answer | None:
+        """Return what the child answers; None if the run was cut short by Ctrl-C or by the dismissal of the child.
 
-        If it dies over the run, the status is ``crashed``; if it was dismissed meanwhile, ``interrupted``.
+        If the child dies over the run, the status of the outcome is ``crashed``.
 
         Parameters
         ----------
@@ -81,12 +89,12 @@ class Servant:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
                 process.stdin.write(message)
                 process.stdin.flush()
-                answered: Answer = pickle.load(process.stdout)  # noqa: S301 - written by the child
+                answered: Answer | None = pickle.load(process.stdout)  # noqa: S301 - written by the child
                 return answered
         seconds = time.perf_counter() - begin
         code, error = self._bury(process) if process is not None else (0, "")
         if self._dismissed or code in _CTRL_C:
-            return Outcome(Status.INTERRUPTED.value, seconds), environment()
+            return None
         return Outcome(CRASHED, seconds, error=error), environment()
 
     def dismiss(self) -> None:
@@ -161,7 +169,7 @@ _HOUSEHOLDS: dict[str, Household] = {}
 """Those of the studies for which this process, a worker of a cluster, has done runs."""
 
 
-def answer_by_household(study: str, index: int, perform: Callable[[R], Outcome], run: R) -> tuple[int, Answer]:
+def answer_by_household(study: str, index: int, perform: Callable[[R], Outcome], run: R) -> Answered:
     """Return ``index`` and the answer to a run of a study, by a servant of this process."""
     return index, _HOUSEHOLDS.setdefault(study, Household()).servant().answer(perform, run)
 
@@ -174,9 +182,18 @@ def dismiss_household(study: str) -> None:
 
 
 def alone(perform: Callable[[R], Outcome], run: R) -> Outcome:
-    """Return the outcome of ``perform(run)``, done by a fresh process; if that dies, the status is ``crashed``."""
+    """Return the outcome of ``perform(run)``, done by a fresh process; if that dies, the status is ``crashed``.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
     with Servant() as servant:
-        return servant.answer(perform, run)[0]
+        answered = servant.answer(perform, run)
+    if answered is None:
+        raise KeyboardInterrupt
+    return answered[0]
 
 
 def _serve() -> None:
