@@ -1,7 +1,4 @@
-"""A process that does runs for this one, and may die over one of them without taking anything else with it.
-
-``python -m mig_opt.studies.servant`` is that process: it reads pickled runs from its standard input until that ends.
-"""
+"""A process that does runs for this one, and may die over one of them without taking anything else with it."""
 
 from __future__ import annotations
 
@@ -22,6 +19,9 @@ from mig_opt.studies.environment import environment
 from mig_opt.studies.outcome import CRASHED, Outcome, shielded
 
 R = TypeVar("R")
+
+_SERVE = "from mig_opt.studies.servant import serve; serve()"
+"""The program of the child."""
 
 _CTRL_C = (-signal.SIGINT, 0xC000013A)
 """Exit codes after Ctrl-C, of POSIX and of Windows."""
@@ -113,8 +113,8 @@ class Servant:
                 return None
             if self._process is None:
                 self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the child is buried
-                self._process = subprocess.Popen(
-                    [sys.executable, "-m", "mig_opt.studies.servant"],
+                self._process = subprocess.Popen(  # noqa: S603 - this program itself
+                    [sys.executable, "-c", _SERVE],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._errors,
@@ -196,7 +196,8 @@ def alone(perform: Callable[[R], Outcome], run: R) -> Outcome:
     return answered[0]
 
 
-def _serve() -> None:
+def serve() -> None:
+    """Read pickled runs from standard input until it ends, and write the answers to standard output."""
     # What solvers print must not get between the answers: it goes where errors go.
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
@@ -207,7 +208,3 @@ def _serve() -> None:
                 return
             pickle.dump(answer(perform, run), answers)
             answers.flush()
-
-
-if __name__ == "__main__":
-    _serve()

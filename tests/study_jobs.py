@@ -1,0 +1,56 @@
+"""Runs for the tests of studies, which processes that are not this one can import."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from mig_opt.studies import Outcome
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that does what its ``deed`` says."""
+
+    number: int
+    deed: str = "end"
+
+    @property
+    def key(self) -> str:
+        return json.dumps({"number": self.number, "deed": self.deed})
+
+    @property
+    def batch_key(self) -> str:
+        return str(self.number)
+
+    @property
+    def label(self) -> str:
+        return f"{self.deed} {self.number}"
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Self:
+        return cls(fields["number"], fields["deed"])
+
+
+def perform(job: Job) -> Outcome:
+    """The lower bound is the process that did it."""
+    match job.deed:
+        case "raise":
+            raise ZeroDivisionError("no such thing")
+        case "die":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "exit":
+            os.write(2, b"first\nlast words\n")
+            os._exit(3)
+        case "print":
+            os.write(1, b"noise of a solver")
+        case "sleep":
+            time.sleep(300)
+        case "interrupt":
+            raise KeyboardInterrupt
+    return Outcome("feasible", 0.5, makespan=float(job.number), lower_bound=os.getpid())
