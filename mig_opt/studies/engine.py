@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import secrets
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -122,7 +124,12 @@ def _on_cluster(
         at_once = jobs or sum(client.nthreads().values())  # type: ignore[no-untyped-call]
         parallel = Parallel(-1, return_as="generator_unordered", pre_dispatch=at_once, batch_size=1)
         tasks = (delayed(answer_by_household)(study, index, perform, run) for index, run in enumerate(runs))
-        yield from _until(parallel(tasks), dismiss)
+        try:
+            yield from _until(parallel(tasks), dismiss)
+        except Exception as error:
+            # What a run does wrong is in its answer: this comes from the cluster.
+            message = f"the cluster was lost ({type(error).__name__}); what was done is kept, start again for the rest"
+            raise InputError([Problem("scheduler", message)]) from error
 
 
 def _until(answers: Generator[Answered], dismiss: Callable[[], None]) -> Generator[Answered]:
@@ -132,7 +139,9 @@ def _until(answers: Generator[Answered], dismiss: Callable[[], None]) -> Generat
             yield entry
     finally:
         dismiss()
-        answers.close()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # joblib: that runs in flight are given up
+            answers.close()
 
 
 @contextlib.contextmanager
@@ -148,5 +157,21 @@ def _client(scheduler: str) -> Iterator[distributed.Client]:
     except (OSError, ValueError) as error:
         message = f"no Dask scheduler answers at {scheduler!r}: {error}"
         raise InputError([Problem("scheduler", message)]) from None
-    with client:
+    try:
         yield client
+    finally:
+        with _silent("distributed", "tornado", "asyncio"):
+            client.close()  # type: ignore[no-untyped-call]
+
+
+@contextlib.contextmanager
+def _silent(*loggers: str) -> Iterator[None]:
+    """Keep what is logged about runs that are given up from the terminal."""
+    levels = {name: logging.getLogger(name).level for name in loggers}
+    for name in levels:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for name, level in levels.items():
+            logging.getLogger(name).setLevel(level)
