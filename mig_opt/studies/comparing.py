@@ -15,7 +15,7 @@ from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, UnknownMethodError
 from mig_opt.result import Status
 from mig_opt.solving import check_options, get_method, methods
-from mig_opt.studies.outcome import Outcome, measure, shielded, warm_up
+from mig_opt.studies.outcome import Outcome, contradictory, measure, shielded, tolerance, warm_up
 from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
 
 DEFAULT_TIME_LIMIT = 10.0
@@ -97,18 +97,21 @@ class Comparison:
     @property
     def contradictions(self) -> list[str]:
         """Lower bounds above a schedule of the same batch: defects, always."""
-        found = []
-        for compared in self.batches:
-            for run in compared.runs:
-                bound, best = run.entry.outcome.lower_bound, compared.best_known
-                if bound is None or best is None or run.entry.outcome.error:
-                    continue
-                if bound > best + run.entry.outcome.tolerance:
-                    found.append(
-                        f"{run.entry.method} on {compared.name}: no schedule is below {bound:.9g} s, "
-                        f"but there is one of {best:.9g} s"
-                    )
-        return found
+        found = [
+            (f"{run.entry.method} on {compared.name}", compared.name, run.entry.outcome)
+            for compared in self.batches
+            for run in compared.runs
+        ]
+        found += [
+            (
+                "the record",
+                compared.name,
+                Outcome(Status.FEASIBLE.value, 0.0, best, None, tolerance(compared.batch, best)),
+            )
+            for compared in self.batches
+            if (best := compared.best_known) is not None and best != compared.best_found
+        ]
+        return contradictory(found)
 
     @property
     def failures(self) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch import Batch
@@ -150,6 +151,28 @@ def warm_up(method: str) -> None:
     for n in (2, 6):  # very small batches need no solver
         if measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT).status == Status.INTERRUPTED:
             raise KeyboardInterrupt
+
+
+def contradictory(found: Iterable[tuple[str, str, Outcome]]) -> list[str]:
+    """Return what cannot be true of outcomes: a lower bound above a schedule of the same batch.
+
+    Parameters
+    ----------
+    found : iterable of (str, str, Outcome)
+        What messages call the run, which batch it is of, and what it gave.
+    """
+    found = list(found)
+    best: dict[str, tuple[float, float, str]] = {}
+    for label, batch, outcome in found:
+        if outcome.answered and outcome.makespan is not None:
+            best[batch] = min(best.get(batch, (math.inf, 0.0, "")), (outcome.makespan, outcome.tolerance, label))
+    wrong = []
+    for label, batch, outcome in found:
+        bound = math.inf if outcome.status == Status.INFEASIBLE else outcome.lower_bound
+        if batch in best and bound is not None and not outcome.error and bound > sum(best[batch][:2]):
+            makespan, _, other = best[batch]
+            wrong.append(f"{label}: no schedule is below {bound:.9g} s, but {other} has one of {makespan:.9g} s")
+    return wrong
 
 
 def tolerance(batch: Batch, makespan: float | None) -> float:

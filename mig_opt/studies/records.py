@@ -14,7 +14,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.result import Status
-from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.outcome import Outcome, contradictory
 
 
 class Keyed(Protocol):
@@ -157,21 +157,7 @@ def contradictions(rows: Iterable[Row[R]]) -> list[str]:
 
     Two optima that differ are one case of it.
     """
-    rows = list(rows)
-    valid = [row for row in rows if row.outcome.answered]
-    best = {row.run.batch_key: row for row in sorted(valid, key=lambda row: -(row.outcome.makespan or 0.0))}
-    found = []
-    for row in rows:
-        other = best.get(row.run.batch_key)
-        if other is None or other.outcome.makespan is None or row.outcome.error:
-            continue
-        bound = float("inf") if row.outcome.status == Status.INFEASIBLE else row.outcome.lower_bound
-        if bound is not None and bound > other.outcome.makespan + other.outcome.tolerance:
-            found.append(
-                f"{row.run.label}: no schedule is below {bound:.9g} s, "
-                f"but {other.run.label} has one of {other.outcome.makespan:.9g} s"
-            )
-    return found
+    return contradictory((row.run.label, row.run.batch_key, row.outcome) for row in rows)
 
 
 def failures(rows: Iterable[Row[R]]) -> list[str]:
