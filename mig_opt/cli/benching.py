@@ -132,7 +132,8 @@ def _show(found: StudyRows, results: Path, *, interrupted: bool, table: bool) ->
         more = [f"and {len(failures) - MOST_SHOWN} more"] if len(failures) > MOST_SHOWN else []
         screens.show("Runs that failed:", screens.bullets([*failures[:MOST_SHOWN], *more]), "")
     if found.foreign:
-        screens.show(f"{screens.plural(found.foreign, 'run')} were made with other sources or versions.")
+        were = "was" if found.foreign == 1 else "were"
+        screens.show(f"{screens.plural(found.foreign, 'run')} {were} made with other sources or versions.")
     total = len(found.rows) + len(found.missing)
     if interrupted:
         screens.show(f"Interrupted after {len(found.rows)} of {total} runs; the same command goes on from here.")

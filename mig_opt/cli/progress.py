@@ -19,18 +19,18 @@ class ProgressBar(StudyProgress):
     def __init__(self) -> None:
         self._failed = 0
         self._progress = Progress(
-            BarColumn(20),
-            MofNCompleteColumn(),
+            BarColumn(16),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
+            MofNCompleteColumn(),
             TextColumn("{task.description}", markup=False),
             console=Console(stderr=True, highlight=False),
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
         )
-        self._task = self._progress.add_task("", total=None)
+        self._task = self._progress.add_task("runs", total=None)
 
     def __enter__(self) -> ProgressBar:
         self._progress.start()
@@ -48,7 +48,13 @@ class ProgressBar(StudyProgress):
     def on_row(self, row: Row[StudyRun]) -> None:
         """Show the run that was done."""
         self._failed += bool(row.outcome.error)
-        failed = f"{self._failed} failed, " if self._failed else ""
-        text = Text(printable(f"{failed}{row.run.label}"))
-        text.truncate(40, overflow="ellipsis")
-        self._progress.update(self._task, advance=1, description=text.plain)
+        failed = f", {self._failed} failed" if self._failed else ""
+        last = Text(printable(f"runs{failed}, last: {row.run.label}"))
+        last.truncate(60, overflow="ellipsis")
+        self._progress.update(self._task, advance=1, description=last.plain)
+
+    @property
+    def text(self) -> str:
+        """What stands beside the bar, without the times."""
+        task = self._progress.tasks[self._task]
+        return f"{task.completed:.0f}/{task.total:.0f} {task.description}"

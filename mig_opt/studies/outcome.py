@@ -14,7 +14,7 @@ from mig_opt.errors import MigOptError
 from mig_opt.instances import generate_batch
 from mig_opt.result import Result, Status, relative_gap
 from mig_opt.schedule import Schedule
-from mig_opt.solving import solve
+from mig_opt.solving import get_method, solve
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.ticks import RESOLUTION, Ticks
 from mig_opt.validation import validate
@@ -145,9 +145,10 @@ def warm_up(method: str) -> None:
     KeyboardInterrupt
         After Ctrl-C.
     """
-    from mig_opt.loads.compiling import compiled
+    if "numba" in get_method(method).packages:
+        from mig_opt.loads.compiling import compiled
 
-    compiled(Control())
+        compiled(Control())
     for n in (2, 6):  # very small batches need no solver
         if measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT).status == Status.INTERRUPTED:
             raise KeyboardInterrupt
