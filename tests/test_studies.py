@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -452,3 +454,30 @@ def test_a_bound_above_a_schedule_of_another_method_is_told() -> None:
     found = compare({"a": generate_batch(3)}, ["far"], on_record={"a": 0.5})
     assert len(found.contradictions) == 1
     assert "but the record has one of 0.5 s" in found.contradictions[0]
+
+
+# The page about it
+
+PAGE = Path(__file__).parents[1] / "docs" / "bench.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+def test_the_studies_of_the_page_are_one_and_the_same() -> None:
+    (as_json,), (as_toml,) = blocks("json"), blocks("toml")
+    study = study_from_json(as_json)
+    assert study == study_from_json(tomllib.loads(as_toml))
+    assert len(runs_of(study, PAGE.parent)) == (3 * 30 * 3 + 1) * 3
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+@pytest.mark.parametrize("block", blocks("python") if PAGE.is_file() else ())
+def test_the_python_of_the_page_runs(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, str(PAGE), "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) in (2, 6)

@@ -182,15 +182,15 @@ def test_rows_are_read_again(tmp_path: Path) -> None:
     assert json.loads(path.read_text())["environment"] == {"python": "3"}
 
 
-@pytest.mark.parametrize("torn", ['{"run": {"num', "{}", "Ω".encode()[:1].decode("latin-1")])
+@pytest.mark.parametrize("torn", ['{"run": {"num', "{}", "\0\0\0"])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "rows.jsonl"
     Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), "f")
     whole = path.read_bytes()
-    path.write_bytes(whole + torn.encode("latin-1"))
+    path.write_bytes(whole + torn.encode())
     records = Records(path, Job.read)
     assert records.find(Job(1), "f") is not None
-    assert path.read_bytes().startswith(whole + torn.encode("latin-1")), "reading changes nothing"
+    assert path.read_bytes().startswith(whole + torn.encode()), "reading changes nothing"
     for number in (2, 3):
         records.add(Job(number), Outcome("feasible", 1.0), "f")
     assert [json.loads(line)["run"]["number"] for line in path.read_text().splitlines()] == [1, 2, 3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.metadata
 import os
@@ -63,8 +64,14 @@ def fingerprint(packages: Sequence[str] = PACKAGES, more_sources: Sequence[Path]
     named = ((str(path.relative_to(_PACKAGE)), path) for path in sorted(_PACKAGE.rglob("*.py")))
     own = [(name, path) for name, path in named if Path(name).parts[0] not in _IDLE_PARTS]
     for name, path in [*own, *((path.name, path) for path in more_sources)]:
-        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+        there = path.stat()
+        digest.update(name.encode() + b"\0" + _content(path, there.st_mtime_ns, there.st_size))
     return digest.hexdigest()[:12]
+
+
+@functools.lru_cache(maxsize=1000)
+def _content(path: Path, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changes is read again
+    return hashlib.sha256(path.read_bytes()).digest()
 
 
 def peak_bytes() -> int | None:

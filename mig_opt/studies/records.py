@@ -133,10 +133,8 @@ def _rows(path: Path, read: Callable[[Mapping[str, Any]], R]) -> Iterator[Row[R]
     from mig_opt.files.documents import read_text
 
     problems = []
-    data = path.read_bytes() if path.is_file() else b""
-    # A character that was cut in two at the very end is no reason to refuse the file.
-    text = data[: data.rfind(b"\n") + 1].decode("utf-8", "replace") if data else read_text(path)
-    for number, line in enumerate(text.splitlines(), 1):
+    text = read_text(path)
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
         try:
             fields = json.loads(line)
             yield Row(
