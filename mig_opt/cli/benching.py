@@ -11,13 +11,13 @@ import typer
 
 from mig_opt.cli.inputs import JsonOption, check_output
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, say
+from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, printable, say
 
 if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from mig_opt.studies import Figures, Line, StudyProgress, StudyRows
+    from mig_opt.studies import Line, StudyProgress, StudyRows
 
 MOST_SHOWN = 10
 """Failures that are shown in full."""
@@ -154,24 +154,19 @@ def _table(lines: Sequence[Line]) -> Table:
     cell = None
     for line in lines:
         if line.cell != cell:
-            rows.append([Text(line.cell, "bold"), *[""] * len(numbers)])
+            rows.append([Text(printable(line.cell), "bold"), *[""] * len(numbers)])
         rows.append(
             [
                 Text(f"  {line.method}"),
                 f"{line.answered}/{line.runs}",
                 str(line.proven),
-                *_percents(line.gap, "mean", "median", "worst"),
-                *_percents(line.above_best, "mean", "worst"),
+                *screens.percents(line.gap, "mean", "median", "worst"),
+                *screens.percents(line.above_best, "mean", "worst"),
                 screens.seconds(line.seconds.mean if line.seconds else None),
             ]
         )
         cell = line.cell
     return screens.table([("batches, methods", "text"), *((name, "number") for name in numbers)], rows)
-
-
-def _percents(figures: Figures | None, *names: str) -> list[str]:
-    """Return some of the figures as bare numbers: the header says that they are percent."""
-    return ["-" if figures is None else f"{100 * getattr(figures, name):.3f}" for name in names]
 
 
 def _document(found: StudyRows, *, interrupted: bool) -> str:

@@ -13,7 +13,7 @@ import typer
 from mig_opt.batch import Batch
 from mig_opt.cli.inputs import GpuOption, GpusOption, JsonOption, check_output, load_batch
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, say
+from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, printable, say
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 
@@ -29,9 +29,7 @@ _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("methods", "time_li
 
 
 def compare(
-    batches: Annotated[
-        list[str], typer.Argument(metavar="BATCH...", help="JSON or CSV files, bundled instances, or -.")
-    ],
+    batches: Annotated[list[str], typer.Argument(metavar="BATCH", help="JSON or CSV files, bundled instances, or -.")],
     *,
     methods: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Some of: mig-opt methods.  [default: cp and every heuristic]")
@@ -50,8 +48,8 @@ def compare(
 ) -> None:
     """Run several methods on several batches, side by side.
 
-    gap: how far the makespan is above the best lower bound that any of the methods found. above best: how far it is
-    above the shortest makespan that any of them found, or that is on record for a bundled instance. Exits with 0 if
+    gap: how far the makespan is above the best lower bound that any of the methods found. above: how far it is above
+    the shortest makespan that any of them found, or that is on record for a bundled instance. Exits with 0 if
     every batch got a schedule, 1 if one got none or a method failed, and 130 after Ctrl-C, which shows what is done.
     """
     from mig_opt.studies.comparing import check_comparison, comparison_to_csv
@@ -135,17 +133,15 @@ def _show(comparison: Comparison, output: Path | None) -> None:
         return
     rows: list[list[str | Text]] = []
     for compared in comparison.batches:
-        label = compared.name
-        for run in compared.runs:
-            rows.append([label, *_cells(run)])
-            label = ""
-        for method, value in (("best bound", compared.best_bound), ("best known", compared.best_known)):
-            rows.append(["", *(Text(cell, "dim") for cell in (method, "", screens.seconds(value), "", "", ""))])
-    columns: screens.Columns = [("batch", "cut"), ("method", "name"), ("status", "name")]
-    numbers = ("makespan s", "gap", "above best", "time s")
+        rows.append([Text(printable(compared.name), "bold"), *[""] * 5])
+        rows += (_cells(run) for run in compared.runs)
+        for label, value in (("best bound", compared.best_bound), ("best known", compared.best_known)):
+            rows.append([Text(cell, "dim") for cell in (f"  {label}", "", screens.seconds(value), "", "", "")])
+    columns: screens.Columns = [("batches, methods", "text"), ("status", "name")]
+    numbers = ("makespan s", "gap %", "above %", "time s")
     screens.show(screens.table([*columns, *((name, "number") for name in numbers)], rows))
     if len(comparison.batches) > 1:
-        screens.show("", _summary(comparison.methods))
+        screens.show("", _summary(comparison.methods), "", screens.note("gap %, above %: mean of the batches."))
     if comparison.failures:
         screens.show("", "Methods that failed:", screens.bullets(comparison.failures))
     if comparison.interrupted:
@@ -155,11 +151,13 @@ def _show(comparison: Comparison, output: Path | None) -> None:
 
 
 def _cells(run: Judged) -> list[str | Text]:
+    from rich.text import Text
+
     from mig_opt.cli import screens
 
     outcome = run.entry.outcome
     return [
-        run.entry.method,
+        Text(f"  {run.entry.method}"),
         screens.status(outcome.status),
         screens.seconds(outcome.makespan),
         screens.percent(run.gap),
@@ -183,7 +181,7 @@ def _summary(lines: Sequence[Line]) -> Any:
         ]
         for line in lines
     )
-    numbers = ("solved", "proven", "best", "mean gap", "worst", "above best", "worst", "mean s")
+    numbers = ("solved", "proven", "best", "gap %", "worst", "above %", "worst", "mean s")
     return screens.table([("method", "name"), *((name, "number") for name in numbers)], rows)
 
 

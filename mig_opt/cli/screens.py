@@ -119,10 +119,8 @@ def seconds(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent, ``-`` if there is none."""
-    if share is None:
-        return "-"
-    return "< 0.001%" if 0 < share < 5e-6 else f"{share:.3%}"
+    """Return a share in percent as a bare number, ``-`` if there is none; the header has to say what it is."""
+    return "-" if share is None else f"{100 * share:.3f}"
 
 
 def percents(figures: Figures | None, *names: Literal["mean", "median", "worst"]) -> list[str]:
@@ -158,7 +156,7 @@ def result_card(batch: Batch, result: Result) -> Table:
     if not math.isinf(result.lower_bound):
         rows.append(("lower bound", f"{seconds(result.lower_bound)} s"))
     if result.gap is not None:
-        rows.append(("gap", percent(result.gap)))
+        rows.append(("gap", "< 0.001%" if 0 < result.gap < 5e-6 else f"{result.gap:.3%}"))
     if result.schedule is not None:
         rows.append(("utilisation", f"{result.schedule.utilisation(batch):.1%}"))
     rows.append(("runtime", f"{result.runtime_s:.3f} s"))
