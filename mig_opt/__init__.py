@@ -25,6 +25,7 @@ from mig_opt.proving import Check, check, prove
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.solving import Method, methods, solve
+from mig_opt.study import Study
 from mig_opt.validation import Validation, Violation, ViolationCode, validate
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     )
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_instance
     from mig_opt.plotting import plot_schedule, save_plot
+    from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
     "export_model": "mig_opt.export",
@@ -61,6 +63,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("generate_batch", "instance_info", "instance_names", "load_instance"), "mig_opt.instances"),
     **dict.fromkeys(("plot_schedule", "save_plot"), "mig_opt.plotting"),
+    **dict.fromkeys(("compare", "read_study", "run_study"), "mig_opt.studies"),
 }
 
 __all__ = [
@@ -92,6 +95,7 @@ __all__ = [
     "SliceLoad",
     "SolverError",
     "Status",
+    "Study",
     "Task",
     "TrajectoryPoint",
     "UnknownGpuError",
@@ -103,6 +107,7 @@ __all__ = [
     "__version__",
     "catalogue",
     "check",
+    "compare",
     "explain",
     "export_model",
     "generate_batch",
@@ -119,6 +124,8 @@ __all__ = [
     "read_certificate",
     "read_result",
     "read_schedule",
+    "read_study",
+    "run_study",
     "save_plot",
     "solve",
     "validate",

@@ -10,6 +10,9 @@ from dataclasses import dataclass
 DEFAULT_TIME_LIMIT = 60.0
 """Seconds that a run of a study has unless it says otherwise."""
 
+COMPARISON_TIME_LIMIT = 10.0
+"""Seconds that a method of a comparison has for a batch unless it says otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class BundledBatch:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -149,6 +150,18 @@ def test_a_dismissed_servant_drops_its_run() -> None:
     threading.Timer(0.5, servant.dismiss).start()
     assert servant.answer(perform, Job(0, "sleep")) is None
     assert servant.answer(perform, Job(0, "end")) is None
+
+
+def test_a_servant_that_died_while_idle_costs_no_run() -> None:
+    with Servant() as servant:
+        first = servant.answer(perform, Job(0, "end"))
+        assert first is not None
+        assert servant._process is not None
+        os.kill(int(first[0].lower_bound or 0), signal.SIGKILL)
+        servant._process.wait()
+        second = servant.answer(perform, Job(1, "end"))
+    assert second is not None
+    assert second[0].status == "feasible"
 
 
 def test_each_thread_has_a_servant() -> None:

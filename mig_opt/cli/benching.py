@@ -57,13 +57,14 @@ def bench(
     """
     from mig_opt.studies import read_study, run_study, study_rows
     from mig_opt.studies.engine import SourcesChangedError
+    from mig_opt.studies.running import check_jobs
 
     results = study.with_suffix(".jsonl") if output is None else output
     checks = Checks()
     with checks.step():
         plan = read_study(study)
     with checks.step(), options_named(_OPTIONS):
-        _check_jobs(jobs)
+        check_jobs(jobs)
     with checks.step():
         check_output(results, study)
     checks.finish()
@@ -98,12 +99,6 @@ def bench(
     if interrupted:
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(ANSWER_IS_NO if found.failures or found.missing else 0)
-
-
-def _check_jobs(jobs: int | None) -> None:
-    from mig_opt.studies.running import check_jobs
-
-    check_jobs(jobs)
 
 
 @contextlib.contextmanager

@@ -16,14 +16,12 @@ from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, printable, say
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
+from mig_opt.study import COMPARISON_TIME_LIMIT
 
 if TYPE_CHECKING:
     from rich.text import Text
 
     from mig_opt.studies import Comparison, Judged, Line
-
-DEFAULT_TIME_LIMIT = 10.0
-"""Seconds for each method on each batch."""
 
 _OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("methods", "time_limit", "seed", "workers")}
 
@@ -36,7 +34,7 @@ def compare(
     ] = None,
     time_limit: Annotated[
         float, typer.Option(metavar="S", help="Seconds for each method on each batch.")
-    ] = DEFAULT_TIME_LIMIT,
+    ] = COMPARISON_TIME_LIMIT,
     seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
     workers: Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")] = None,
     gpu: GpuOption = None,

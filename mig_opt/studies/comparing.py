@@ -17,9 +17,7 @@ from mig_opt.result import Status
 from mig_opt.solving import check_options, get_method, methods
 from mig_opt.studies.outcome import Outcome, contradictory, measure, shielded, tolerance, warm_up
 from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
-
-DEFAULT_TIME_LIMIT = 10.0
-"""Seconds that each method has for each batch."""
+from mig_opt.study import COMPARISON_TIME_LIMIT
 
 CSV_COLUMNS = (
     "batch",
@@ -133,7 +131,7 @@ def compare(
     batches: Mapping[str, Batch],
     methods: Sequence[str] | None = None,
     *,
-    time_limit: float | None = DEFAULT_TIME_LIMIT,
+    time_limit: float | None = COMPARISON_TIME_LIMIT,
     seed: int = 0,
     workers: int | None = None,
     on_record: Mapping[str, float] | None = None,

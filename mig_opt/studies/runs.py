@@ -198,8 +198,8 @@ def _batches(
         name, batch = entry.instance, _changed(load_instance(entry.instance), entry.gpus, entry.operation_costs)
         source = {"instance": name}
     else:
-        name, batch = Path(entry.file).stem, batch_from_file(entry, folder)
-        source = {"file": name}
+        name, batch = Path(entry.file).with_suffix("").as_posix(), batch_from_file(entry, folder)
+        source = {"file": Path(entry.file).stem}
     extra = [f"{batch.gpus} GPUs"] if entry.gpus else []
     extra += [] if entry.operation_costs else ["no operation costs"]
     yield {**source, "digest": batch_digest(batch)}, ", ".join([name, *extra]), batch

@@ -109,6 +109,10 @@ class Servant:
     def _alive(self) -> subprocess.Popen[bytes] | None:
         """Return the child, None after the dismissal."""
         with self._lock:
+            process = self._process
+        if process is not None and process.poll() is not None:
+            self._bury(process)  # it died while it had nothing to do, which is no run's fault
+        with self._lock:
             if self._dismissed:
                 return None
             if self._process is None:
