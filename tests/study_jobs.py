@@ -1,14 +1,17 @@
-"""Runs for the tests of studies, which processes that are not this one can import."""
+"""For the tests of studies: runs that other processes can import, and a cluster of two of these."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
+
+import pytest
 
 from mig_opt.studies import Outcome
 
@@ -56,3 +59,13 @@ def perform(job: Job) -> Outcome:
         case "interrupt":
             raise KeyboardInterrupt
     return Outcome("feasible", 0.5, makespan=float(job.number), lower_bound=os.getpid())
+
+
+@contextlib.contextmanager
+def cluster_of_two() -> Iterator[str]:
+    """Provide the address of a Dask scheduler with two workers, each a process; skips the test without Dask."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", silence_logs=50
+    ) as cluster:
+        yield cluster.scheduler_address

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from study_jobs import cluster_of_two
 
 from mig_opt import json_schema
 from mig_opt.cli import main
@@ -110,12 +111,9 @@ def test_a_cut_of_a_study(mig_opt: Command, study: Path, tmp_path: Path) -> None
 
 
 def test_on_a_dask_cluster(mig_opt: Command, study: Path) -> None:
-    distributed = pytest.importorskip("distributed")
     study.write_text(json.dumps({**STUDY, "methods": [{"method": "far"}]}))
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        ending = mig_opt("bench", study, "--scheduler", cluster.scheduler_address)
+    with cluster_of_two() as scheduler:
+        ending = mig_opt("bench", study, "--scheduler", scheduler)
     assert (ending.code, ending.err) == (0, "")
     assert len(study.with_suffix(".jsonl").read_text().splitlines()) == RUNS // 2
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from study_jobs import Job, perform
+from study_jobs import Job, cluster_of_two, perform
 
 from mig_opt.errors import InputError
 from mig_opt.studies import Outcome, Row
@@ -74,23 +74,20 @@ def test_processes_live_on_from_run_to_run() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
-    ) as cluster:
-        yield cluster
+def cluster() -> Iterator[str]:
+    with cluster_of_two() as scheduler:
+        yield scheduler
 
 
-def test_on_a_cluster_of_two_processes(cluster: Any) -> None:
-    rows = done(numbered(*DEEDS, *["nap"] * 6), scheduler=cluster.scheduler_address)
+def test_on_a_cluster_of_two_processes(cluster: str) -> None:
+    rows = done(numbered(*DEEDS, *["nap"] * 6), scheduler=cluster)
     expect_every_deed(rows[:7])
     helpers = {row.outcome.lower_bound for row in rows[7:]}
     assert len(helpers) == 2
     assert os.getpid() not in helpers
 
 
-def test_rows_of_a_cluster_are_written_one_by_one(cluster: Any, tmp_path: Path) -> None:
+def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
 
     def stop(row: Row[Job]) -> None:
@@ -98,16 +95,16 @@ def test_rows_of_a_cluster_are_written_one_by_one(cluster: Any, tmp_path: Path) 
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        done(numbered(*["end"] * 50), Records(path, Job.read), scheduler=cluster.scheduler_address, told=stop)
+        done(numbered(*["end"] * 50), Records(path, Job.read), scheduler=cluster, told=stop)
     assert len(path.read_text().splitlines()) == 3
     # The cluster is free again.
-    assert len(done(numbered("end", "end"), scheduler=cluster.scheduler_address, jobs=1)) == 2
+    assert len(done(numbered("end", "end"), scheduler=cluster, jobs=1)) == 2
 
 
-def test_workers_with_other_sources_are_refused(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_other_sources_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.studies.engine.fingerprint", _here_only)
     with pytest.raises(InputError, match=r"scheduler: the worker tcp://.* has other sources"):
-        done(numbered("end"), scheduler=cluster.scheduler_address)
+        done(numbered("end"), scheduler=cluster)
 
 
 def _here_only() -> str:

@@ -7,10 +7,13 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.text import Text
+from rich.table import Column
 
 from mig_opt.cli.outcome import printable
 from mig_opt.studies import Row, StudyProgress, StudyRun
+
+_REST = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+"""What the other columns leave."""
 
 
 class ProgressBar(StudyProgress):
@@ -24,8 +27,9 @@ class ProgressBar(StudyProgress):
             TextColumn("left"),
             TimeRemainingColumn(),
             MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.description}", markup=False, table_column=_REST),
             console=Console(stderr=True, highlight=False),
+            expand=True,
             transient=True,
             redirect_stdout=False,
             redirect_stderr=False,
@@ -49,9 +53,8 @@ class ProgressBar(StudyProgress):
         """Show the run that was done."""
         self._failed += bool(row.outcome.error)
         failed = f", {self._failed} failed" if self._failed else ""
-        last = Text(printable(f"runs{failed}, last: {row.run.label}"))
-        last.truncate(60, overflow="ellipsis")
-        self._progress.update(self._task, advance=1, description=last.plain)
+        last = printable(f"runs{failed}, last: {row.run.label}")
+        self._progress.update(self._task, advance=1, description=last)
 
     @property
     def text(self) -> str:
