@@ -214,7 +214,7 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     assert {run.seed for run in runs} == {10, 11}
     assert {run.column for run in runs} == {
         "far",
-        *(f"cp, {limit}, {count} threads" for limit in ("1 s", "no limit") for count in (1, 2)),
+        *(f"cp, {limit}, {threads}" for limit in ("1 s", "no limit") for threads in ("1 thread", "2 threads")),
     }
     assert "n=3, A30, no operation costs" in {run.cell for run in runs}
     assert all(read_run(json.loads(run.key)) == run for run in runs)

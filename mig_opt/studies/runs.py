@@ -158,7 +158,7 @@ def columns(
             texts = {
                 "time_limit": "no limit" if time_limit is None else f"{time_limit:g} s",
                 "gap": f"gap {gap * 100:g}%",
-                "workers": f"{workers} threads",
+                "workers": f"{workers} thread{'s' * (workers != 1)}",
             }
             given = {"time_limit": time_limit, "gap": gap, "workers": workers}
             named = [
