@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -13,9 +14,11 @@ from exact_plan import SECTIONS, Group, Options, plan
 from exact_tables import table
 from machine import RESULTS, describe, save
 from records import PACKAGES, Records, Row, contradictions, fingerprint
-from runs import PYJOBSHOP, Outcome, Run, perform
+from runs import PYJOBSHOP, Run, perform
 
 from mig_opt.instances import ScalingName
+from mig_opt.studies import Outcome
+from mig_opt.studies.engine import SourcesChangedError, run_missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,13 +39,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         missing = [run for run in runs if find(run) is None]
         most = timedelta(seconds=round(sum(run.time_limit or 0 for run in missing)))
         print(f"{len(missing)} of {len(runs)} runs to do, {most} at most", flush=True)
-        for number, run in enumerate(missing, 1):
-            outcome = perform(run)
-            now = _of_method(current, run)
-            if fingerprint(run.method) != now:
-                sys.exit("The sources have changed since the start, so this run is of neither; start again.")
-            records.add(run, outcome, now)
-            print(f"{number}/{len(missing)} {_progress(run, outcome)}", flush=True)
+        numbers = itertools.count(1)
+
+        def told(row: Row) -> None:
+            print(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}", flush=True)
+
+        try:
+            run_missing(
+                missing,
+                perform,
+                records,
+                lambda run: _of_method(current, run),
+                now=lambda run: fingerprint(run.method),
+                told=told,
+            )
+        except SourcesChangedError as error:
+            sys.exit(str(error))
     # The tables show all that is known of this cut, not just what was asked for now.
     sections = {name: groups for name, groups in plan(cut, ()).items() if any(_rows(group, find) for group in groups)}
     wrong = contradictions(row for groups in sections.values() for group in groups for row in _rows(group, find))

@@ -1,4 +1,4 @@
-"""One run of one method on one batch, here or in a process of its own; always validated again."""
+"""One run of one method on one batch of the study of exactness, here or in a process of its own."""
 
 from __future__ import annotations
 
@@ -8,27 +8,19 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from machine import peak_bytes
-
-from mig_opt import Batch, Callbacks, MigOptError, OperationCosts, Task, generate_batch, load_instance, solve, validate
-from mig_opt.control import Control
+from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, load_instance
 from mig_opt.instances import ScalingName
-from mig_opt.loads.compiling import compiled
-from mig_opt.result import Result, relative_gap
-from mig_opt.ticks import RESOLUTION, Ticks
+from mig_opt.result import Result
+from mig_opt.studies.outcome import Outcome, measure, shielded, tolerance, violations, warm_up
+from mig_opt.studies.servant import alone
 
 Variant = Literal["plain", "no operation costs", "memory", "impossible"]
 PYJOBSHOP = "pyjobshop"
-GAPS = (0.01, 0.005, 0.003, 0.001, 0.0005)
-"""The seconds until each of these gaps are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,37 +76,20 @@ class Run:
         """All of it, as a line of JSON."""
         return json.dumps(dataclasses.asdict(self), sort_keys=True)
 
-    @classmethod
-    def from_key(cls, key: str) -> Self:
-        """Return the run with that key."""
-        fields = json.loads(key)
-        return cls(**{**fields, "instance": Instance(**fields["instance"])})
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a run gave.
-
-    ``lower_bound`` is None where there is no schedule at all; makespans and bounds that differ by no more than
-    ``tolerance`` are the same. ``seconds`` is the time that the caller waited (PyJobShop: the time of its solver).
-    ``error`` says what went wrong in a run that had no result, or whose schedule is not valid.
-    """
-
-    status: str
-    seconds: float
-    makespan: float | None = None
-    lower_bound: float | None = None
-    tolerance: float = 0.0
-    seconds_to_gap: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    peak_bytes: int | None = None
-    error: str = ""
+    @property
+    def batch_key(self) -> str:
+        """What tells the batch from others."""
+        return str(self.instance)
 
     @property
-    def gap(self) -> float:
-        """Relative gap; infinite without a schedule or a bound."""
-        if self.makespan is None or self.lower_bound is None:
-            return float("inf")
-        return relative_gap(self.makespan, self.lower_bound)
+    def label(self) -> str:
+        """What messages call the run."""
+        return f"{self.method} on {self.instance}"
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the run with these fields."""
+        return cls(**{**fields, "instance": Instance(**fields["instance"])})
 
 
 def perform(run: Run) -> Outcome:
@@ -126,64 +101,36 @@ def perform(run: Run) -> Outcome:
         After Ctrl-C, unless it belongs to the run: what was cut short is no measurement.
     """
     if run.fresh:
-        outcome = _perform_elsewhere(run)
+        outcome = alone(perform_here, run)
     else:
-        _warm_up(run.method)
-        outcome = _perform_here(run)
+        if run.method == PYJOBSHOP:
+            _warm_up_pyjobshop()
+        else:
+            warm_up(run.method)
+        outcome = perform_here(run)
     if outcome.status == "interrupted" and run.interrupt_after is None:
         raise KeyboardInterrupt
     return outcome
 
 
 @functools.cache
-def _warm_up(method: str) -> None:
-    """Load whatever the method loads, so that no run pays for it; what is compiled once on a machine, too."""
-    compiled(Control())
-    _perform_here(Run(Instance(2, variant="no operation costs"), method, time_limit=10))
+def _warm_up_pyjobshop() -> None:
+    perform_here(Run(Instance(2, variant="no operation costs"), PYJOBSHOP, time_limit=10))
 
 
-def _perform_elsewhere(run: Run) -> Outcome:
-    begin = time.perf_counter()
-    done = subprocess.run([sys.executable, __file__, run.key], capture_output=True, text=True, check=False)
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or [""])[-1]
-        return Outcome("crashed", time.perf_counter() - begin, error=f"exit code {done.returncode}: {last}")
-    return Outcome(**json.loads(done.stdout))
-
-
-def _perform_here(run: Run) -> Outcome:
+def perform_here(run: Run) -> Outcome:
+    """Do a run in this process."""
     batch = run.instance.batch()
-    begin = time.perf_counter()
-    try:
-        outcome = (_run_pyjobshop if run.method == PYJOBSHOP else _run_mig_opt)(run, batch)
-    except MigOptError as error:
-        return Outcome("crashed", time.perf_counter() - begin, error=str(error))
-    ticks = Ticks.of(batch)
-    # Makespans are whole ticks, so two that differ do so by at least one; less is rounding of floating-point sums.
-    tolerance = float(ticks.length) / 2 if ticks.exact else RESOLUTION * (outcome.makespan or 0.0)
-    return dataclasses.replace(outcome, tolerance=tolerance)
-
-
-def _run_mig_opt(run: Run, batch: Batch) -> Outcome:
-    begin = time.perf_counter()
-    result = solve(
+    if run.method == PYJOBSHOP:
+        return shielded(functools.partial(_run_pyjobshop, run, batch))
+    return measure(
         batch,
         run.method,
         time_limit=run.time_limit,
         workers=run.workers,
         gap=run.gap,
         callbacks=_CtrlC(run.interrupt_after),
-    )
-    seconds = time.perf_counter() - begin
-    peak = peak_bytes() if run.fresh else None
-    return Outcome(
-        status=result.status.value,
-        seconds=seconds,
-        makespan=result.makespan,
-        lower_bound=None if result.status == "infeasible" else result.lower_bound,
-        seconds_to_gap={str(gap): at for gap in GAPS if (at := _seconds_to(gap, result)) is not None},
-        peak_bytes=peak,
-        error="" if result.schedule is None else _violations(batch, result),
+        memory=run.fresh,
     )
 
 
@@ -191,12 +138,14 @@ def _run_pyjobshop(run: Run, batch: Batch) -> Outcome:
     import pyjobshop_model
 
     answer = pyjobshop_model.solve(batch, run.time_limit, run.workers)
+    makespan = None if answer.schedule is None else answer.schedule.makespan
     return Outcome(
         status=answer.status,
         seconds=answer.seconds,
-        makespan=None if answer.schedule is None else answer.schedule.makespan,
+        makespan=makespan,
         lower_bound=answer.lower_bound,
-        error="" if answer.schedule is None else _violations(batch, answer),
+        tolerance=tolerance(batch, makespan),
+        error=violations(batch, answer.schedule),
     )
 
 
@@ -213,20 +162,3 @@ class _CtrlC(Callbacks):
     def on_end(self, result: Result) -> None:
         if self._timer:
             self._timer.cancel()
-
-
-def _violations(batch: Batch, answer: Any) -> str:
-    validation = validate(batch, answer.schedule)
-    return "" if validation.valid else f"{len(validation.violations)} violations: {validation.violations[0]}"
-
-
-def _seconds_to(gap: float, result: Result) -> float | None:
-    for point in result.trajectory:
-        if point.makespan is not None and relative_gap(point.makespan, point.lower_bound) <= gap:
-            return point.seconds
-    # An optimum whose bound was rounded up to it at the end is in no point.
-    return result.runtime_s if result.gap is not None and result.gap <= gap else None
-
-
-if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(_perform_here(Run.from_key(sys.argv[1])))))

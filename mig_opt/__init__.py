@@ -26,6 +26,7 @@ from mig_opt.registry import Method, methods
 from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.solving import solve
+from mig_opt.study import Study
 from mig_opt.validation import Validation, Violation, ViolationCode, validate
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_instance
     from mig_opt.plotting import plot_schedule, save_plot
+    from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
     "export_model": "mig_opt.export",
@@ -62,6 +64,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("generate_batch", "instance_info", "instance_names", "load_instance"), "mig_opt.instances"),
     **dict.fromkeys(("plot_schedule", "save_plot"), "mig_opt.plotting"),
+    **dict.fromkeys(("compare", "read_study", "run_study"), "mig_opt.studies"),
 }
 
 __all__ = [
@@ -93,6 +96,7 @@ __all__ = [
     "SliceLoad",
     "SolverError",
     "Status",
+    "Study",
     "Task",
     "TrajectoryPoint",
     "UnknownGpuError",
@@ -104,6 +108,7 @@ __all__ = [
     "__version__",
     "catalogue",
     "check",
+    "compare",
     "explain",
     "export_model",
     "generate_batch",
@@ -120,6 +125,8 @@ __all__ = [
     "read_certificate",
     "read_result",
     "read_schedule",
+    "read_study",
+    "run_study",
     "save_plot",
     "solve",
     "validate",

@@ -10,12 +10,8 @@ import pytest
 from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
-from mig_opt.files import (
-    batch_from_json,
-    certificate_from_json,
-    result_from_json,
-    schedule_from_json,
-)
+from mig_opt.files import batch_from_json, certificate_from_json, result_from_json, schedule_from_json
+from mig_opt.studies import study_from_json
 
 BATCH: dict[str, Any] = {
     "schema": "mig-opt/batch/1",
@@ -68,12 +64,27 @@ CERTIFICATE: dict[str, Any] = {
     "better": SCHEDULE,
     "digest": "ef" * 32,
 }
-DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE}
+STUDY = {
+    "schema": "mig-opt/study/1",
+    "batches": [
+        {"instance": "rodinia-a30", "gpus": 2, "operation_costs": True},
+        {"n": [2, 3], "seeds": 2, "scaling": "MixedScaling", "p_sup": [0.5], "gpus": 1, "operation_costs": [True]},
+    ],
+    "methods": [
+        {"method": "cp", "time_limit": [1, None], "gap": 0.5, "workers": 2, "deterministic": False, "label": "a"},
+        {"method": "far", "label": "b"},
+    ],
+    "repetitions": 2,
+    "seed": 1,
+    "fresh": False,
+}
+DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE, "study": STUDY}
 READERS = {
     "batch": batch_from_json,
     "schedule": schedule_from_json,
     "result": result_from_json,
     "certificate": certificate_from_json,
+    "study": study_from_json,
 }
 DELETE = object()
 

@@ -23,7 +23,9 @@ import records
 import runs
 from exact_plan import Goal, Group, Options
 from records import Records, Row, contradictions, pairs_of_optima
-from runs import Instance, Outcome, Run
+from runs import Instance, Run
+
+from mig_opt.studies import Outcome, environment
 
 Command = Callable[..., int]
 RUN = Run(Instance(6), time_limit=60)
@@ -110,7 +112,7 @@ def test_the_whole_plan_has_no_run_twice() -> None:
     groups = [group for groups in exact_plan.plan(Options(), ()).values() for group in groups]
     keys = [run.key for group in groups for run in group.runs]
     assert len(set(keys)) == len(keys)
-    assert all(Run.from_key(run.key) == run for run in groups[0].runs)
+    assert all(Run.read(json.loads(run.key)) == run for run in groups[0].runs)
 
 
 @pytest.mark.parametrize(("until", "gaps"), [(None, {0.0}), ("goal", {0.003}), ("0.01", {0.01})])
@@ -203,7 +205,7 @@ def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatc
 def test_fingerprints_depend_on_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, theirs = records.fingerprint("auto"), records.fingerprint("pyjobshop")
     assert ours == records.fingerprint("cp") != theirs
-    monkeypatch.setattr(records, "versions", lambda *packages: {"ortools": "0"})
+    monkeypatch.setattr(environment, "versions", lambda *packages: {"ortools": "0"})
     assert records.fingerprint("auto") != ours
 
 
@@ -229,7 +231,7 @@ def test_a_bound_above_a_schedule_is_told(other: Row) -> None:
     found = contradictions([row(5.0, 5.0, "optimal"), other])
     assert len(found) == 1
     assert "milp-cbc" in found[0]
-    assert "cp has one of 5 s" in found[0]
+    assert found[0].endswith("has one of 5 s")
 
 
 def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -253,7 +255,7 @@ def test_a_run_that_dies_is_a_row() -> None:
 
 
 def test_ctrl_c_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_perform_here", lambda run: Outcome("interrupted", 1.0))
+    monkeypatch.setattr(runs, "perform_here", lambda run: Outcome("interrupted", 1.0))
     with pytest.raises(KeyboardInterrupt):
         runs.perform(RUN)
 

@@ -19,7 +19,20 @@ import mig_opt
 PACKAGE = Path(mig_opt.__file__).parent
 README = Path(__file__).parents[1] / "README.md"
 MODULES = ["mig_opt", *sorted(info.name for info in pkgutil.walk_packages(mig_opt.__path__, "mig_opt."))]
-HEAVY = ("ortools", "pulp", "highspy", "matplotlib", "pydantic", "networkx", "numpy", "pandas", "typer", "rich")
+HEAVY = (
+    "ortools",
+    "pulp",
+    "highspy",
+    "matplotlib",
+    "pydantic",
+    "networkx",
+    "numpy",
+    "pandas",
+    "typer",
+    "rich",
+    "joblib",
+    "dask",
+)
 
 # From the ground up: a module imports only what is in a lower layer or in its own package.
 LAYERS = (
@@ -28,12 +41,12 @@ LAYERS = (
     ("batch", "serving", "partitions"),
     ("schedule", "ticks"),
     ("lives",),
-    ("timing", "result", "bounds", "validation", "ticked", "certificate"),
+    ("timing", "result", "bounds", "validation", "ticked", "certificate", "study"),
     ("control",),
     ("loads",),
     ("models", "heuristics", "files"),
     ("instances", "plotting", "solving"),
-    ("benchmark", "explaining", "export", "proving"),
+    ("studies", "explaining", "export", "proving"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -186,6 +199,8 @@ def test_heavy_libraries_stay_where_they_belong(module: str) -> None:
         "highspy": ("models",),
         "typer": ("cli",),
         "rich": ("cli",),
+        "joblib": ("studies",),
+        "distributed": ("studies",),
     }
     for imported in imports_of(module):
         top = imported.split(".")[0]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mig_opt._version import __version__
-from mig_opt.cli import catalogues, explaining, making, planning, proving
+from mig_opt.cli import benching, catalogues, comparing, explaining, making, planning, proving
 from mig_opt.cli.outcome import guarded
 
 app = typer.Typer(
@@ -46,6 +46,8 @@ for command, example in (
     (proving.prove, "mig-opt prove rodinia-a30 plan.json -o certificate.json"),
     (proving.check, "mig-opt check rodinia-a30 plan.json certificate.json"),
     (planning.plot, "mig-opt plot batch.json plan.json plan.svg"),
+    (comparing.compare, "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5"),
+    (benching.bench, "mig-opt bench study.json --jobs 2"),
     (catalogues.instances, "mig-opt instances rodinia-a30"),
     (catalogues.gpus, "mig-opt gpus A100"),
     (catalogues.methods, "mig-opt methods"),

@@ -18,7 +18,10 @@ from mig_opt.solving import versions_with
 if TYPE_CHECKING:
     from mig_opt.instances import InstanceInfo
 
-_PACKAGES = ("ortools", "pulp", "highspy", "networkx", "numpy", "pydantic", "typer", "rich", "matplotlib")
+_PACKAGES = (
+    *("ortools", "pulp", "highspy", "networkx", "numpy", "numba", "pydantic", "typer", "rich", "joblib"),
+    *("matplotlib", "dask"),
+)
 
 
 def instances(

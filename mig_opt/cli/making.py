@@ -98,7 +98,7 @@ def export(
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="batch, schedule, result or certificate.", show_default=False)
+        str, typer.Argument(metavar="KIND", help="batch, schedule, result, certificate or study.", show_default=False)
     ],
 ) -> None:
     """Print the JSON Schema of a kind of file."""

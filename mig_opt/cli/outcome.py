@@ -20,7 +20,7 @@ P = ParamSpec("P")
 
 ANSWER_IS_NO, BAD_INPUT, DEFECT, NO_READER = 1, 2, 70, 141
 
-_REQUEST = (
+REQUEST = (
     "this is a defect of mig_opt; please report it with the batch, the command and the output of: mig-opt versions"
 )
 
@@ -117,9 +117,9 @@ def report(error: BaseException) -> int:
             say(f"error: the output cannot be written: {error.strerror or error}")
             return BAD_INPUT
         case SolverError():
-            say(f"error: {error}\n{_REQUEST}")
+            say(f"error: {error}\n{REQUEST}")
         case _:
-            say(f"{traceback.format_exc()}{_REQUEST}")
+            say(f"{traceback.format_exc()}{REQUEST}")
     return DEFECT
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 from rich import box
@@ -22,6 +22,9 @@ from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
 from mig_opt.validation import Validation
 
+if TYPE_CHECKING:
+    from mig_opt.studies import Figures
+
 MOST_ROWS = 40
 """Rows up to which a plan is shown in full."""
 
@@ -31,7 +34,11 @@ _WIDTH = 120
 _LONGEST_WORD = 30
 """Columns that a text keeps for the sake of one word."""
 
-_STYLES = {Status.OPTIMAL: "bold green", Status.FEASIBLE: "bold yellow", Status.INTERRUPTED: "bold yellow"}
+_STYLES: dict[str, str] = {
+    Status.OPTIMAL: "bold green",
+    Status.FEASIBLE: "bold yellow",
+    Status.INTERRUPTED: "bold yellow",
+}
 
 Kind = Literal["name", "number", "text", "cut"]
 """Of a column: names and numbers (to the right) stay on one line, texts wrap, others are cut off at the edge."""
@@ -111,6 +118,21 @@ def seconds(value: float | None) -> str:
     return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
 
 
+def percent(share: float | None) -> str:
+    """Return a share in percent as a bare number, ``-`` if there is none; the header has to say what it is."""
+    return "-" if share is None else f"{100 * share:.3f}"
+
+
+def percents(figures: Figures | None, *names: Literal["mean", "median", "worst"]) -> list[str]:
+    """Return some of the figures in percent."""
+    return [percent(getattr(figures, name) if figures else None) for name in names]
+
+
+def status(name: str) -> Text:
+    """Return a status in its colour."""
+    return Text(name.replace("_", " "), _STYLES.get(name, "bold red"))
+
+
 def plural(count: int, word: str) -> str:
     """Return a number with its word."""
     return f"{count} {word}" if count == 1 else f"{count} {word}s"
@@ -127,7 +149,7 @@ def batch_rows(batch: Batch) -> list[tuple[str, str | Text]]:
 def result_card(batch: Batch, result: Result) -> Table:
     """Return the card of a result."""
     rows = batch_rows(batch)
-    rows.append(("status", Text(result.status.value.replace("_", " "), _STYLES.get(result.status, "bold red"))))
+    rows.append(("status", status(result.status)))
     rows.append(("method", result.method))
     if result.schedule is not None:
         rows.append(("makespan", f"{seconds(result.makespan)} s"))

@@ -1,4 +1,4 @@
-"""Reading and writing batches, schedules, results and certificates.
+"""Reading and writing batches, schedules, results and certificates; reading studies.
 
 This is the edge of the package: nothing else parses, and only here pydantic is used. Whatever is wrong with an input
 raises one :class:`~mig_opt.errors.InputError` that lists *all* its problems, each with its path
@@ -11,6 +11,7 @@ batch        ``mig-opt/batch/1``        :func:`read_batch`, :func:`write_batch`
 schedule     ``mig-opt/schedule/1``     :func:`read_schedule`, :func:`write_schedule`
 result       ``mig-opt/result/1``       :func:`read_result`, :func:`write_result`
 certificate  ``mig-opt/certificate/1``  :func:`read_certificate`, :func:`write_certificate`
+study        ``mig-opt/study/1``        :func:`mig_opt.studies.read_study`
 ===========  =========================  =====================================================
 
 :func:`json_schema` describes each of them in full. All times are seconds, all memory is in GB, sizes are numbers of

@@ -8,8 +8,8 @@ from pathlib import Path
 from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, read_text, rendered, shown, write_text
+from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import Findings, Raw, check_keys, encoded, read_document, read_list, read_object, read_value
-from mig_opt.files.shapes import MOST_GPUS
 from mig_opt.files.tables import read_tasks
 from mig_opt.gpu import GpuModel, OperationCosts, catalogue, get_gpu
 

@@ -196,6 +196,7 @@ def _mended(shape: type, raw: Raw, problems: Iterable[Problem], stand_ins: Mappi
     mended = {key: value for key, value in raw.items() if key in known}
     for problem in problems:
         key, _, size = problem.path.partition(".")
+        key = key.partition("[")[0]
         if key not in known:
             continue
         if size and isinstance(mended.get(key), dict):

@@ -16,14 +16,13 @@ from pydantic import TypeAdapter
 from mig_opt.batch import LiveInstance, Task
 from mig_opt.certificate import Claim, CriticalTask, SliceLoad
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.files.limits import MOST_GPUS
+from mig_opt.files.study_shapes import ITEMS, STUDY_KEYWORDS, StudyFile
 from mig_opt.gpu import OperationCosts
 from mig_opt.result import Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run
 
-Kind = Literal["batch", "schedule", "result", "certificate"]
-
-MOST_GPUS = 1_000_000
-"""A file that asks for more is taken for a slip of the pen: methods keep a record for each GPU."""
+Kind = Literal["batch", "schedule", "result", "certificate", "study"]
 
 SIZE = "^[1-9][0-9]?$"
 """Pattern of a number of compute slices as a key."""
@@ -98,6 +97,7 @@ FILES: dict[Kind, type] = {
     "schedule": ScheduleFile,
     "result": ResultFile,
     "certificate": CertificateFile,
+    "study": StudyFile,
 }
 
 
@@ -237,6 +237,7 @@ KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
             "examples": [12.5],
         },
     },
+    **STUDY_KEYWORDS,
 }
 """For each kind of object and each of its keys: keywords of JSON Schema beside those that follow from the type."""
 
@@ -249,7 +250,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
 
     Parameters
     ----------
-    kind : {"batch", "schedule", "result", "certificate"}
+    kind : {"batch", "schedule", "result", "certificate", "study"}
         The kind of file.
 
     Raises
@@ -295,7 +296,23 @@ def _complete(schema: dict[str, Any], shape: type, keywords: dict[str, dict[str,
         if alternatives and set(alternatives) <= {"number", "null"}:
             del found["anyOf"]
             found["type"] = alternatives
-        found.update(keywords[key])
+        if ITEMS in keywords[key]:
+            _let_one_stand_for_a_list(found, keywords[key][ITEMS])
+        elif "anyOf" in keywords[key]:
+            found.clear()
+        found.update({name: value for name, value in keywords[key].items() if name != ITEMS})
+
+
+def _let_one_stand_for_a_list(schema: dict[str, Any], keywords: dict[str, Any]) -> None:
+    item = {**schema.pop("items"), **keywords}
+    alternatives = [alternative["type"] for alternative in item.pop("anyOf", ())]
+    if alternatives:
+        item["type"] = alternatives
+    del schema["type"]
+    default = schema.get("default")
+    if default is not None and len(default) == 1:
+        schema["default"] = default[0]
+    schema["anyOf"] = [item, {"type": "array", "items": item, "minItems": 1}]
 
 
 def key_names(shape: type) -> dict[str, bool]:
@@ -304,6 +321,11 @@ def key_names(shape: type) -> dict[str, bool]:
     return {
         entry.name: entry.default is missing and entry.default_factory is missing for entry in dataclasses.fields(shape)
     }
+
+
+def listed_keys(shape: type) -> tuple[str, ...]:
+    """Return the keys of an object whose values are lists, where a single value may stand for a list of one."""
+    return tuple(key for key, keywords in KEYWORDS[shape].items() if ITEMS in keywords)
 
 
 def sized_keys(shape: type) -> tuple[str, ...]:

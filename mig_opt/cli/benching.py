@@ -1,0 +1,181 @@
+"""The command bench."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mig_opt.cli.inputs import JsonOption, check_output
+from mig_opt.cli.interruption import INTERRUPTED
+from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, printable, say
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from mig_opt.studies import Line, StudyProgress, StudyRows
+
+MOST_SHOWN = 10
+"""Failures that are shown in full."""
+
+_OPTIONS = {name: f"--{name}" for name in ("jobs", "scheduler")}
+
+
+def bench(
+    study: Annotated[Path, typer.Argument(metavar="STUDY", help="JSON or TOML file.", show_default=False)],
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Rows, one line of JSON each.  [default: STUDY with .jsonl]"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Runs at the same time.  [default: 1, or all threads of the cluster]"),
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Dask scheduler whose workers do the runs, tcp://HOST:PORT.")
+    ] = None,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Let rows count that other versions of mig-opt or its solvers made.")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Do runs again that ended with an error.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Run nothing, only show what is known.")] = False,
+    as_json: JsonOption = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Do the runs of a study that are missing, and show its table.
+
+    Each run is a line of the output, written when it ends: a study that was stopped goes on with the same command, and
+    only runs in flight are lost. A run that fails is a line with its error. Exits with 0 if all is done, 1 if runs
+    failed (or are missing, with --table), and 130 after Ctrl-C.
+    """
+    from mig_opt.studies import read_study, run_study, study_rows
+    from mig_opt.studies.engine import SourcesChangedError
+    from mig_opt.studies.running import check_jobs
+
+    results = study.with_suffix(".jsonl") if output is None else output
+    checks = Checks()
+    with checks.step():
+        plan = read_study(study)
+    with checks.step(), options_named(_OPTIONS):
+        check_jobs(jobs)
+    with checks.step():
+        check_output(results, study)
+    checks.finish()
+    interrupted = False
+    if not table:
+        at_once = jobs if jobs is not None or scheduler is not None else 1
+        with _progress(quiet=quiet or as_json) as progress, options_named(_OPTIONS):
+            try:
+                run_study(
+                    plan,
+                    results,
+                    folder=study.parent,
+                    jobs=at_once,
+                    scheduler=scheduler,
+                    keep=keep,
+                    retry=retry,
+                    progress=progress,
+                )
+            except KeyboardInterrupt:
+                interrupted = True
+            except SourcesChangedError as error:
+                say(f"error: {error}")
+                raise typer.Exit(ANSWER_IS_NO) from None
+    found = study_rows(plan, results, folder=study.parent, keep=keep)
+    if as_json:
+        print_json(_document(found, interrupted=interrupted))
+    else:
+        _show(found, results, interrupted=interrupted, table=table)
+    if found.contradictions:
+        say("\n".join(["error: bounds and schedules contradict each other:", *found.contradictions, REQUEST]))
+        raise typer.Exit(DEFECT)
+    if interrupted:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(ANSWER_IS_NO if found.failures or found.missing else 0)
+
+
+@contextlib.contextmanager
+def _progress(*, quiet: bool) -> Iterator[StudyProgress | None]:
+    from mig_opt.cli.live import LiveLine
+
+    if quiet or not LiveLine.possible():
+        yield None
+        return
+    from mig_opt.cli.progress_bar import ProgressBar
+
+    with ProgressBar() as bar:
+        yield bar
+
+
+def _show(found: StudyRows, results: Path, *, interrupted: bool, table: bool) -> None:
+    from mig_opt.cli import screens
+
+    lines = found.summary()
+    if lines:
+        screens.show(_table(lines), "", screens.note("gap %: mean, to the best bound of all runs on a batch."))
+        screens.show(screens.note("above %: mean, over the shortest makespan of all runs on a batch, or on record."))
+        screens.show("")
+    failures = found.failures
+    if failures:
+        more = [f"and {len(failures) - MOST_SHOWN} more"] if len(failures) > MOST_SHOWN else []
+        screens.show("Runs that failed:", screens.bullets([*failures[:MOST_SHOWN], *more]), "")
+    if found.foreign:
+        were = "was" if found.foreign == 1 else "were"
+        screens.show(f"{screens.plural(found.foreign, 'run')} {were} made with other sources or versions.")
+    total = len(found.rows) + len(found.missing)
+    if interrupted:
+        screens.show(f"Interrupted after {len(found.rows)} of {total} runs; the same command goes on from here.")
+    elif found.missing:
+        hint = "without --table they are done" if table else "run the command again"
+        screens.show(f"{len(found.missing)} of {total} runs are missing; {hint}.")
+    if found.rows:
+        screens.show(f"{screens.plural(len(found.rows), 'row')} in {results}.")
+
+
+def _table(lines: Sequence[Line]) -> Table:
+    from rich.text import Text
+
+    from mig_opt.cli import screens
+
+    numbers = ("runs", "proven", "gap %", "median", "worst", "above %", "worst", "mean s")
+    rows: list[list[str | Text]] = []
+    cell = None
+    for line in lines:
+        if line.cell != cell:
+            rows.append([Text(printable(line.cell), "bold"), *[""] * len(numbers)])
+        rows.append(
+            [
+                Text(f"  {line.method}"),
+                f"{line.answered}/{line.runs}",
+                str(line.proven),
+                *screens.percents(line.gap, "mean", "median", "worst"),
+                *screens.percents(line.above_best, "mean", "worst"),
+                screens.seconds(line.seconds.mean if line.seconds else None),
+            ]
+        )
+        cell = line.cell
+    return screens.table([("batches, methods", "text"), *((name, "number") for name in numbers)], rows)
+
+
+def _document(found: StudyRows, *, interrupted: bool) -> str:
+    from mig_opt.files.documents import rendered
+    from mig_opt.studies.summary import line_document
+
+    return rendered(
+        {
+            "done": len(found.rows),
+            "missing": len(found.missing),
+            "foreign": found.foreign,
+            "interrupted": interrupted,
+            "lines": [line_document(line) for line in found.summary()],
+            "failures": found.failures,
+            "contradictions": found.contradictions,
+        }
+    )

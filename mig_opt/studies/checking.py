@@ -1,0 +1,136 @@
+"""What is wrong with a study: names that nobody has, values out of range, batch files that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from mig_opt.arguments import wrong_flag, wrong_integer
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.limits import MOST_GPUS
+from mig_opt.instances import generate_batch, instance_info
+from mig_opt.solving import check_options
+from mig_opt.studies.runs import batch_from_file, columns
+from mig_opt.study import BatchFromFile, BatchSource, BundledBatch, GeneratedBatches, MethodSettings, Study
+
+_LARGEST_SEED = 2**31 - 1
+_MOST_REPETITIONS = 1_000_000
+
+
+def check_study(study: Study, folder: Path) -> None:
+    """Refuse a study that cannot be run.
+
+    Parameters
+    ----------
+    study : Study
+        Any study.
+    folder : Path
+        Where relative paths of batch files begin.
+
+    Raises
+    ------
+    InputError
+        With every problem.
+    """
+    problems = list(part_problems(study.batches, study.methods, folder))
+    problems += number_problems(study.repetitions, study.seed)
+    problems += wrong_flag("fresh", study.fresh)
+    if problems:
+        raise InputError(problems)
+
+
+def part_problems(
+    batches: Sequence[BatchSource | None], methods: Sequence[MethodSettings | None], folder: Path
+) -> Iterator[Problem]:
+    """Yield what is wrong with the parts of a study; None stands for a part of which that is known already."""
+    for key, parts in (("batches", batches), ("methods", methods)):
+        if not parts:
+            yield Problem(key, "needs at least one entry")
+    for index, source in enumerate(batches):
+        yield from (problem.below(f"batches[{index}]") for problem in _wrong_source(source, folder))
+    titles: dict[str, int] = {}
+    for index, method in enumerate(methods):
+        if method is None:
+            continue
+        wrong = list(_wrong_method(method))
+        yield from (problem.below(f"methods[{index}]") for problem in wrong)
+        for title in () if wrong else {title for *_, title in columns([method])}:
+            first = titles.setdefault(title, index)
+            if first != index:
+                message = f"tables would call this {title!r}, like methods[{first}]; give one of them another label"
+                yield Problem(f"methods[{index}].label", message)
+
+
+def number_problems(repetitions: object, seed: object) -> Iterator[Problem]:
+    """Yield what is wrong with the numbers of a study."""
+    yield from wrong_integer("repetitions", repetitions, 1, _MOST_REPETITIONS)
+    yield from wrong_integer("seed", seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)
+
+
+def _wrong_source(source: BatchSource | None, folder: Path) -> Iterator[Problem]:
+    if source is None:
+        return
+    if isinstance(source, GeneratedBatches):
+        yield from _wrong_settings(source)
+        return
+    if source.gpus is not None:
+        yield from wrong_integer("gpus", source.gpus, 1, MOST_GPUS)
+    try:
+        if isinstance(source, BundledBatch):
+            instance_info(source.instance)
+        else:
+            batch_from_file(BatchFromFile(source.file, source.gpu), folder)
+    except InputError as error:
+        for problem in error.problems:
+            if isinstance(source, BundledBatch):
+                yield Problem("instance", problem.message)
+            else:
+                yield Problem("file", f"{source.file}: {problem}")
+
+
+def _wrong_settings(source: GeneratedBatches) -> Iterator[Problem]:
+    for name in ("n", "seeds", "scaling", "times", "p_sup", "gpu", "gpus", "variant", "operation_costs"):
+        values: tuple[Any, ...] = getattr(source, name)
+        if not values:
+            yield Problem(name, "needs at least one value")
+        for index, value in enumerate(values):
+            where = name if len(values) == 1 else f"{name}[{index}]"
+            yield from (Problem(where, problem.message) for problem in _wrong_setting(name, value))
+
+
+def _wrong_setting(name: str, value: Any) -> Iterator[Problem]:
+    if name == "operation_costs":
+        yield from wrong_flag(name, value)
+        return
+    if name in ("n", "seeds", "gpus"):
+        least, most = {"n": (1, 10**7), "seeds": (0, 2**63 - 1), "gpus": (1, MOST_GPUS)}[name]
+        yield from wrong_integer(name, value, least, most)
+        return
+    try:
+        # The generator says what it does not know.
+        generate_batch(1, **{name: value})
+    except InputError as error:
+        yield from error.problems
+
+
+def _wrong_method(method: MethodSettings) -> Iterator[Problem]:
+    yield from _refused("method", "method", method=method.method)
+    yield from _refused("deterministic", "deterministic", deterministic=method.deterministic)
+    for name in ("time_limit", "gap", "workers"):
+        values = getattr(method, name)
+        if not values:
+            yield Problem(name, "needs at least one value")
+        for index, value in enumerate(values):
+            where = name if len(values) == 1 else f"{name}[{index}]"
+            if name == "workers" and value is None:
+                yield from wrong_integer(where, value, 1, 1000)
+            yield from _refused(name, where, **{name: value})
+
+
+def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
+    """Yield what :func:`solve` would say about an option."""
+    try:
+        check_options(**options)
+    except InputError as error:
+        yield from (Problem(where, problem.message) for problem in error.problems if problem.path == name)

@@ -1,0 +1,273 @@
+"""Some methods on some batches, side by side."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mig_opt.batch import Batch
+from mig_opt.control import Callbacks
+from mig_opt.errors import InputError, Problem, UnknownMethodError
+from mig_opt.result import Status
+from mig_opt.solving import check_options, get_method, methods
+from mig_opt.studies.outcome import Outcome, contradictory, measure, shielded, tolerance, warm_up
+from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
+from mig_opt.study import COMPARISON_TIME_LIMIT
+
+CSV_COLUMNS = (
+    "batch",
+    "gpu",
+    "gpus",
+    "tasks",
+    "method",
+    "status",
+    "makespan_s",
+    "lower_bound_s",
+    "best_bound_s",
+    "gap",
+    "best_known_s",
+    "above_best",
+    "runtime_s",
+    "error",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A batch with its runs.
+
+    Attributes
+    ----------
+    name : str
+        What the comparison calls the batch.
+    batch : Batch
+        The batch.
+    runs : tuple of Judged
+        One for each method that was run, in the order of the methods.
+    """
+
+    name: str
+    batch: Batch
+    runs: tuple[Judged, ...]
+
+    @property
+    def best_found(self) -> float | None:
+        """The shortest makespan of the methods in seconds; None if none of them has a schedule."""
+        makespans = (run.entry.outcome.makespan for run in self.runs if run.entry.outcome.answered)
+        return min((makespan for makespan in makespans if makespan is not None), default=None)
+
+    @property
+    def best_bound(self) -> float | None:
+        """The greatest lower bound of all methods in seconds."""
+        return self.runs[0].best_bound if self.runs else None
+
+    @property
+    def best_known(self) -> float | None:
+        """The shortest makespan of all methods, or on record, in seconds."""
+        return self.runs[0].best_known if self.runs else None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Methods side by side.
+
+    Attributes
+    ----------
+    batches : tuple of Compared
+        Batches with their runs, as far as they were done.
+    interrupted : bool
+        Whether Ctrl-C ended it early.
+    """
+
+    batches: tuple[Compared, ...]
+    interrupted: bool = False
+
+    @property
+    def methods(self) -> list[Line]:
+        """A line for each method, over all batches."""
+        return summarise([run for compared in self.batches for run in compared.runs], by_cell=False)
+
+    @property
+    def contradictions(self) -> list[str]:
+        """Lower bounds above a schedule of the same batch: defects, always."""
+        found = [
+            (f"{run.entry.method} on {compared.name}", compared.name, run.entry.outcome)
+            for compared in self.batches
+            for run in compared.runs
+        ]
+        found += [
+            (
+                "the record",
+                compared.name,
+                Outcome(Status.FEASIBLE.value, 0.0, best, None, tolerance(compared.batch, best)),
+            )
+            for compared in self.batches
+            if (best := compared.best_known) is not None and best != compared.best_found
+        ]
+        return contradictory(found)
+
+    @property
+    def failures(self) -> list[str]:
+        """Methods that failed, or returned a schedule that is not valid."""
+        return [
+            f"{run.entry.method} on {compared.name}: {run.entry.outcome.error}"
+            for compared in self.batches
+            for run in compared.runs
+            if run.entry.outcome.error
+        ]
+
+
+def default_methods() -> tuple[str, ...]:
+    """Return the methods that are compared unless others are named: ``cp`` and every heuristic."""
+    return ("cp", *(method.name for method in methods() if method.kind == "heuristic"))
+
+
+def compare(
+    batches: Mapping[str, Batch],
+    methods: Sequence[str] | None = None,
+    *,
+    time_limit: float | None = COMPARISON_TIME_LIMIT,
+    seed: int = 0,
+    workers: int | None = None,
+    on_record: Mapping[str, float] | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+) -> Comparison:
+    """Run methods on batches, one after the other.
+
+    Parameters
+    ----------
+    batches : mapping of str to Batch
+        The batches by the names that the comparison shall use.
+    methods : sequence of str, optional
+        Names of methods; by default ``cp`` and every heuristic.
+    time_limit : float, optional
+        Seconds for each method on each batch; None: no limit.
+    seed : int
+        For what is random.
+    workers : int, optional
+        Threads; by default one for each core.
+    on_record : mapping of str to float, optional
+        Makespans of batches that are known from elsewhere, in seconds: a method may be above them, too.
+    callbacks : Callbacks or sequence of Callbacks
+        Told about the progress of each run.
+
+    Returns
+    -------
+    Comparison
+        After Ctrl-C what was done so far, with what the run that it struck had found.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong; it names them all.
+
+    Examples
+    --------
+    >>> from mig_opt import load_instance
+    >>> from mig_opt.studies import compare
+    >>> comparison = compare({"rodinia": load_instance("rodinia-a30")}, ["far", "cp"])
+    >>> [f"{line.method}: {line.above_best.worst:.1%}" for line in comparison.methods]
+    ['far: 3.7%', 'cp: 0.0%']
+    """
+    names = check_comparison(methods, time_limit=time_limit, seed=seed, workers=workers)
+
+    def measured(batch: Batch, method: str) -> Outcome:
+        warm_up(method)
+        return measure(batch, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks)
+
+    entries: list[Entry] = []
+    interrupted = False
+    for (name, batch), method in itertools.product(batches.items(), names):
+        try:
+            outcome = shielded(functools.partial(measured, batch, method))
+        except KeyboardInterrupt:
+            interrupted = True
+            break
+        interrupted = outcome.status == Status.INTERRUPTED
+        # A run that had found nothing when it was struck is none.
+        if not interrupted or outcome.answered:
+            entries.append(Entry(name, name, method, outcome))
+        if interrupted:
+            break
+    judged = judge(entries, on_record)
+    done = tuple(
+        Compared(name, batch, runs)
+        for name, batch in batches.items()
+        if (runs := tuple(run for run in judged if run.entry.batch == name))
+    )
+    return Comparison(done, interrupted)
+
+
+def check_comparison(
+    methods: Sequence[str] | None,
+    *,
+    time_limit: object = None,
+    seed: object = 0,
+    workers: object = None,
+) -> tuple[str, ...]:
+    """Return the names of the methods, each once; refuse arguments that :func:`compare` cannot work with.
+
+    Raises
+    ------
+    InputError
+        With every problem.
+    """
+    problems: list[Problem] = []
+    names: dict[str, None] = {}
+    for name in default_methods() if methods is None else methods:
+        try:
+            names[get_method(name).name] = None
+        except UnknownMethodError as error:
+            problems += (Problem("methods", problem.message) for problem in error.problems)
+    if methods is not None and not methods:
+        problems.append(Problem("methods", "needs at least one method"))
+    try:
+        check_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+    except UnknownMethodError as error:
+        raise InputError(error.problems) from None
+    return tuple(names)
+
+
+def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return a row for each run, by the names of :data:`CSV_COLUMNS`; None where there is no figure."""
+    return [
+        dict(
+            zip(
+                CSV_COLUMNS,
+                (
+                    compared.name,
+                    compared.batch.gpu.name,
+                    compared.batch.gpus,
+                    len(compared.batch.tasks),
+                    run.entry.method,
+                    outcome.status,
+                    outcome.makespan,
+                    outcome.lower_bound,
+                    run.best_bound,
+                    run.gap,
+                    run.best_known,
+                    run.above_best,
+                    outcome.seconds,
+                    outcome.error or None,
+                ),
+                strict=True,
+            )
+        )
+        for compared in comparison.batches
+        for run in compared.runs
+        for outcome in (run.entry.outcome,)
+    ]
+
+
+def comparison_to_csv(comparison: Comparison) -> str:
+    """Return a comparison as CSV text, one line for each run; shares and seconds in full."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(comparison_rows(comparison))
+    return text.getvalue()

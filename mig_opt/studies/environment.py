@@ -1,0 +1,100 @@
+"""What runs are made with: machine, versions, sources."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mig_opt.control import available_cores
+
+PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numba", "numpy", "networkx")
+"""Distributions that results may depend on."""
+
+_PACKAGE = Path(__file__).parents[1]
+_IDLE_PARTS = frozenset({"cli", "plotting"})
+"""Parts of this package that change no result."""
+
+
+def versions(*packages: str) -> dict[str, str]:
+    """Return the versions of those distributions that are installed.
+
+    Examples
+    --------
+    >>> versions("pydantic", "no-such-distribution").keys()
+    dict_keys(['pydantic'])
+    """
+    found = {}
+    for package in packages:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def environment(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
+    """Return Python, system, processor, cores of this process and versions, as a row of a study keeps them."""
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": processor(),
+        "cores": available_cores(),
+        "packages": versions(*packages),
+    }
+
+
+def fingerprint(packages: Sequence[str] = PACKAGES, more_sources: Sequence[Path] = ()) -> str:
+    """Return a hash of what decides a run besides its arguments: the sources of this package, and all versions.
+
+    Parameters
+    ----------
+    packages : sequence of str
+        Distributions whose versions count.
+    more_sources : sequence of Path
+        Files outside of this package that count as well.
+    """
+    digest = hashlib.sha256(f"Python {platform.python_version()}, {versions(*packages)}".encode())
+    named = ((str(path.relative_to(_PACKAGE)), path) for path in sorted(_PACKAGE.rglob("*.py")))
+    own = [(name, path) for name, path in named if Path(name).parts[0] not in _IDLE_PARTS]
+    for name, path in [*own, *((path.name, path) for path in more_sources)]:
+        there = path.stat()
+        digest.update(name.encode() + b"\0" + _content(path, there.st_mtime_ns, there.st_size))
+    return digest.hexdigest()[:12]
+
+
+@functools.lru_cache(maxsize=1000)
+def _content(path: Path, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changes is read again
+    return hashlib.sha256(path.read_bytes()).digest()
+
+
+def peak_bytes() -> int | None:
+    """Return the most memory that this process has had so far; None where the system does not tell."""
+    try:
+        # On Linux getrusage() starts a child with the peak of its parent; this figure does not.
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        pass
+    if os.name == "nt":
+        return None
+    import resource  # not everywhere
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
+
+
+def processor() -> str:
+    """Return the name of the processor."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or "unknown processor"
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else "unknown processor"

@@ -1,0 +1,220 @@
+"""Runs a study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mig_opt.arguments import wrong_integer
+from mig_opt.errors import InputError
+from mig_opt.instances import instance_info
+from mig_opt.studies.checking import check_study
+from mig_opt.studies.engine import run_missing
+from mig_opt.studies.environment import fingerprint
+from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.records import Records, Row, contradictions, failures
+from mig_opt.studies.runs import StudyRun, perform, read_run, runs_of
+from mig_opt.studies.servant import alone
+from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
+from mig_opt.study import Study
+
+_MOST_JOBS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRows:
+    """What is known of a study.
+
+    Attributes
+    ----------
+    rows : tuple of Row
+        Of the runs that were done, in the order of the study.
+    missing : tuple of StudyRun
+        The others.
+    foreign : int
+        How many rows were made with other sources or versions.
+    """
+
+    rows: tuple[Row[StudyRun], ...]
+    missing: tuple[StudyRun, ...]
+    foreign: int = 0
+
+    @property
+    def contradictions(self) -> list[str]:
+        """Lower bounds above a schedule of the same batch: defects, always."""
+        return contradictions(self.rows)
+
+    @property
+    def failures(self) -> list[str]:
+        """Runs without a result, and schedules that are not valid."""
+        return failures(self.rows)
+
+    def judged(self) -> list[Judged]:
+        """Return each run beside the best on its batch; for bundled instances also beside the best on record."""
+        entries = [Entry(row.run.batch_key, row.run.cell, row.run.column, row.outcome) for row in self.rows]
+        return judge(entries, {row.run.batch_key: best for row in self.rows if (best := _on_record(row.run))})
+
+    def summary(self) -> list[Line]:
+        """Return a line for each method in each cell."""
+        return summarise(self.judged())
+
+
+class StudyProgress:
+    """Told how a study gets on; override what you need."""
+
+    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
+        """So many runs are to be done, so many are known."""
+
+    def on_row(self, row: Row[StudyRun]) -> None:
+        """A run was done, and its row is written."""
+
+
+def run_study(
+    study: Study,
+    results: str | Path | None = None,
+    *,
+    folder: str | Path = ".",
+    jobs: int | None = None,
+    scheduler: str | None = None,
+    keep: bool = False,
+    retry: bool = False,
+    progress: StudyProgress | None = None,
+) -> StudyRows:
+    """Do the runs of a study that are missing.
+
+    Parameters
+    ----------
+    study : Study
+        What is to be run.
+    results : str or Path, optional
+        File with one line of JSON for each run. Runs that it has are not done again, so that a study that was stopped
+        goes on. By default rows are only returned.
+    folder : str or Path
+        Where relative paths of batch files begin.
+    jobs : int, optional
+        Runs at the same time, in processes of their own; a run that kills its process is a row with its error. By
+        default the runs are done in this process (with ``scheduler``: on all threads of the cluster).
+    scheduler : str, optional
+        Address of a Dask scheduler, e.g. ``tcp://10.0.0.1:8786``: its workers do the runs.
+    keep : bool
+        Whether rows count that were made with other sources of this package or other versions.
+    retry : bool
+        Whether runs that ended with an error are done again.
+    progress : StudyProgress, optional
+        Told how it gets on.
+
+    Returns
+    -------
+    StudyRows
+        Every row, with the bounds and makespans of all.
+
+    Raises
+    ------
+    InputError
+        If something is wrong with the study, the file or the scheduler.
+    SourcesChangedError
+        If the sources of this package change while the study runs.
+    KeyboardInterrupt
+        After Ctrl-C. The rows are written; only runs in flight are lost.
+
+    Examples
+    --------
+    >>> from mig_opt.studies import BundledBatch, MethodSettings, Study, run_study
+    >>> study = Study((BundledBatch("rodinia-a30"),), (MethodSettings("far"), MethodSettings("cp")))
+    >>> for line in run_study(study).summary():
+    ...     print(f"{line.method}: {line.above_best.mean:.2%} above the best, {line.proven} proven")
+    far: 3.72% above the best, 0 proven
+    cp: 0.00% above the best, 1 proven
+    """
+    folder = Path(folder)
+    check_jobs(jobs)
+    check_study(study, folder)
+    runs = runs_of(study, folder)
+    records = _records(results, keep=keep)
+    current = fingerprint()
+    known = _known(runs, records, current, retry=retry)
+    missing = [run for run in runs if run.key not in known]
+    if progress is not None:
+        progress.on_start(missing, len(runs) - len(missing))
+    listener = progress or StudyProgress()
+    run_missing(
+        missing,
+        perform_alone if study.fresh else perform,
+        records,
+        lambda _: current,
+        now=lambda _: fingerprint(),
+        jobs=jobs,
+        scheduler=scheduler,
+        told=listener.on_row,
+    )
+    return _collected(runs, _known(runs, records, current), current)
+
+
+def check_jobs(jobs: object) -> None:
+    """Refuse a number of runs at the same time that cannot be.
+
+    Raises
+    ------
+    InputError
+        With the reason.
+    """
+    problems = list(wrong_integer("jobs", jobs, 1, _MOST_JOBS)) if jobs is not None else []
+    if problems:
+        raise InputError(problems)
+
+
+def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", keep: bool = False) -> StudyRows:
+    """Return what a file of results knows of a study, without running anything.
+
+    Parameters
+    ----------
+    study, results, folder, keep
+        As for :func:`run_study`.
+
+    Raises
+    ------
+    InputError
+        If something is wrong with the study or the file.
+    """
+    folder = Path(folder)
+    check_study(study, folder)
+    runs = runs_of(study, folder)
+    current = fingerprint()
+    return _collected(runs, _known(runs, _records(results, keep=keep), current), current)
+
+
+def perform_alone(run: StudyRun) -> Outcome:
+    """Do a run in a process of its own."""
+    return alone(perform, run)
+
+
+def _records(results: str | Path | None, *, keep: bool) -> Records[StudyRun]:
+    return Records(None if results is None else Path(results), read_run, keep=keep)
+
+
+def _known(
+    runs: Sequence[StudyRun], records: Records[StudyRun], current: str, *, retry: bool = False
+) -> dict[str, Row[StudyRun]]:
+    found = ((run, records.find(run, current)) for run in runs)
+    return {run.key: row for run, row in found if row is not None and not (retry and row.outcome.error)}
+
+
+def _collected(runs: Sequence[StudyRun], known: dict[str, Row[StudyRun]], current: str) -> StudyRows:
+    # Rows from a file do not know what tables call their run.
+    rows = tuple(
+        Row(run, row.outcome, row.fingerprint, row.date, row.environment)
+        for run in runs
+        if (row := known.get(run.key)) is not None
+    )
+    missing = tuple(run for run in runs if run.key not in known)
+    return StudyRows(rows, missing, sum(row.fingerprint != current for row in rows))
+
+
+def _on_record(run: StudyRun) -> float | None:
+    """Return the best makespan on record of a bundled instance as it is."""
+    name = run.source.get("instance")
+    if name is None or run.cell != name:
+        return None
+    best = instance_info(name).best_known
+    return best.makespan.value if best is not None and best.makespan is not None else None

@@ -1,0 +1,254 @@
+"""From a study to its runs: every combination of batch, method, arguments and repetition."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from mig_opt.batch import Batch
+from mig_opt.certificate import batch_digest
+from mig_opt.files import read_batch
+from mig_opt.gpu import OperationCosts
+from mig_opt.instances import ScalingName, TimesName, Variant, generate_batch, load_instance
+from mig_opt.result import Status
+from mig_opt.studies.outcome import Outcome, measure, warm_up
+from mig_opt.study import (
+    DEFAULT_TIME_LIMIT,
+    BatchFromFile,
+    BatchSource,
+    BundledBatch,
+    GeneratedBatches,
+    MethodSettings,
+    Study,
+)
+
+_ARGUMENTS = ("method", "time_limit", "gap", "workers", "deterministic", "seed", "fresh")
+
+
+@dataclass(frozen=True, slots=True)
+class StudyRun:
+    """One run.
+
+    Attributes
+    ----------
+    source : mapping
+        What the batch is: settings of the generator, or name or file with a digest of the batch.
+    method, time_limit, gap, workers, deterministic, seed
+        As :func:`mig_opt.solve` takes them.
+    fresh : bool
+        Whether it has a process of its own.
+    cell, column : str
+        What tables call the group of batches, and the method with its arguments; no part of the key.
+    batch : Batch or None
+        The batch, where ``source`` alone does not bring it back; no part of the key.
+    """
+
+    source: Mapping[str, Any] = field(hash=False)
+    method: str
+    time_limit: float | None
+    gap: float
+    workers: int
+    deterministic: bool
+    seed: int
+    fresh: bool
+    cell: str = field(default="", compare=False)
+    column: str = field(default="", compare=False)
+    batch: Batch | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def key(self) -> str:
+        """All that decides the run, as one line of JSON."""
+        return json.dumps({"batch": dict(self.source), **{name: getattr(self, name) for name in _ARGUMENTS}})
+
+    @property
+    def batch_key(self) -> str:
+        """What tells the batch from others."""
+        return json.dumps(dict(self.source))
+
+    @property
+    def label(self) -> str:
+        """What messages call the run."""
+        seed = f", seed {self.source['seed']}" if "seed" in self.source else ""
+        return f"{self.column or self.method} on {self.cell or self.batch_key}{seed}"
+
+
+def read_run(document: Mapping[str, Any]) -> StudyRun:
+    """Return the run of a row in a file of results.
+
+    Raises
+    ------
+    KeyError
+        If it is none.
+    """
+    return StudyRun(document["batch"], **{name: document[name] for name in _ARGUMENTS})
+
+
+def perform(run: StudyRun) -> Outcome:
+    """Do a run, in this process.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C: what was cut short is no measurement.
+    """
+    if not run.fresh:
+        warm_up(run.method)
+    outcome = measure(
+        _built(run),
+        run.method,
+        time_limit=run.time_limit,
+        seed=run.seed,
+        workers=run.workers,
+        gap=run.gap,
+        deterministic=run.deterministic,
+        memory=run.fresh,
+    )
+    if outcome.status == Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    return outcome
+
+
+def runs_of(study: Study, folder: Path) -> list[StudyRun]:
+    """Return the runs of a study, each once, batch by batch.
+
+    Parameters
+    ----------
+    study : Study
+        A study without problems.
+    folder : Path
+        Where relative paths of batch files begin.
+    """
+    varying = _varying([source for source in study.batches if isinstance(source, GeneratedBatches)])
+    runs: dict[str, StudyRun] = {}
+    for source, cell, batch in itertools.chain.from_iterable(
+        _batches(entry, varying, folder) for entry in study.batches
+    ):
+        for repetition in range(study.repetitions):
+            for method, time_limit, gap, workers, column in columns(study.methods):
+                run = StudyRun(
+                    source,
+                    method.method,
+                    time_limit,
+                    gap,
+                    workers,
+                    method.deterministic,
+                    study.seed + repetition,
+                    study.fresh,
+                    cell,
+                    column,
+                    batch,
+                )
+                runs.setdefault(run.key, run)
+    return list(runs.values())
+
+
+def columns(
+    methods: Sequence[MethodSettings],
+) -> Iterator[tuple[MethodSettings, float | None, float, int, str]]:
+    """Yield each combination of arguments of each method, with what tables call it."""
+    for method in methods:
+        for time_limit, gap, workers in itertools.product(method.time_limit, method.gap, method.workers):
+            usual = {"time_limit": DEFAULT_TIME_LIMIT, "gap": 0.0, "workers": 1}
+            texts = {
+                "time_limit": "no limit" if time_limit is None else f"{time_limit:g} s",
+                "gap": f"gap {gap * 100:g}%",
+                "workers": f"{workers} thread{'s' * (workers != 1)}",
+            }
+            given = {"time_limit": time_limit, "gap": gap, "workers": workers}
+            named = [
+                texts[name]
+                for name in texts
+                if len(getattr(method, name)) > 1 or (not method.label and given[name] != usual[name])
+            ]
+            if method.deterministic and not method.label:
+                named.append("deterministic")
+            yield method, time_limit, gap, workers, ", ".join([method.label or method.method, *named])
+
+
+def batch_from_file(source: BatchFromFile, folder: Path) -> Batch:
+    """Return the batch in a file, as a study wants it.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file.
+    """
+    return _changed(read_batch(folder / source.file, source.gpu), source.gpus, source.operation_costs)
+
+
+def _batches(
+    entry: BatchSource, varying: Sequence[str], folder: Path
+) -> Iterator[tuple[dict[str, Any], str, Batch | None]]:
+    """Yield what identifies each batch, the cell that it belongs to, and the batch itself where it takes a file."""
+    if isinstance(entry, GeneratedBatches):
+        names = [attribute.name for attribute in dataclasses.fields(entry) if attribute.name != "seeds"]
+        for values in itertools.product(*(getattr(entry, name) for name in names)):
+            settings = dict(zip(names, values, strict=True))
+            cell = ", ".join(text for name in names if (text := _text(name, settings[name], varying)))
+            for seed in entry.seeds:
+                yield {**settings, "seed": seed}, cell, None
+        return
+    if isinstance(entry, BundledBatch):
+        name, batch = entry.instance, _changed(load_instance(entry.instance), entry.gpus, entry.operation_costs)
+        source = {"instance": name}
+    else:
+        name, batch = Path(entry.file).with_suffix("").as_posix(), batch_from_file(entry, folder)
+        source = {"file": Path(entry.file).stem}
+    extra = [f"{batch.gpus} GPUs"] if entry.gpus else []
+    extra += [] if entry.operation_costs else ["no operation costs"]
+    yield {**source, "digest": batch_digest(batch)}, ", ".join([name, *extra]), batch
+
+
+def _varying(entries: Sequence[GeneratedBatches]) -> list[str]:
+    """Return the settings of the generator that have more than one value in the study."""
+    values: dict[str, set[object]] = {}
+    for entry in entries:
+        for attribute in dataclasses.fields(entry):
+            values.setdefault(attribute.name, set()).update(getattr(entry, attribute.name))
+    return [name for name, found in values.items() if len(found) > 1]
+
+
+def _text(name: str, value: Any, varying: Sequence[str]) -> str:
+    """Return what the label of a cell says about a setting; empty if all cells have the same."""
+    if name == "n":
+        return f"n={value}"
+    if name not in varying:
+        return ""
+    if name == "gpus":
+        return f"{value} GPU{'s' * (value > 1)}"
+    if name == "operation_costs":
+        return "" if value else "no operation costs"
+    return f"p_sup {value:g}" if name == "p_sup" else str(value)
+
+
+def _built(run: StudyRun) -> Batch:
+    return run.batch if run.batch is not None else _generated(run.batch_key)
+
+
+@functools.lru_cache(maxsize=4)
+def _generated(key: str) -> Batch:
+    """Return the generator's batch with these settings; several methods run on it one after the other."""
+    settings = json.loads(key)
+    batch = generate_batch(
+        settings["n"],
+        scaling=cast(ScalingName, settings["scaling"]),
+        times=cast(TimesName, settings["times"]),
+        p_sup=settings["p_sup"],
+        gpu=settings["gpu"],
+        gpus=settings["gpus"],
+        seed=settings["seed"],
+        variant=cast(Variant, settings["variant"]),
+    )
+    return _changed(batch, None, settings["operation_costs"])
+
+
+def _changed(batch: Batch, gpus: int | None, operation_costs: bool) -> Batch:
+    if gpus is not None:
+        batch = batch.replace(gpus=gpus)
+    return batch if operation_costs else batch.replace(operations=OperationCosts.zero(batch.gpu))

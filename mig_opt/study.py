@@ -1,0 +1,142 @@
+"""What a study is: batches, methods with arguments, repetitions. :mod:`mig_opt.studies` runs it.
+
+Wherever there is a tuple, all combinations are run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+DEFAULT_TIME_LIMIT = 60.0
+"""Seconds that a run of a study has unless it says otherwise."""
+
+COMPARISON_TIME_LIMIT = 10.0
+"""Seconds that a method of a comparison has for a batch unless it says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundledBatch:
+    """A bundled instance.
+
+    Attributes
+    ----------
+    instance : str
+        Its name.
+    gpus : int, optional
+        In place of its number of GPUs.
+    operation_costs : bool
+        Whether creations and destructions take time.
+    """
+
+    instance: str
+    gpus: int | None = None
+    operation_costs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFromFile:
+    """A batch file.
+
+    Attributes
+    ----------
+    file : str
+        Path of a JSON or CSV file; in a study file relative to the folder of that.
+    gpu : str, optional
+        In place of the GPU that the file names; CSV files need it.
+    gpus : int, optional
+        In place of its number of GPUs.
+    operation_costs : bool
+        Whether creations and destructions take time.
+    """
+
+    file: str
+    gpu: str | None = None
+    gpus: int | None = None
+    operation_costs: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratedBatches:
+    """Batches of the generator, for every combination of what is listed.
+
+    Attributes
+    ----------
+    n, scaling, times, p_sup, gpu, gpus, variant : tuple
+        As :func:`mig_opt.generate_batch` takes them.
+    seeds : tuple of int
+        One batch for each.
+    operation_costs : tuple of bool
+        Whether creations and destructions take time.
+    """
+
+    n: tuple[int, ...]
+    seeds: tuple[int, ...] = (0,)
+    scaling: tuple[str, ...] = ("MixedScaling",)
+    times: tuple[str, ...] = ("WideTimes",)
+    p_sup: tuple[float, ...] = (0.5,)
+    gpu: tuple[str, ...] = ("A100",)
+    gpus: tuple[int, ...] = (1,)
+    variant: tuple[str, ...] = ("paper",)
+    operation_costs: tuple[bool, ...] = (True,)
+
+
+BatchSource = BundledBatch | BatchFromFile | GeneratedBatches
+
+
+@dataclass(frozen=True, slots=True)
+class MethodSettings:
+    """A method with its arguments, for every combination of what is listed.
+
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    time_limit : tuple of float or None
+        Seconds for a run; None: no limit.
+    gap : tuple of float
+        A run ends as soon as the gap between schedule and bound is at most this share.
+    workers : tuple of int
+        Threads of a run.
+    deterministic : bool
+        Whether time limits count work instead of time.
+    label : str
+        What tables call it; by default the method with the arguments that are not the usual ones.
+    """
+
+    method: str
+    time_limit: tuple[float | None, ...] = (DEFAULT_TIME_LIMIT,)
+    gap: tuple[float, ...] = (0.0,)
+    workers: tuple[int, ...] = (1,)
+    deterministic: bool = False
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """Every method on every batch, some times.
+
+    Attributes
+    ----------
+    batches : tuple
+        Where the batches come from.
+    methods : tuple of MethodSettings
+        What runs on each.
+    repetitions : int
+        How often, each time with another seed of the method.
+    seed : int
+        Seed of the first time; the next ones follow.
+    fresh : bool
+        Whether each run has a process of its own: its memory is measured then, and start-up counts.
+
+    Examples
+    --------
+    >>> study = Study((GeneratedBatches(n=(10, 20), seeds=(0, 1, 2)),), (MethodSettings("far"),))
+    >>> study.batches[0].gpu, study.methods[0].time_limit
+    (('A100',), (60.0,))
+    """
+
+    batches: tuple[BatchSource, ...]
+    methods: tuple[MethodSettings, ...]
+    repetitions: int = 1
+    seed: int = 0
+    fresh: bool = False

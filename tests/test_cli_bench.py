@@ -1,0 +1,264 @@
+"""``mig-opt bench``: resumed, interrupted, killed; its table, its messages, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_jobs import cluster_of_two
+
+from mig_opt import json_schema
+from mig_opt.cli import main
+from mig_opt.cli.progress_bar import ProgressBar
+from mig_opt.studies import GeneratedBatches, MethodSettings, Outcome, Row, Study
+from mig_opt.studies.runs import runs_of
+
+STUDY = {
+    "schema": "mig-opt/study/1",
+    "batches": [{"n": [3, 4], "seeds": 2, "scaling": ["PoorScaling", "MixedScaling"]}, {"instance": "rodinia-a30"}],
+    "methods": [{"method": "far"}, {"method": "cp", "time_limit": 5}],
+}
+RUNS = 18
+
+
+@dataclass(frozen=True)
+class Ending:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Command = Callable[..., Ending]
+
+
+@pytest.fixture
+def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(*arguments: object) -> Ending:
+        handler = signal.getsignal(signal.SIGINT)
+        try:
+            with pytest.raises(SystemExit) as ending:
+                main([str(argument) for argument in arguments])
+        finally:
+            signal.signal(signal.SIGINT, handler)
+        captured = capsys.readouterr()
+        return Ending(int(ending.value.code or 0), captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.json"
+    path.write_text(json.dumps(STUDY))
+    return path
+
+
+def test_a_study_from_its_file_to_its_table(mig_opt: Command, study: Path) -> None:
+    ending = mig_opt("bench", study, "--jobs", 2)
+    assert (ending.code, ending.err) == (0, "")
+    rows = study.with_suffix(".jsonl")
+    assert len(rows.read_text().splitlines()) == RUNS
+    lines = ending.out.splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    assert lines[0].split()[:6] == ["batches,", "methods", "runs", "proven", "gap", "%"]
+    cells = [line for line in lines[2:17] if not line.startswith(" ")]
+    assert cells == [
+        *(f"n={n}, {scaling}" for n in (3, 4) for scaling in ("PoorScaling", "MixedScaling")),
+        "rodinia-a30",
+    ]
+    assert [line.split()[:-1] for line in lines[15:17]] == [
+        ["far", "1/1", "0", "3.586", "3.586", "3.586", "3.719", "3.719"],
+        ["cp,", "5", "s", "1/1", "1", "0.000", "0.000", "0.000", "0.000", "0.000"],
+    ]
+    assert ending.out.rstrip().replace("\n", "").endswith(f"{RUNS} rows in {rows}.")
+    # Nothing is left to do, and the table stays the same.
+    before = rows.read_bytes()
+    for options in ((), ("--table",)):
+        assert mig_opt("bench", study, *options) == ending
+    assert rows.read_bytes() == before
+    found = mig_opt("bench", study, "--json").json
+    assert (found["done"], found["missing"], found["foreign"], found["interrupted"]) == (RUNS, 0, 0, False)
+    assert [line["proven"] for line in found["lines"] if line["method"] == "cp, 5 s"] == [2, 2, 2, 2, 1]
+
+
+def test_a_cut_of_a_study(mig_opt: Command, study: Path, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": [{"method": "far"}]}))
+    assert mig_opt("bench", study, "-o", rows).code == 0
+    more = [{"method": "far"}, {"method": "far", "gap": 0.5}]
+    study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": more}))
+    ending = mig_opt("bench", study, "-o", rows, "--table")
+    assert ending.code == 1
+    assert "1 of 2 runs are missing; without --table they are done." in ending.out
+    assert len(rows.read_text().splitlines()) == 1
+    assert mig_opt("bench", study, "-o", rows).code == 0
+    assert len(rows.read_text().splitlines()) == 2
+
+
+def test_on_a_dask_cluster(mig_opt: Command, study: Path) -> None:
+    study.write_text(json.dumps({**STUDY, "methods": [{"method": "far"}]}))
+    with cluster_of_two() as scheduler:
+        ending = mig_opt("bench", study, "--scheduler", scheduler)
+    assert (ending.code, ending.err) == (0, "")
+    assert len(study.with_suffix(".jsonl").read_text().splitlines()) == RUNS // 2
+
+
+def begun(study: Path, *options: str) -> subprocess.Popen[str]:
+    """A process that runs a study and has written three rows of it."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mig_opt.cli", "bench", str(study), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    rows, end = study.with_suffix(".jsonl"), time.monotonic() + 120
+    while time.monotonic() < end and process.poll() is None:
+        if rows.exists() and rows.read_bytes().count(b"\n") >= 3:
+            break
+        time.sleep(0.01)
+    return process
+
+
+@pytest.fixture
+def endless(study: Path) -> Path:
+    """A study whose last runs take longer than any test."""
+    batches = [{"n": [3, 4, 5]}, {"n": 60, "gpus": 4, "seeds": 4}]
+    methods = [{"method": "cp", "time_limit": 600}]
+    study.write_text(json.dumps({**STUDY, "batches": batches, "methods": methods}))
+    return study
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_only_runs_in_flight_are_lost(endless: Path, mig_opt: Command, number: signal.Signals) -> None:
+    with begun(endless) as process:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
+    rows = endless.with_suffix(".jsonl")
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "Interrupted after 3 of 7 runs; the same command goes on from here." in out
+        assert err == ""
+    assert rows.read_bytes().count(b"\n") == 3
+    with rows.open("a") as file:
+        file.write('{"run": {"batch": {"n"')
+    found = mig_opt("bench", endless, "--table", "--json").json
+    assert (found["done"], found["missing"]) == (3, 4)
+
+
+def test_everything_wrong_is_told_at_once(mig_opt: Command, study: Path, tmp_path: Path) -> None:
+    study.write_text(json.dumps({**STUDY, "methods": [{"method": "fr"}], "repetitions": 0}))
+    ending = mig_opt("bench", study, "--jobs", 0, "-o", tmp_path / "no" / "rows.jsonl")
+    assert (ending.code, ending.out) == (2, "")
+    for part in (
+        f"error: {study}\n",
+        "methods[0].method: unknown method 'fr'; did you mean far",
+        "repetitions: must be from 1",
+        "--jobs: must be from 1 to 1000, is 0",
+        "there is no folder",
+    ):
+        assert part in ending.err
+    assert mig_opt("bench", tmp_path / "gone.json").code == 2
+    assert list(tmp_path.iterdir()) == [study]
+
+
+def test_a_file_of_something_else_is_not_touched(mig_opt: Command, study: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    other.write_text("important\n")
+    ending = mig_opt("bench", study, "-o", other)
+    assert (ending.code, ending.out) == (2, "")
+    assert "line 1: is no row of such a study" in ending.err
+    assert other.read_text() == "important\n"
+    assert mig_opt("bench", study, "-o", study).code == 2
+    assert json.loads(study.read_text()) == STUDY
+
+
+def rewritten(rows: Path, **outcome: Any) -> None:
+    """Change the outcomes of all rows."""
+    lines = [json.loads(line) for line in rows.read_text().splitlines()]
+    texts = (json.dumps({**line, "outcome": {**line["outcome"], **outcome}}) + "\n" for line in lines)
+    rows.write_text("".join(texts))
+
+
+def test_failures_are_told_and_done_again_on_request(mig_opt: Command, study: Path) -> None:
+    batches = [{"n": 3, "seeds": 12}]
+    study.write_text(json.dumps({**STUDY, "batches": batches, "methods": [{"method": "far"}]}))
+    rows = study.with_suffix(".jsonl")
+    assert mig_opt("bench", study).code == 0
+    rewritten(rows, status="crashed", makespan=None, lower_bound=None, error="broken \x1b[31m")
+    ending = mig_opt("bench", study)
+    assert ending.code == 1
+    assert "far on n=3, seed 9: broken \\x1b[31m" in ending.out
+    assert "seed 10" not in ending.out
+    assert "and 2 more" in ending.out
+    assert "0/12" in ending.out
+    assert mig_opt("bench", study, "--retry").code == 0
+
+
+def test_contradictions_are_loud(mig_opt: Command, study: Path) -> None:
+    study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
+    assert mig_opt("bench", study).code == 0
+    rewritten(study.with_suffix(".jsonl"), lower_bound=1e9)
+    ending = mig_opt("bench", study, "--table")
+    assert ending.code == 70
+    assert "far on n=3, seed 0: no schedule is below 1e+09 s, but" in ending.err
+
+
+def test_foreign_rows_are_told(mig_opt: Command, study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study.write_text(json.dumps({**STUDY, "batches": [{"n": 3}], "methods": [{"method": "far"}]}))
+    mig_opt("bench", study)
+    monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
+    assert "1 run was made with other sources or versions." in mig_opt("bench", study, "--keep", "--table").out
+    assert "1 of 1 runs are missing" in mig_opt("bench", study, "--table").out
+
+
+def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = runs_of(Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (MethodSettings("far"),)), tmp_path)
+    bar = ProgressBar()
+    with bar:
+        bar.on_start(runs, 3)
+        bar.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken"), "f", "2026-01-01"))
+        bar.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0), "f", "2026-01-01"))
+        shown = bar.text
+    assert shown == "5/5 runs, 1 failed, last: far on n=3, seed 1"
+    assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("command", ["bench", "compare"])
+def test_the_help_has_an_example_and_fits(mig_opt: Command, command: str) -> None:
+    ending = mig_opt(command, "--help")
+    assert ending.code == 0
+    assert f"Example: mig-opt {command} " in ending.out
+    assert max(map(len, ending.out.splitlines())) <= 80
+
+
+def test_the_schema_is_printed(mig_opt: Command) -> None:
+    assert mig_opt("schema", "study").json == json_schema("study")
+
+
+def test_the_help_loads_nothing_heavy() -> None:
+    program = """
+import sys
+from mig_opt.cli import main
+try:
+    main(["bench", "--help"])
+except SystemExit:
+    print(sorted({"joblib", "distributed", "numpy", "mig_opt.studies", "mig_opt.files"} & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"

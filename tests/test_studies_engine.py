@@ -1,0 +1,271 @@
+"""Runs of studies: here, in processes that may die, on a Dask cluster; and their rows in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from study_jobs import Job, cluster_of_two, perform
+
+from mig_opt.errors import InputError
+from mig_opt.studies import Outcome, Row
+from mig_opt.studies.engine import SourcesChangedError, run_missing
+from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
+from mig_opt.studies.records import Records, contradictions, failures, pairs_of_optima
+from mig_opt.studies.servant import Household, Servant, alone
+
+DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
+
+
+def done(to_do: list[Job], records: Records[Job] | None = None, **options: Any) -> list[Row[Job]]:
+    """The rows of some runs, in the order of the runs."""
+    rows: list[Row[Job]] = []
+    options = {"now": lambda job: "f", "told": rows.append, **options}
+    run_missing(to_do, perform, records or Records(None, Job.read), lambda job: "f", **options)
+    return sorted(rows, key=lambda row: row.run.number)
+
+
+def numbered(*deeds: str) -> list[Job]:
+    return [Job(number, deed) for number, deed in enumerate(deeds)]
+
+
+def expect_every_deed(rows: list[Row[Job]]) -> None:
+    assert [row.run for row in rows] == numbered(*DEEDS)
+    by_deed = {row.run.deed: row.outcome for row in rows}
+    assert by_deed["raise"].error == "ZeroDivisionError: no such thing"
+    assert by_deed["die"].error == "the process was ended by signal 9"
+    assert by_deed["exit"].error == "the process ended with exit code 3: last words"
+    for row in rows:
+        failed = row.run.deed in ("raise", "die", "exit")
+        assert row.outcome.status == ("crashed" if failed else "feasible")
+        assert row.outcome.makespan == (None if failed else row.run.number)
+        assert row.environment["packages"]["numpy"]
+
+
+# Where runs are done
+
+
+def test_here_one_by_one() -> None:
+    rows = done(numbered("end", "raise", "end"))
+    assert [row.outcome.status for row in rows] == ["feasible", "crashed", "feasible"]
+    assert rows[0].outcome.lower_bound == rows[2].outcome.lower_bound == os.getpid()
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_kills_its_process_is_a_row(jobs: int) -> None:
+    rows = done(numbered(*DEEDS), jobs=jobs)
+    expect_every_deed(rows)
+    helpers = {row.outcome.lower_bound for row in rows if row.outcome.makespan is not None}
+    assert os.getpid() not in helpers
+    if jobs == 1:
+        assert len(helpers) == 3, "after a death there is another process"
+
+
+def test_processes_live_on_from_run_to_run() -> None:
+    assert len({row.outcome.lower_bound for row in done(numbered(*["end"] * 4), jobs=1)}) == 1
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with cluster_of_two() as scheduler:
+        yield scheduler
+
+
+def test_on_a_cluster_of_two_processes(cluster: str) -> None:
+    rows = done(numbered(*DEEDS, *["nap"] * 6), scheduler=cluster)
+    expect_every_deed(rows[:7])
+    helpers = {row.outcome.lower_bound for row in rows[7:]}
+    assert len(helpers) == 2
+    assert os.getpid() not in helpers
+
+
+def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+
+    def stop(row: Row[Job]) -> None:
+        if len(path.read_text().splitlines()) == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        done(numbered(*["end"] * 50), Records(path, Job.read), scheduler=cluster, told=stop)
+    assert len(path.read_text().splitlines()) == 3
+    # The cluster is free again.
+    assert len(done(numbered("end", "end"), scheduler=cluster, jobs=1)) == 2
+
+
+def test_workers_with_other_sources_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mig_opt.studies.engine.fingerprint", _here_only)
+    with pytest.raises(InputError, match=r"scheduler: the worker tcp://.* has other sources"):
+        done(numbered("end"), scheduler=cluster)
+
+
+def _here_only() -> str:
+    return f"{os.getpid()}"
+
+
+def test_a_scheduler_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("mig_opt.studies.engine._CONNECTING_S", 0.1)
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
+        done(numbered("end"), scheduler="tcp://127.0.0.1:9")
+
+
+def test_dask_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(InputError, match=r"pip install 'mig-opt\[dask\]'"):
+        done(numbered("end"), scheduler="tcp://127.0.0.1:9")
+
+
+@pytest.mark.parametrize("jobs", [None, 1])
+def test_ctrl_c_ends_a_study_and_is_no_row(jobs: int | None) -> None:
+    rows: list[Row[Job]] = []
+    with pytest.raises(KeyboardInterrupt):
+        done(numbered("end", "interrupt", "end"), jobs=jobs, told=rows.append)
+    assert [row.run.number for row in rows] == [0]
+
+
+def test_sources_that_change_end_a_study() -> None:
+    records: Records[Job] = Records(None, Job.read)
+    with pytest.raises(SourcesChangedError, match="sources have changed"):
+        done(numbered("end"), records, now=lambda job: "g")
+    assert records.find(Job(0, "end"), "f") is None
+
+
+# Servants
+
+
+def test_a_dismissed_servant_drops_its_run() -> None:
+    servant = Servant()
+    threading.Timer(0.5, servant.dismiss).start()
+    assert servant.answer(perform, Job(0, "sleep")) is None
+    assert servant.answer(perform, Job(0, "end")) is None
+
+
+def test_a_servant_that_died_while_idle_costs_no_run() -> None:
+    with Servant() as servant:
+        first = servant.answer(perform, Job(0, "end"))
+        assert first is not None
+        assert servant._process is not None
+        os.kill(int(first[0].lower_bound or 0), signal.SIGKILL)
+        servant._process.wait()
+        second = servant.answer(perform, Job(1, "end"))
+    assert second is not None
+    assert second[0].status == "feasible"
+
+
+def test_each_thread_has_a_servant() -> None:
+    household = Household()
+    others: list[Servant] = []
+    thread = threading.Thread(target=lambda: others.append(household.servant()))
+    thread.start()
+    thread.join()
+    assert household.servant() is household.servant()
+    assert others[0] is not household.servant()
+    household.dismiss()
+    assert household.servant().answer(perform, Job(0, "end")) is None
+
+
+def test_alone_is_a_fresh_process_each_time() -> None:
+    outcomes = [alone(perform, Job(number)) for number in (0, 1)]
+    assert len({os.getpid(), *(outcome.lower_bound for outcome in outcomes)}) == 3
+    assert alone(perform, Job(0, "die")).status == "crashed"
+    with pytest.raises(KeyboardInterrupt):
+        alone(perform, Job(0, "interrupt"))
+
+
+# Records
+
+
+def test_rows_are_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "rows.jsonl"
+    outcome = Outcome("optimal", 1.5, 5.0, 5.0, 0.25, {"0.01": 0.5}, 7, "")
+    written = Records(path, Job.read).add(Job(1), outcome, "f", {"python": "3"})
+    assert Records(path, Job.read).find(Job(1), "f") == written
+    assert json.loads(path.read_text())["environment"] == {"python": "3"}
+
+
+@pytest.mark.parametrize("torn", ['{"run": {"num', "{}", "\0\0\0"])
+def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: str) -> None:
+    path = tmp_path / "rows.jsonl"
+    Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), "f")
+    whole = path.read_bytes()
+    path.write_bytes(whole + torn.encode())
+    records = Records(path, Job.read)
+    assert records.find(Job(1), "f") is not None
+    assert path.read_bytes().startswith(whole + torn.encode()), "reading changes nothing"
+    for number in (2, 3):
+        records.add(Job(number), Outcome("feasible", 1.0), "f")
+    assert [json.loads(line)["run"]["number"] for line in path.read_text().splitlines()] == [1, 2, 3]
+
+
+def test_a_file_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text('{"run": 1}\nno JSON\n{"run": {"number": 1, "deed": "end"}}\n')
+    with pytest.raises(InputError) as caught:
+        Records(path, Job.read)
+    assert [problem.path for problem in caught.value.problems] == ["line 1", "line 2", "line 3"]
+    assert path.read_text().startswith('{"run": 1}\n')
+
+
+def test_rows_of_other_sources_count_only_if_wanted(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    old = Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), "old")
+    assert Records(path, Job.read).find(Job(1), "new") is None
+    assert Records(path, Job.read, keep=True).find(Job(1), "new") == old
+
+
+def row(number: int, outcome: Outcome) -> Row[Job]:
+    return Row(Job(number), outcome, "f", "2026-01-01T00:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("other", "wrong"),
+    [
+        (Outcome("feasible", 1.0, 6.0, 5.4), False),
+        (Outcome("feasible", 1.0, 6.0, 5.6), True),
+        (Outcome("optimal", 1.0, 6.0, 6.0), True),
+        (Outcome("infeasible", 1.0), True),
+        (Outcome("crashed", 1.0, 4.0, 9.0, error="broken"), False),
+    ],
+)
+def test_bounds_above_schedules_are_told(other: Outcome, wrong: bool) -> None:
+    rows = [row(1, Outcome("feasible", 1.0, 5.0, 4.0, tolerance=0.5)), row(1, other)]
+    assert len(contradictions(rows)) == wrong
+    assert contradictions([rows[0], row(2, other)]) == [], "another batch"
+    assert failures(rows) == (["end 1: broken"] if other.error else [])
+
+
+def test_pairs_of_optima() -> None:
+    optimal = Outcome("optimal", 1.0, 5.0, 5.0)
+    assert pairs_of_optima([row(1, optimal), row(1, optimal), row(1, optimal), row(2, optimal)]) == 3
+
+
+# Environment
+
+
+def test_fingerprints_depend_on_versions_and_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    plain = fingerprint()
+    assert plain == fingerprint() != fingerprint(("pydantic",))
+    source = tmp_path / "a.py"
+    source.write_text("one")
+    first = fingerprint(more_sources=[source])
+    source.write_text("two")
+    assert len({plain, first, fingerprint(more_sources=[source])}) == 3
+    monkeypatch.setattr("mig_opt.studies.environment.versions", lambda *packages: {"ortools": "0"})
+    assert fingerprint() != plain
+
+
+def test_the_environment_says_what_ran() -> None:
+    here = environment()
+    assert here["cores"] >= 1
+    assert here["packages"] == versions(*here["packages"])
+    assert all(isinstance(here[key], str) and here[key] for key in ("python", "system", "processor"))
+    assert (peak_bytes() or 0) > 2**24
