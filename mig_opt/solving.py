@@ -110,9 +110,17 @@ _METHODS = (
     Method(
         "far",
         "heuristic",
-        "family of allocations and repartitioning (phases 1 and 2)",
+        "family of allocations, repartitioning, refinement by moves and swaps",
         "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128",
         "mig_opt.heuristics.far:far",
+        packages=("networkx",),
+    ),
+    Method(
+        "far-unrefined",
+        "heuristic",
+        "far without the refinement: its phases 1 and 2",
+        "Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128",
+        "mig_opt.heuristics.far:far_unrefined",
         packages=("networkx",),
     ),
 )

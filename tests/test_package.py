@@ -27,6 +27,7 @@ LAYERS = (
     ("gpu", "arguments"),
     ("batch", "serving"),
     ("schedule", "ticks"),
+    ("timeline",),
     ("timing", "result", "bounds", "validation", "ticked", "certificate"),
     ("control",),
     ("loads",),

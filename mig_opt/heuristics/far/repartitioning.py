@@ -10,7 +10,9 @@ import networkx as nx
 from mig_opt.batch import Batch
 from mig_opt.gpu import Placement, Profile
 from mig_opt.heuristics.far.allocation import AllocationFamily
+from mig_opt.heuristics.far.refinement import SlotTasks
 from mig_opt.schedule import OperationKind, Schedule
+from mig_opt.timeline import Slot
 from mig_opt.timing import PlannedInstance, timed_schedule
 
 _LOOKS = 16
@@ -156,6 +158,20 @@ class RepartitionPlan:
         for instance, indices in zip(self._instances, self._task_lists, strict=True):
             instance.tasks = [tasks[index] for index in indices]
         return timed_schedule(self._batch, self._instances, self._useful_operations())
+
+    def slots(self) -> list[list[SlotTasks]]:
+        """Return for each GPU its live instances and then all nodes, outer ones first, with the tasks that they run."""
+        found: list[list[SlotTasks]] = [[] for _ in range(self._batch.gpus)]
+        created: dict[tuple[int, Placement], list[int]] = {}
+        for instance, tasks in zip(self._instances, self._task_lists, strict=True):
+            if instance.free is None:
+                created[instance.gpu, instance.placement] = tasks
+            else:
+                found[instance.gpu].append(SlotTasks(Slot(instance.placement, instance.free), list(tasks)))
+        for node in self._nodes:
+            tasks = created.get((node.gpu, node.placement), [])
+            found[node.gpu].append(SlotTasks(Slot(node.placement), list(tasks)))
+        return found
 
     def _useful_operations(self) -> list[tuple[OperationKind, int]]:
         """Return the operations without the destructions that make room for nothing."""
