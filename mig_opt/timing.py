@@ -91,7 +91,7 @@ def timed_schedule(
         now = ready
         for task in instance.tasks:
             begin, now = now, now + task.times[profile.compute_slices]
-            runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, _tidy(begin), _tidy(now)))
+            runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, tidy(begin), tidy(now)))
         block_end[index] = now
 
     for index, instance in enumerate(instances):
@@ -106,7 +106,7 @@ def timed_schedule(
         end = begin + batch.operations.of(kind, profile)
         if not batch.parallel_operations:
             driver[gpu] = end
-        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, _tidy(begin), _tidy(end)))
+        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, tidy(begin), tidy(end)))
         if kind == "create":
             run_tasks(index, end)
         else:
@@ -118,7 +118,8 @@ def timed_schedule(
     return Schedule(tuple(runs), tuple(timed))
 
 
-def _tidy(seconds: float) -> float:
+def tidy(seconds: float) -> float:
+    """Return a time without the digits that only rounding has left there."""
     return round(seconds, DECIMALS) if seconds >= 1e-3 else float(f"{seconds:.{DECIMALS + 3}g}")
 
 
