@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_instance
     from mig_opt.plotting import plot_schedule, save_plot
+    from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
 
 _LAZY = {
     "export_model": "mig_opt.export",
@@ -61,6 +62,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("generate_batch", "instance_info", "instance_names", "load_instance"), "mig_opt.instances"),
     **dict.fromkeys(("plot_schedule", "save_plot"), "mig_opt.plotting"),
+    **dict.fromkeys(("StreamPlan", "concatenate", "handover", "plan_stream"), "mig_opt.streaming"),
 }
 
 __all__ = [
@@ -92,6 +94,7 @@ __all__ = [
     "SliceLoad",
     "SolverError",
     "Status",
+    "StreamPlan",
     "Task",
     "TrajectoryPoint",
     "UnknownGpuError",
@@ -103,16 +106,19 @@ __all__ = [
     "__version__",
     "catalogue",
     "check",
+    "concatenate",
     "explain",
     "export_model",
     "generate_batch",
     "get_gpu",
+    "handover",
     "instance_info",
     "instance_names",
     "json_schema",
     "load_instance",
     "lower_bounds",
     "methods",
+    "plan_stream",
     "plot_schedule",
     "prove",
     "read_batch",

@@ -217,7 +217,7 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
         return original(model, *args, **arguments)
 
     monkeypatch.setattr(cp_module, "run", watched)
-    # FAR's schedule is 0.12 s too long: the search has to begin with it, and end with another.
+    # FAR's first schedule is 0.12 s too long, and its last one not yet proven: the search has to begin with it.
     result = proven(tiny.BATCH)
     assert hints
     assert tiny.FAR in [point.makespan for point in result.trajectory]

@@ -33,7 +33,7 @@ LAYERS = (
     ("loads",),
     ("models", "heuristics", "files"),
     ("instances", "plotting", "solving"),
-    ("benchmark", "explaining", "export", "proving"),
+    ("benchmark", "explaining", "export", "proving", "streaming"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
