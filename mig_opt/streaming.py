@@ -182,7 +182,7 @@ def plan_stream(
     >>> stream = [generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2, 3)]
     >>> plan = plan_stream(stream)
     >>> [round(end, 1) for end in plan.ends], len(plan.schedule.runs)
-    ([76.2, 108.9, 186.1], 30)
+    ([76.2, 108.9, 194.8], 30)
     """
     batches = list(batches)
     check_options(
