@@ -113,10 +113,7 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> li
         means = " | ".join(f"{statistics.mean(gaps[head]):.1%}" for head in heads)
         worst = max(gaps["moved"])
         later = sum(gap < -1e-6 for gap in gaps["moved"])
-        rows.append(
-            f"| {gpu} | {scaling} | {n} | {proven} of {seeds} | {means} | {worst:.1%} "
-            f"| {later} of {seeds} |"
-        )
+        rows.append(f"| {gpu} | {scaling} | {n} | {proven} of {seeds} | {means} | {worst:.1%} | {later} of {seeds} |")
     return rows
 
 

@@ -96,7 +96,7 @@ def test_a_warm_start_comes_first_and_is_known(method: Callable[..., Callable[..
     result = method(lambda batch, control: known.append(control.makespan), warm_start=True)()
     assert known == [tiny.OPTIMUM]
     assert result.makespan == tiny.OPTIMUM
-    assert [point.makespan for point in result.trajectory] == [None, tiny.FAR, tiny.OPTIMUM]
+    assert [point.makespan for point in result.trajectory][-2:] == [tiny.FAR, tiny.OPTIMUM]
 
 
 def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
