@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> None:
     parser.add_argument("--tasks", type=int, default=1000, help="tasks of a large batch (1000)")
     parser.add_argument("--batches", type=int, default=1001, help="batches of a stream (1001)")
     parser.add_argument("--sizes", default="A30:6,A30:8,A100:4,A100:6", help="GPU and tasks of small batches")
-    parser.add_argument("--seeds", type=int, default=8, help="pairs of small batches of each kind (8)")
+    parser.add_argument("--seeds", type=int, default=5, help="pairs of small batches of each kind (5)")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds for the exact solution of a batch (10)")
     parser.add_argument("--repeats", type=int, default=9, help="runs of which the median counts (9)")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for far_speed.md")
