@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem, SolverError, nearest
 from mig_opt.heuristics.far.concatenation import EndState, Join, joined, shifted
 from mig_opt.result import Status
@@ -162,7 +163,8 @@ def plan_stream(
         As for :func:`concatenate`; or ``handover``: no batch is planned for empty GPUs, but for the state that the one
         before has left (see :func:`handover`). With an exact method each batch then ends as early as it can from there.
     method, time_limit, seed, workers, deterministic
-        For :func:`mig_opt.solve`, which plans each batch. The time limit counts for each batch.
+        For :func:`mig_opt.solve`, which plans each batch. The time limit counts for each batch, and once more for its
+        moves and swaps.
 
     Returns
     -------
@@ -196,7 +198,7 @@ def plan_stream(
 
     def following(index: int, state: EndState) -> Schedule:
         batch, begin = batches[index], 0.0
-        if join == "handover":
+        if index and join == "handover":
             batch, begin = _handed_over(batch, state)
         result = solve(batch, method, time_limit=time_limit, seed=seed, workers=workers, deterministic=deterministic)
         if result.status is Status.INTERRUPTED:
@@ -205,9 +207,12 @@ def plan_stream(
             raise InputError(
                 [Problem("time_limit", f"{method} found no schedule for batches[{index}]; allow for more")]
             )
+        if not index:
+            return result.schedule
         if join == "handover":
             return shifted(result.schedule, begin)
-        return joined(batch, result.schedule, state, join) if index else result.schedule
+        control = Control(time_limit, deterministic=deterministic)
+        return joined(batch, result.schedule, state, join, control)
 
     return _one_by_one(batches, following)
 

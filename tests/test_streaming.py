@@ -235,6 +235,7 @@ def test_streams_are_valid(stream: list[Batch], join: StreamJoin) -> None:
 
 
 @given(streams())
+@settings(max_examples=50)
 def test_no_join_ends_later_than_the_trivial_one_and_moves_help(stream: list[Batch]) -> None:
     first, second = stream[:2]
     state = EndState.at_start_of(first).after(first.gpu, schedule_of(first))
@@ -245,6 +246,7 @@ def test_no_join_ends_later_than_the_trivial_one_and_moves_help(stream: list[Bat
 
 
 @given(streams(), joins)
+@settings(max_examples=50)
 def test_what_is_planned_stays(stream: list[Batch], join: Join) -> None:
     whole, part = plan_stream(stream, join=join), plan_stream(stream[:-1], join=join)
     assert whole.schedules[:-1] == part.schedules

@@ -15,8 +15,8 @@ from mig_opt.schedule import OperationKind, Schedule
 from mig_opt.timeline import GpuTimeline, Slot, Times
 from mig_opt.timing import PlannedInstance, timed_schedule
 
-_SECONDS_PER_TRIAL = 2e-4
-"""What it takes to find a step and to judge it."""
+_SECONDS_PER_TRIAL, _SECONDS_PER_GPU = 2e-4, 2e-6
+"""What it takes to find a step and to judge it, and more for each GPU."""
 _SAME = 1e-9
 """Times that differ by less than this share of the makespan are equal."""
 
@@ -192,7 +192,7 @@ class Refinement:
                     return False
                 step = find(source, target, margin)
                 if step is not None:
-                    control.spend(_SECONDS_PER_TRIAL)
+                    control.spend(_SECONDS_PER_TRIAL + _SECONDS_PER_GPU * len(self._gpus))
                     if self._take(step):
                         return True
         return False
