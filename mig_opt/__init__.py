@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     )
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_instance
     from mig_opt.plotting import plot_schedule, save_plot
+    from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
@@ -65,6 +66,7 @@ _LAZY = {
     **dict.fromkeys(("generate_batch", "instance_info", "instance_names", "load_instance"), "mig_opt.instances"),
     **dict.fromkeys(("plot_schedule", "save_plot"), "mig_opt.plotting"),
     **dict.fromkeys(("compare", "read_study", "run_study"), "mig_opt.studies"),
+    **dict.fromkeys(("StreamPlan", "concatenate", "handover", "plan_stream"), "mig_opt.streaming"),
 }
 
 __all__ = [
@@ -96,6 +98,7 @@ __all__ = [
     "SliceLoad",
     "SolverError",
     "Status",
+    "StreamPlan",
     "Study",
     "Task",
     "TrajectoryPoint",
@@ -109,16 +112,19 @@ __all__ = [
     "catalogue",
     "check",
     "compare",
+    "concatenate",
     "explain",
     "export_model",
     "generate_batch",
     "get_gpu",
+    "handover",
     "instance_info",
     "instance_names",
     "json_schema",
     "load_instance",
     "lower_bounds",
     "methods",
+    "plan_stream",
     "plot_schedule",
     "prove",
     "read_batch",

@@ -182,6 +182,12 @@ class GpuModel:
         return {profile.name: profile for profile in self.profiles}
 
     @cached_property
+    def _by_start(self) -> dict[tuple[str, int], Placement]:
+        return {
+            (profile.name, start): Placement(profile, start) for profile in self.profiles for start in profile.starts
+        }
+
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The numbers of compute slices that an instance can have, ascending."""
         return tuple(sorted({profile.compute_slices for profile in self.profiles}))
@@ -208,11 +214,12 @@ class GpuModel:
         InputError
             If this GPU has no such profile, or the profile cannot start there.
         """
-        found = self.profile(profile)
-        if start not in found.starts:
-            legal = ", ".join(map(str, found.starts))
-            raise InputError([Problem("start", f"{profile} cannot start at slice {start}; legal starts: {legal}")])
-        return Placement(found, start)
+        try:
+            return self._by_start[profile, start]
+        except KeyError:
+            legal = ", ".join(map(str, self.profile(profile).starts))
+            message = f"{profile} cannot start at slice {start}; legal starts: {legal}"
+            raise InputError([Problem("start", message)]) from None
 
     def profiles_of(self, profiles: ProfileSet = "base") -> tuple[Profile, ...]:
         """Return the profiles of a :data:`ProfileSet`, largest compute and memory first."""

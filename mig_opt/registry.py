@@ -106,9 +106,17 @@ _METHODS = (
     Method(
         "far",
         "heuristic",
-        "family of allocations and repartitioning (phases 1 and 2)",
+        "family of allocations, repartitioning, refinement by moves and swaps",
         _FAR_PAPER,
         "mig_opt.heuristics.far:far",
+        packages=("networkx",),
+    ),
+    Method(
+        "far-unrefined",
+        "heuristic",
+        "far without the refinement: its phases 1 and 2",
+        _FAR_PAPER,
+        "mig_opt.heuristics.far:far_unrefined",
         packages=("networkx",),
     ),
     Method(

@@ -22,8 +22,6 @@ from mig_opt.schedule import Schedule
 from mig_opt.ticks import Ticks, equal_within_resolution
 from mig_opt.validation import validate
 
-__all__ = ["AUTO", "Method", "check_options", "check_partition", "get_method", "methods", "solve"]
-
 _MOST_WORKERS = 1000
 
 

@@ -9,13 +9,14 @@ same decisions ends earlier.
 from __future__ import annotations
 
 import heapq
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch import Batch, Task
 from mig_opt.gpu import Placement
 from mig_opt.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.timeline import GpuTimeline, Slot
 
 DECIMALS = 9
 """Times are rounded to nanoseconds (very short ones to 12 digits), so that sums of decimal inputs read as decimals."""
@@ -43,9 +44,20 @@ class PlannedInstance:
     tasks: list[Task] = field(default_factory=list)
     free: float | None = None
 
+    @property
+    def load(self) -> float:
+        """Seconds that its tasks take."""
+        size = self.placement.profile.compute_slices
+        return sum(task.times[size] for task in self.tasks)
+
 
 def timed_schedule(
-    batch: Batch, instances: Sequence[PlannedInstance], operations: Sequence[tuple[OperationKind, int]]
+    batch: Batch,
+    instances: Sequence[PlannedInstance],
+    operations: Sequence[tuple[OperationKind, int]],
+    *,
+    driver_free: Mapping[int, float] | None = None,
+    clear: Mapping[tuple[int, int], float] | None = None,
 ) -> Schedule:
     """Return the earliest schedule for these decisions.
 
@@ -58,14 +70,18 @@ def timed_schedule(
     operations : sequence of (kind, index)
         The order in which each GPU's driver works (orders of different GPUs may be interleaved at will). An instance is
         created before it is destroyed, and destroyed before a conflicting one is created.
+    driver_free : mapping of int to float
+        For each GPU the second from which its driver takes orders, where it is not 0.
+    clear : mapping of (gpu, memory slice) to float
+        For slices without a live instance the second from which they can be used, where it is not 0.
 
     Returns
     -------
     Schedule
         Runs and operations sorted by time.
     """
-    driver_free: dict[int, float] = defaultdict(float)
-    slice_clear: dict[tuple[int, int], float] = defaultdict(float)
+    driver: dict[int, float] = defaultdict(float, driver_free or {})
+    slice_clear: dict[tuple[int, int], float] = defaultdict(float, clear or {})
     block_end: dict[int, float] = {}
     runs: list[Run] = []
     timed: list[Operation] = []
@@ -76,7 +92,7 @@ def timed_schedule(
         now = ready
         for task in instance.tasks:
             begin, now = now, now + task.times[profile.compute_slices]
-            runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, _tidy(begin), _tidy(now)))
+            runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, tidy(begin), tidy(now)))
         block_end[index] = now
 
     for index, instance in enumerate(instances):
@@ -87,10 +103,11 @@ def timed_schedule(
         profile, gpu = instance.placement.profile, instance.gpu
         footprint = [(gpu, position) for position in instance.placement.footprint]
         ready = max(slice_clear[position] for position in footprint) if kind == "create" else block_end[index]
-        begin = ready if batch.parallel_operations else max(ready, driver_free[gpu])
+        begin = max(ready, driver[gpu])
         end = begin + batch.operations.of(kind, profile)
-        driver_free[gpu] = max(driver_free[gpu], end)
-        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, _tidy(begin), _tidy(end)))
+        if not batch.parallel_operations:
+            driver[gpu] = end
+        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, tidy(begin), tidy(end)))
         if kind == "create":
             run_tasks(index, end)
         else:
@@ -102,12 +119,8 @@ def timed_schedule(
     return Schedule(tuple(runs), tuple(timed))
 
 
-def _load(instance: PlannedInstance) -> float:
-    """Return the seconds that the tasks of an instance take."""
-    return sum(task.times[instance.placement.profile.compute_slices] for task in instance.tasks)
-
-
-def _tidy(seconds: float) -> float:
+def tidy(seconds: float) -> float:
+    """Return a time without the digits that only rounding has left there."""
     return round(seconds, DECIMALS) if seconds >= 1e-3 else float(f"{seconds:.{DECIMALS + 3}g}")
 
 
@@ -126,7 +139,7 @@ def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Sc
         Live ones first; these do not overlap.
     """
     followers, waiting = _successions(batch, instances)
-    loads = [_load(instance) for instance in instances]
+    loads = [instance.load for instance in instances]
     # Entries are (second from which it can begin, instance, kind).
     ready: list[tuple[float, int, OperationKind]] = [
         (0.0, index, "create") if instance.free is None else (instance.free + loads[index], index, "destroy")
@@ -187,71 +200,19 @@ def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Sc
         For each task of the batch where it runs.
     """
     instances = _instances(batch, places)
-    followers = [_followers(instances, index) for index in range(len(instances))]
-    loads = [_load(instance) for instance in instances]
-    behind = [0.0] * len(instances)
-    for index in reversed(range(len(instances))):
-        destroy = batch.operations.of("destroy", instances[index].placement.profile)
-        after = [
-            destroy + batch.operations.of("create", instances[later].placement.profile) + behind[later]
-            for later in followers[index]
-        ]
-        behind[index] = loads[index] + max(after, default=0.0)
-    order: list[tuple[OperationKind, int]] = []
-    for gpu in range(batch.gpus):
-        order += _service_order(batch, gpu, instances, followers=followers, loads=loads, behind=behind)
-    return timed_schedule(batch, instances, order)
-
-
-def _followers(instances: Sequence[PlannedInstance], index: int) -> list[int]:
-    """Return the instances that can exist only after ``index`` is destroyed. All of them have higher indices."""
-    first = instances[index]
-    return [
-        later
-        for later in range(index + 1, len(instances))
-        if instances[later].free is None
-        and instances[later].gpu == first.gpu
-        and instances[later].placement.conflicts(first.placement)
-    ]
-
-
-def _service_order(
-    batch: Batch,
-    gpu: int,
-    instances: Sequence[PlannedInstance],
-    *,
-    followers: Sequence[Sequence[int]],
-    loads: Sequence[float],
-    behind: Sequence[float],
-) -> list[tuple[OperationKind, int]]:
-    """Simulate the driver of one GPU: of the operations that can begin it takes the one with the most behind it."""
-    waiting: Counter[int] = Counter(later for after in followers for later in after)
-    order: list[tuple[OperationKind, int]] = []
-    # Entries are (second from which it can begin, -work behind it, kind, instance).
-    ready: list[tuple[float, float, OperationKind, int]] = []
+    on_gpu: dict[int, list[int]] = defaultdict(list)
     for index, instance in enumerate(instances):
-        if instance.gpu != gpu:
-            continue
-        if instance.free is None and not waiting[index]:
-            ready.append((0.0, -behind[index], "create", index))
-        elif instance.free is not None and followers[index]:
-            ready.append((instance.free + loads[index], loads[index] - behind[index], "destroy", index))
-    now = 0.0
-    while ready:
-        possible = [entry for entry in ready if entry[0] <= now]
-        chosen = min(possible, key=lambda entry: entry[1:]) if possible else min(ready)
-        ready.remove(chosen)
-        begin, _, kind, index = chosen
-        now = max(begin, now) + batch.operations.of(kind, instances[index].placement.profile)
-        order.append((kind, index))
-        if kind == "create" and followers[index]:
-            ready.append((now + loads[index], loads[index] - behind[index], "destroy", index))
-        elif kind == "destroy":
-            for later in followers[index]:
-                waiting[later] -= 1
-                if not waiting[later]:
-                    ready.append((now, -behind[later], "create", later))
-    return order
+        on_gpu[instance.gpu].append(index)
+    order: list[tuple[OperationKind, int]] = []
+    for indices in on_gpu.values():
+        timeline = GpuTimeline(
+            [Slot(instances[index].placement, instances[index].free) for index in indices],
+            batch.operations,
+            parallel_operations=batch.parallel_operations,
+        )
+        times = timeline.times([instances[index].load for index in indices])
+        order += [(kind, indices[at]) for kind, at in times.order]
+    return timed_schedule(batch, instances, order)
 
 
 def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:

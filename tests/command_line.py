@@ -14,7 +14,7 @@ import pytest
 from mig_opt.batch import Batch
 from mig_opt.cli import main
 from mig_opt.control import Control
-from mig_opt.solving import Method
+from mig_opt.registry import Method
 
 TASKS = [
     {"name": "a", "times": {"1": 4.0, "2": 2.5}},

@@ -11,7 +11,7 @@ from mig_opt._version import __version__
 from mig_opt.files import read_batch
 from mig_opt.gpu import catalogue, get_gpu
 from mig_opt.instances import generate_batch, instance_info, instance_names
-from mig_opt.solving import methods
+from mig_opt.registry import methods
 
 
 def test_instances(run):

@@ -44,11 +44,11 @@ def run(run: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the tiny batch, its best schedule, and that of FAR."""
+    """A folder with the tiny batch, its best schedule, and that of FAR without the refinement."""
     monkeypatch.chdir(tmp_path)
     write_batch(tiny.BATCH, "batch.json")
     write_schedule(tiny.BEST, "best.json")
-    far = solve(tiny.BATCH, "far").schedule
+    far = solve(tiny.BATCH, "far-unrefined").schedule
     assert far is not None
     write_schedule(far, "far.json")
     return tmp_path

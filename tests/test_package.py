@@ -40,13 +40,13 @@ LAYERS = (
     ("gpu", "arguments", "registry"),
     ("batch", "serving", "partitions"),
     ("schedule", "ticks"),
-    ("lives",),
+    ("lives", "timeline"),
     ("timing", "result", "bounds", "validation", "ticked", "certificate", "study"),
     ("control",),
     ("loads",),
     ("models", "heuristics", "files"),
     ("instances", "plotting", "solving"),
-    ("studies", "explaining", "export", "proving"),
+    ("studies", "explaining", "export", "proving", "streaming"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

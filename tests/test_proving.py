@@ -39,7 +39,7 @@ ONE_BEST = Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),))
 @pytest.fixture(scope="module")
 def far() -> Schedule:
     """A schedule of the tiny batch that is not optimal."""
-    schedule = solve(tiny.BATCH, "far").schedule
+    schedule = solve(tiny.BATCH, "far-unrefined").schedule
     assert schedule is not None
     assert schedule.makespan == pytest.approx(tiny.FAR)
     return schedule

@@ -94,8 +94,9 @@ def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[.
 def test_a_warm_start_comes_first_and_is_known(method: Callable[..., Callable[..., Result]]) -> None:
     known: list[float | None] = []
     result = method(lambda batch, control: known.append(control.makespan), warm_start=True)()
-    assert known == [tiny.FAR]
-    assert result.makespan == tiny.FAR
+    assert known == [tiny.OPTIMUM]
+    assert result.makespan == tiny.OPTIMUM
+    assert [point.makespan for point in result.trajectory][-2:] == [tiny.FAR, tiny.OPTIMUM]
 
 
 def test_nothing_runs_once_the_warm_start_meets_the_bound() -> None:
@@ -289,7 +290,7 @@ def test_a_listener_may_solve_something_else() -> None:
     inner: list[Result] = []
     listener = Listener("incumbent", 1, lambda: inner.append(solve(tiny.BATCH, "far")))
     assert solve(tiny.BATCH, workers=1, callbacks=listener).status is Status.OPTIMAL
-    assert [result.makespan for result in inner] == [tiny.FAR]
+    assert [result.makespan for result in inner] == [tiny.OPTIMUM]
 
 
 # Arguments

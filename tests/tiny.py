@@ -10,7 +10,8 @@ round. It is reached:
     1g@2  created 2.23-2.34  right 2.34-6.34
     2g@0  created 2.34-2.46  left  2.46-5.46   makespan 6.34
 
-FAR keeps ``left`` on 2g and creates its instance first (0.12 s before that of ``right``): 6.46 s.
+FAR's phases 1 and 2 keep ``left`` on 2g and create its instance first (0.12 s before that of ``right``): 6.46 s. The
+refinement puts the operations into the better order.
 
 Bounds. Area: big 4 x 2, left min(1 x 5, 2 x 3) = 5, right 1 x 4; (8 + 5 + 4) / 4 = 4.25. Critical task: right with the
 creation of 1g, 4.11 (left on 2g: 3.12, big: 2.13). Slice load: all slices look alike, so the area again, and the

@@ -160,7 +160,7 @@ def _cells(run: Judged) -> list[str | Text]:
         screens.seconds(outcome.makespan),
         screens.percent(run.gap),
         screens.percent(run.above_best),
-        screens.seconds(outcome.seconds),
+        f"{outcome.seconds:.3f}",
     ]
 
 
@@ -175,7 +175,7 @@ def _summary(lines: Sequence[Line]) -> Any:
             str(line.best),
             *screens.percents(line.gap, "mean", "worst"),
             *screens.percents(line.above_best, "mean", "worst"),
-            screens.seconds(line.seconds.mean if line.seconds else None),
+            f"{line.seconds.mean:.3f}" if line.seconds else "-",
         ]
         for line in lines
     )

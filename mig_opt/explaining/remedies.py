@@ -8,7 +8,7 @@ from mig_opt.bounds import best_lower_bound
 from mig_opt.explaining.explanation import Remedy
 from mig_opt.explaining.oracle import Clock, Kept, Oracle
 from mig_opt.explaining.requirements import RequirementKind
-from mig_opt.solving import AUTO
+from mig_opt.registry import AUTO
 
 _MOST_TASKS = 8
 """Tasks for which it is tried whether leaving them out helps, those with the most work first."""

@@ -12,9 +12,10 @@ from mig_opt.batch import Batch
 from mig_opt.control import Callbacks, Control
 from mig_opt.errors import MigOptError
 from mig_opt.instances import generate_batch
+from mig_opt.registry import get_method
 from mig_opt.result import Result, Status, relative_gap
 from mig_opt.schedule import Schedule
-from mig_opt.solving import get_method, solve
+from mig_opt.solving import solve
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.ticks import RESOLUTION, Ticks
 from mig_opt.validation import validate

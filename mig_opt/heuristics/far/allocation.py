@@ -34,7 +34,7 @@ class AllocationFamily:
     """
 
     def __init__(self, batch: Batch) -> None:
-        profiles = sorted(batch.gpu.profiles_of(batch.profile_set), key=lambda p: (p.compute_slices, p.memory_slices))
+        profiles = profiles_by_size(batch)
         base = set(batch.gpu.profiles_of("base"))
         # Work counts compute slices, as in the paper. A double-memory profile also blocks the compute of the memory
         # that it takes from its neighbour.
@@ -79,6 +79,11 @@ class AllocationFamily:
         bisect.insort(self.groups[faster], (-fewer, entry[1]))
         heapq.heapreplace(self._heap, (-fewer, entry[1]))
         return True
+
+
+def profiles_by_size(batch: Batch) -> list[Profile]:
+    """Return the profiles to allocate, smallest first."""
+    return sorted(batch.gpu.profiles_of(batch.profile_set), key=lambda p: (p.compute_slices, p.memory_slices))
 
 
 def _steps(options: list[tuple[Profile, float]], work: dict[Profile, int]) -> list[tuple[Profile, float]]:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import networkx as nx
 
 from mig_opt.batch import Batch
-from mig_opt.gpu import Placement, Profile
-from mig_opt.heuristics.far.allocation import AllocationFamily
+from mig_opt.gpu import Placement
+from mig_opt.heuristics.far.allocation import AllocationFamily, profiles_by_size
+from mig_opt.heuristics.far.refinement import SlotTasks
 from mig_opt.schedule import OperationKind, Schedule
+from mig_opt.timeline import Slot
 from mig_opt.timing import PlannedInstance, timed_schedule
 
 _LOOKS = 16
@@ -29,8 +31,10 @@ class _Node:
         Its children in the tree, as indices of nodes.
     below : tuple of int
         All its descendants.
-    profiles_below : frozenset of Profile
-        Their profiles.
+    kind : int
+        Number of its profile, in the order of :func:`profiles_by_size`. (Profiles take long to hash.)
+    kinds_below : tuple of int
+        The profiles of its descendants, in the same way.
     slices : int
         Compute slices in its footprint, including those that a 3g beside a 4g's place leaves idle.
     """
@@ -39,7 +43,8 @@ class _Node:
     placement: Placement
     children: tuple[int, ...]
     below: tuple[int, ...]
-    profiles_below: frozenset[Profile]
+    kind: int
+    kinds_below: tuple[int, ...]
     slices: int
 
 
@@ -63,6 +68,7 @@ class Repartitioning:
         self.roots: list[int] = []
         tree = batch.gpu.repartition_tree(batch.profile_set)
         smallest = batch.gpu.profiles_of("base")[-1]
+        kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(batch))}
         descendants = {placement: nx.descendants(tree, placement) for placement in tree.nodes}
         for gpu in range(batch.gpus):
             index = {placement: len(self.nodes) + at for at, placement in enumerate(tree.nodes)}
@@ -74,7 +80,8 @@ class Repartitioning:
                         placement,
                         tuple(index[child] for child in tree.successors(placement)),
                         tuple(sorted(index[other] for other in below)),
-                        frozenset(other.profile for other in below),
+                        kinds[placement.profile],
+                        tuple({kinds[other.profile] for other in below}),
                         sum(start in placement.footprint for start in smallest.starts),
                     )
                 )
@@ -110,14 +117,17 @@ class RepartitionPlan:
         self._batch = repartitioning.batch
         self._nodes = repartitioning.nodes
         self._family = family
-        self._left = {profile: iter(group) for profile, group in family.groups.items()}
-        self._pending = {profile: len(group) for profile, group in family.groups.items()}
+        # By kind of profile: the tasks that are left, how many they are, and how many there were.
+        self._left = [iter(group) for group in family.groups.values()]
+        self._counts = [len(group) for group in family.groups.values()]
+        self._pending = list(self._counts)
         self._instances = [
             PlannedInstance(live.gpu, live.placement, free=live.free) for live in repartitioning.live.values()
         ]
         self._task_lists: list[list[int]] = [[] for _ in self._instances]
         self._operations: list[tuple[OperationKind, int]] = []
         self._driver_free = [0.0] * self._batch.gpus
+        self._any_live = bool(self._instances)
         # Of the nodes that have a live instance: its index, and when it becomes free.
         self._instance_of = {at: index for index, at in enumerate(repartitioning.live)}
         self._ends = {at: live.free or 0.0 for at, live in repartitioning.live.items()}
@@ -134,12 +144,12 @@ class RepartitionPlan:
         until_look = len(self._heap)
         while self._heap:
             now, _, at = self._heap[0]
-            if self._pending[self._nodes[at].placement.profile]:
-                if not self._wait(now, at):
+            if self._pending[self._nodes[at].kind]:
+                if not self._any_live or not self._wait(now, at):
                     self._place(now, at)
             else:
                 heapq.heappop(self._heap)
-                if any(self._pending[profile] for profile in self._nodes[at].profiles_below):
+                if any(self._pending[kind] for kind in self._nodes[at].kinds_below):
                     self._split(now, at)
                     until_look -= _LOOKS
                     if until_look <= 0:
@@ -156,6 +166,20 @@ class RepartitionPlan:
         for instance, indices in zip(self._instances, self._task_lists, strict=True):
             instance.tasks = [tasks[index] for index in indices]
         return timed_schedule(self._batch, self._instances, self._useful_operations())
+
+    def slots(self) -> list[list[SlotTasks]]:
+        """Return for each GPU its live instances and then all nodes, outer ones first, with the tasks that they run."""
+        found: list[list[SlotTasks]] = [[] for _ in range(self._batch.gpus)]
+        created: dict[tuple[int, Placement], list[int]] = {}
+        for instance, tasks in zip(self._instances, self._task_lists, strict=True):
+            if instance.free is None:
+                created[instance.gpu, instance.placement] = tasks
+            else:
+                found[instance.gpu].append(SlotTasks(Slot(instance.placement, instance.free), list(tasks)))
+        for node in self._nodes:
+            tasks = created.get((node.gpu, node.placement), [])
+            found[node.gpu].append(SlotTasks(Slot(node.placement), list(tasks)))
+        return found
 
     def _useful_operations(self) -> list[tuple[OperationKind, int]]:
         """Return the operations without the destructions that make room for nothing."""
@@ -182,12 +206,12 @@ class RepartitionPlan:
         self._turns += 1
         return True
 
-    def _stop_waiting(self, profile: Profile) -> None:
-        """Put the nodes that waited for a place for ``profile`` back to where they were: all its tasks have one."""
-        if any(self._nodes[at].placement.profile == profile for at in self._waiting):
+    def _stop_waiting(self, kind: int) -> None:
+        """Put the nodes that waited for a place for a profile back to where they were: all its tasks have one."""
+        if any(self._nodes[at].kind == kind for at in self._waiting):
             self._heap = [
                 (self._waiting.pop(at), turn, at)
-                if at in self._waiting and self._nodes[at].placement.profile == profile
+                if at in self._waiting and self._nodes[at].kind == kind
                 else (end, turn, at)
                 for end, turn, at in self._heap
             ]
@@ -196,7 +220,7 @@ class RepartitionPlan:
     def _place(self, now: float, at: int) -> None:
         """Give the node at the top of the heap the longest tasks that are left for its size."""
         node = self._nodes[at]
-        profile = node.placement.profile
+        kind = node.kind
         if at not in self._instance_of:
             for other in sorted((o for o in node.below if o in self._ends), key=self._ends.__getitem__):
                 now = max(now, self._operate("destroy", other, self._ends[other]))
@@ -206,7 +230,7 @@ class RepartitionPlan:
             now = self._operate("create", at, now)
         others = self._heap[1:3]
         next_end = min(others)[0] if others else float("inf")
-        left, pending = self._left[profile], self._pending[profile]
+        left, pending = self._left[kind], self._pending[kind]
         tasks = self._task_lists[self._instance_of[at]]
         while True:
             minus_seconds, task = next(left)
@@ -216,13 +240,13 @@ class RepartitionPlan:
             # The instance goes on for as long as it is the first to become free; of equal ones the others come first.
             if not pending or now >= next_end:
                 break
-        self._pending[profile] = pending
+        self._pending[kind] = pending
         self._ends[at] = now
         self.makespan = max(self.makespan, now)
         heapq.heapreplace(self._heap, (now, self._turns, at))
         self._turns += 1
         if not pending:
-            self._stop_waiting(profile)
+            self._stop_waiting(kind)
 
     def _split(self, now: float, at: int) -> None:
         """Put the children of a node, just taken from the heap, in its place."""
@@ -249,12 +273,8 @@ class RepartitionPlan:
 
         Like water, it fills the slices that end first; those that end above its level may stay unused.
         """
-        groups = self._family.groups
-        area = sum(
-            self._family.group_area[profile]
-            for profile, pending in self._pending.items()
-            if pending == len(groups[profile])
-        )
+        areas = zip(self._family.group_area.values(), self._pending, self._counts, strict=True)
+        area = sum(area for area, pending, count in areas if pending == count)
         slices, level = 0, float("inf")
         for end, at in sorted((self._waiting.get(at, end), at) for end, _, at in self._heap):
             if end >= level:
