@@ -120,6 +120,15 @@ _METHODS = (
         packages=("networkx",),
     ),
     Method(
+        "search",
+        "heuristic",
+        "local search on the loads of the slices, about ten tasks at a time, from FAR's schedule",
+        "this toolkit (docs/search.md)",
+        "mig_opt.heuristics.local_search:search",
+        warm_start=True,
+        packages=("networkx", "numba", "numpy"),
+    ),
+    Method(
         "miso-opt",
         "heuristic",
         "partition after partition, each of the largest sum of speedups for the tasks that come next",

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mig_opt.loads.local_search import LoadSearch
+from mig_opt.loads.local_search import MOST_CHOICES, LoadSearch
 from mig_opt.models.search import Search
 from mig_opt.models.solver import M
-
-_MOST_CHOICES = 4 * 10**6
-"""Choices of a place for a task, with which the search still gets somewhere."""
 
 _POLISHING_SHARE = 0.3
 """Of the time may go to timing assignments."""
@@ -44,7 +41,7 @@ class Improvement:
     @staticmethod
     def possible(search: Search[M]) -> bool:
         """Whether the batch is small enough and there is time for it."""
-        return search.problem.choices <= _MOST_CHOICES and not search.control.expired
+        return search.problem.choices <= MOST_CHOICES and not search.control.expired
 
     def run(self, patience: float) -> None:
         """Improve until so many cycles bring nothing, or the time is up."""

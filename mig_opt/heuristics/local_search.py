@@ -1,0 +1,105 @@
+"""The method ``search``: better schedules than FAR's from the loads of the slices.
+
+FAR's schedule is where it begins. From there the local search on the load tree (:mod:`mig_opt.loads.local_search`)
+finds assignments of tasks to placements whose longest way through any slice is short, operations included. That is
+nearly all of a makespan: what is missing is where operations wait for the driver. So each assignment that could be
+better than the best schedule is timed, outer instances before inner ones, and the best is kept.
+
+It can be stopped at any time, and begins to gain after some milliseconds. Its neighbourhoods are what makes the
+difference: about ten tasks find their best places at once, among all ways to place them (docs/search.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mig_opt.batch import Batch
+from mig_opt.control import Control
+from mig_opt.loads.compiling import compiled
+from mig_opt.loads.local_search import MOST_CHOICES, LoadSearch
+from mig_opt.ticked import TickedBatch
+from mig_opt.timing import nested_schedule
+
+_PATIENCE = 4
+"""Cycles for each task without gain after which it ends where there is no limit of time, but no more than"""
+
+_LONGEST_PATIENCE = 200
+"""this number."""
+
+_FEW = 11
+"""So few tasks move all at once, on one GPU or two: there is little to find after the first cycles."""
+
+
+def search(batch: Batch, control: Control) -> None:
+    """Improve the schedule in ``control`` until the time is up, or it can hardly be improved.
+
+    Parameters
+    ----------
+    batch : Batch
+        Any number of GPUs, with or without live instances; every task has a placement.
+    control : Control
+        Has a schedule to start from. Without a time limit, or with few tasks, the search ends
+        when many cycles have brought nothing.
+
+    Notes
+    -----
+    The loops are compiled when they are first used on a machine, which takes some ten seconds. A run whose time limit
+    is shorter than that ends with the schedule that it started from.
+    """
+    assert control.schedule is not None
+    if control.expired or not compiled(control):
+        return
+    problem = TickedBatch(batch)
+    count = len(batch.tasks)
+    endless = control.remaining is not None and count > _FEW
+    patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
+    if problem.choices <= MOST_CHOICES and not control.expired:
+        _Descent(batch, problem, control).run(patience)
+
+
+class _Descent:
+    """The search on the loads, with a schedule for what it finds."""
+
+    def __init__(self, batch: Batch, problem: TickedBatch, control: Control) -> None:
+        assert control.schedule is not None
+        self._batch = batch
+        self._problem = problem
+        self._control = control
+        self._loads = LoadSearch(problem, problem.places_of(control.schedule), control.seed, control.workers)
+        self._longest_destruction = max(place.destroy for place in problem.places)
+        self._seen: set[tuple[int, ...]] = set()
+        self._time(self._loads.height, self._loads.places)
+
+    def run(self, patience: float) -> None:
+        """Go on until so many cycles bring nothing, or the time is up."""
+        control, idle = self._control, 0
+        target = self._problem.ticks.floor(control.lower_bound)
+        cycles = self._loads.cycles(target)
+        try:
+            while idle < patience and not control.expired and self._upper > target:
+                before = self._loads.height, self._upper
+                results = next(cycles)
+                control.spend(self._loads.seconds_per_cycle)
+                for height, places in sorted(results):
+                    self._time(height, places)
+                idle = 0 if (self._loads.height, self._upper) < before else idle + 1
+        finally:
+            cycles.close()
+
+    @property
+    def _upper(self) -> int:
+        """Ticks of the best schedule."""
+        assert self._control.makespan is not None
+        return self._problem.ticks.nearest(self._control.makespan)
+
+    def _time(self, height: int, places: Sequence[int]) -> None:
+        """Keep the schedule of an assignment, if it is better."""
+        if height - self._longest_destruction >= self._upper:
+            return
+        key = tuple(self._problem.canonical(places))
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        chosen = [self._problem.places[at] for at in key]
+        self._control.offer(nested_schedule(self._batch, [(place.gpu, place.placement) for place in chosen]))
