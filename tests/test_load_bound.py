@@ -1,0 +1,20 @@
+"""The study of the load program's bound runs, and writes what it found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+if not (Path(__file__).parents[1] / "bench").is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+import load_bound
+
+
+def test_a_small_cut(tmp_path: Path) -> None:
+    load_bound.main(["--seeds", "1", "--most", "12", "--results", str(tmp_path)])
+    lines = (tmp_path / "load_bound.md").read_text(encoding="utf-8").splitlines()
+    (row,) = [line.split(" | ") for line in lines if line.startswith("| 12 | 1")]
+    assert row[2] == "3 of 3"
+    assert all(0 < float(cell.strip(" %|")) < 20 for cell in row[3:])
