@@ -32,7 +32,7 @@ _FEW = 12
 _QUICK = 0.5
 """Seconds that a few tasks wait for the loops to be compiled: the block model proves them in little more."""
 
-_MANY = 28
+_MANY = 35
 """With more tasks, the block model as a whole proves nothing in minutes."""
 
 _PATIENCE, _LONG_PATIENCE = 20, 200
