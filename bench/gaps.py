@@ -45,7 +45,7 @@ def planned(part: str, *, cut: bool = False) -> Study:
     part : str
         One of :data:`PARTS`.
     cut : bool
-        Whether only the least n is run, with one seed, and the exact method for half a second.
+        Whether only the least n is run, with one seed, and briefly.
     """
     study = read_study(STUDIES / f"{part}.toml")
     listed = {settings.method: settings for settings in study.methods}
@@ -55,7 +55,9 @@ def planned(part: str, *, cut: bool = False) -> Study:
         for method in methods()
         if method.kind == "heuristic" and not method.options and method.name not in listed
     )
-    study = dataclasses.replace(study, methods=study.methods + others)
+    known = [method.name for method in methods()]
+    ordered = sorted(study.methods + others, key=lambda settings: known.index(settings.method))
+    study = dataclasses.replace(study, methods=tuple(ordered))
     return _cut(study) if cut else study
 
 
@@ -65,7 +67,7 @@ def _cut(study: Study) -> Study:
         for source in study.batches
     )
     brief = tuple(
-        dataclasses.replace(settings, time_limit=(0.5 if get_method(settings.method).kind == "exact" else 0.1,))
+        dataclasses.replace(settings, time_limit=(0.2 if get_method(settings.method).kind == "exact" else 0.1,))
         for settings in study.methods
     )
     return dataclasses.replace(study, batches=batches, methods=brief)
