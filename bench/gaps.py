@@ -23,6 +23,7 @@ from mig_opt.studies import (
     Judged,
     MethodSettings,
     Row,
+    SourcesChangedError,
     Study,
     StudyProgress,
     StudyRows,
@@ -199,4 +200,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; the same command goes on from here.")
+    except SourcesChangedError as error:
+        sys.exit(str(error))
