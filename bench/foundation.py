@@ -1,14 +1,19 @@
-"""Start-up, FAR's speed, and the first proofs: one table against the goals. Run: python bench/foundation.py."""
+"""Start-up, FAR's speed, and the first proofs: one table against the goals.
+
+Run: python bench/foundation.py, which takes minutes; or with --cut, which takes seconds.
+"""
 
 from __future__ import annotations
 
+import argparse
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from machine import describe, save
+from machine import RESULTS, describe, save
 
 from mig_opt import Batch, generate_batch, load_instance, solve, validate
 from mig_opt.control import Control
@@ -19,7 +24,7 @@ SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling
 REPEATS = 7
 
 
-def seconds(action: Callable[[], object], repeats: int = REPEATS) -> list[float]:
+def seconds(action: Callable[[], object], repeats: int) -> list[float]:
     """Return the seconds of some runs of an action."""
     taken = []
     for _ in range(repeats):
@@ -34,9 +39,9 @@ def python(*arguments: str) -> Callable[[], object]:
     return lambda: subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
 
 
-def start_up() -> list[str]:
+def start_up(repeats: int) -> list[str]:
     """Measure what an import and the help cost beyond starting Python."""
-    bare = statistics.median(seconds(python("-c", "pass")))
+    bare = statistics.median(seconds(python("-c", "pass"), repeats))
     rows = []
     for label, goal, arguments in (
         ("`import mig_opt`", 0.4, ("-c", "import mig_opt")),
@@ -46,19 +51,19 @@ def start_up() -> list[str]:
             ("-c", "import sys; from mig_opt.cli import main; sys.argv[1:] = ['--help']; main()"),
         ),
     ):
-        taken = seconds(python(*arguments))
+        taken = seconds(python(*arguments), repeats)
         rows.append(f"| {label}, with Python's own {bare:.2f} s | {statistics.median(taken):.2f} s | < {goal} s |")
     return rows
 
 
-def far_speed() -> list[str]:
-    """Measure FAR on large batches, worst of the three scalings."""
+def far_speed(sizes: Sequence[tuple[int, float, int]]) -> list[str]:
+    """Measure FAR on large batches, worst of the three scalings; sizes are tasks, goal in seconds, and repeats."""
 
     def run(batch: Batch) -> Callable[[], object]:
         return lambda: far(batch, Control())
 
     rows = []
-    for n, goal, repeats in ((1000, 0.1, REPEATS), (10_000, 3.0, 3)):
+    for n, goal, repeats in sizes:
         worst = max(
             statistics.median(seconds(run(generate_batch(n, scaling=scaling, seed=1)), repeats)) for scaling in SCALINGS
         )
@@ -66,17 +71,17 @@ def far_speed() -> list[str]:
     return rows
 
 
-def proofs() -> list[str]:
+def proofs(sizes: Sequence[int], seeds: int) -> list[str]:
     """Solve to the proof: the Rodinia kernels, and small batches of the generator."""
     begin = time.perf_counter()
     result = solve(load_instance("rodinia-a30"))
     rows = [
         f"| `rodinia-a30`: {result.status.value}, {result.makespan} s | {time.perf_counter() - begin:.2f} s | < 5 s |"
     ]
-    for n in (4, 6, 8, 10, 12):
+    for n in sizes:
         taken, proven = [], 0
         for scaling in SCALINGS:
-            for seed in range(10):
+            for seed in range(seeds):
                 batch = generate_batch(n, scaling=scaling, seed=seed)
                 result = solve(batch, time_limit=120)
                 assert result.schedule is not None
@@ -90,6 +95,20 @@ def proofs() -> list[str]:
     return rows
 
 
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the study."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cut", action="store_true", help="everything once, on small batches")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for foundation.md")
+    options = parser.parse_args(arguments)
+    table = ["| what | measured | goal |", "|---|---|---|"]
+    if options.cut:
+        table += [*start_up(1), *far_speed([(100, 0.1, 1)]), *proofs((4, 6), 1)]
+    else:
+        sizes = [(1000, 0.1, REPEATS), (10_000, 3.0, 3)]
+        table += [*start_up(REPEATS), *far_speed(sizes), *proofs((4, 6, 8, 10, 12), 10)]
+    save("foundation", "\n".join(["# Foundation", "", describe("mig-opt", "ortools"), "", *table, ""]), options.results)
+
+
 if __name__ == "__main__":
-    table = ["| what | measured | goal |", "|---|---|---|", *start_up(), *far_speed(), *proofs()]
-    save("foundation", "\n".join(["# Foundation", "", describe("mig-opt", "ortools"), "", *table, ""]))
+    main()

@@ -97,6 +97,8 @@ class MethodSettings:
         A run ends as soon as the gap between schedule and bound is at most this share.
     workers : tuple of int
         Threads of a run.
+    partition : tuple of str or None
+        For a method that needs one, as :func:`mig_opt.solve` takes it; it has to be one of every GPU of the study.
     deterministic : bool
         Whether time limits count work instead of time.
     label : str
@@ -107,6 +109,7 @@ class MethodSettings:
     time_limit: tuple[float | None, ...] = (DEFAULT_TIME_LIMIT,)
     gap: tuple[float, ...] = (0.0,)
     workers: tuple[int, ...] = (1,)
+    partition: tuple[str | None, ...] = (None,)
     deterministic: bool = False
     label: str = ""
 

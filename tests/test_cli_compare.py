@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mig_opt import Batch, Task, generate_batch, get_gpu, write_batch
+from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
 from mig_opt.cli import main
 from mig_opt.control import Control
 from mig_opt.heuristics.far import far
@@ -130,6 +130,26 @@ def test_everything_wrong_is_told_at_once(compare: Command, small: Path, tmp_pat
     assert compare(small, "--methods", ",").code == 2
     assert compare(small, "-o", small).code == 2
     assert small.read_text() == before
+
+
+def test_fixpart_needs_a_partition_of_every_batch(compare: Command, small: Path) -> None:
+    ending = compare(small, "--methods", "far,fixpart")
+    assert (ending.code, ending.out) == (2, "")
+    assert ending.err.startswith("error: --partition: small: fixpart needs one; the partitions of A30-24GB are 4, 2+2,")
+    ending = compare(small, "miso-a100-32", "--methods", "fixpart", "--partition", "2+2", "--seed", -1)
+    assert (ending.code, ending.out) == (2, "")
+    assert [line.split(":")[0].strip() for line in ending.err.splitlines()[1:]] == ["--partition", "--seed"]
+    assert "miso-a100-32: A100-40GB has no partition '2+2'" in ending.err
+    ending = compare(small, "--methods", "far", "--partition", "2+2")
+    assert ending.code == 2
+    assert "--partition: is for the method fixpart, which is not compared" in ending.err
+
+
+def test_fixpart_beside_others(compare: Command, small: Path) -> None:
+    ending = compare(small, "--methods", "fixpart,far,fixpart-best", "--partition", "2+2", "--json")
+    assert (ending.code, ending.err) == (0, "")
+    expected = solve(generate_batch(4, gpu="A30"), "fixpart", partition="2+2").makespan
+    assert ending.json["runs"][0]["makespan_s"] == expected
 
 
 def test_no_schedule_is_an_answer(compare: Command, tmp_path: Path) -> None:

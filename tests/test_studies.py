@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mig_opt import Batch, InputError, generate_batch, load_instance, write_batch
+from mig_opt import Batch, InputError, Task, generate_batch, get_gpu, load_instance, solve, write_batch
 from mig_opt.control import Control
 from mig_opt.heuristics.far import far
 from mig_opt.instances import instance_info
@@ -218,6 +218,48 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     }
     assert "n=3, A30, no operation costs" in {run.cell for run in runs}
     assert all(read_run(json.loads(run.key)) == run for run in runs)
+
+
+def test_partitions_are_arguments(tmp_path: Path) -> None:
+    study = Study((GeneratedBatches(n=(5,)),), (FAR, MethodSettings("fixpart", partition=("7", "4+2+1"))))
+    far_run, *runs = runs_of(study, tmp_path)
+    assert [(run.column, run.partition) for run in runs] == [("fixpart, 7", "7"), ("fixpart, 4+2+1", "4+2+1")]
+    assert all(read_run(json.loads(run.key)) == run for run in runs)
+    assert "partition" not in far_run.key, "rows of methods without a partition keep their keys"
+    makespans = [row.outcome.makespan for row in run_study(study).rows[1:]]
+    assert makespans == [solve(generate_batch(5), "fixpart", partition=name).makespan for name in ("7", "4+2+1")]
+    alone = document(methods=[{"method": "fixpart", "partition": "7"}])
+    assert runs_of(study_from_json(alone), tmp_path)[0].column == "fixpart, 7"
+    assert runs_of(study_from_json(alone), tmp_path)[0].key.endswith('"partition": "7"}')
+
+
+def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
+    write_batch(Batch((Task("wide", {4: 1.0}),), get_gpu("A30")), tmp_path / "wide.json")
+    batches = [{"n": 3, "gpu": ["A30", "A100"]}, {"instance": "rodinia-a30"}, {"file": "wide.json"}, {"instance": "x"}]
+    wrong = document(
+        batches=batches,
+        methods=[
+            {"method": "fixpart"},
+            {"method": "fixpart", "partition": ["4", "2+2", "1+1+1+1", 5]},
+            {"method": "far", "partition": "4"},
+            {"method": "fixpart", "partition": []},
+        ],
+    )
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert found["methods[0].partition"] == "batches[0]: fixpart needs one; the partitions of A30-24GB are " + (
+        "4, 2+2, 2+1+1, 1+1+2, 1+1+1+1"
+    )
+    assert "methods[1].partition[3]" in found
+    assert found["methods[2].partition"] == "is for the method fixpart; leave it out"
+    assert "methods[3].partition" in found
+    wrong["methods"] = [{"method": "fixpart", "partition": ["4", "2+2"]}]
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert found["methods[0].partition[0]"].startswith("batches[0]: A100-40GB has no partition '4'")
+    wrong["batches"] = batches[1:3]
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert found == {
+        "methods[0].partition[1]": "batches[1]: 2+2 has no instance for task 'wide'; choose one of 4",
+    }
 
 
 def test_a_batch_that_comes_twice_runs_once(tmp_path: Path) -> None:

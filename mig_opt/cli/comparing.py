@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mig_opt.studies import Comparison, Judged, Line
 
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("methods", "time_limit", "seed", "workers")}
+_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("methods", "time_limit", "seed", "workers", "partition")}
 
 
 def compare(
@@ -31,6 +31,9 @@ def compare(
     *,
     methods: Annotated[
         str | None, typer.Option(metavar="NAMES", help="Some of: mig-opt methods.  [default: cp and every heuristic]")
+    ] = None,
+    partition: Annotated[
+        str | None, typer.Option(metavar="P", help="For fixpart among the methods: instances in order, such as 4+2+1.")
     ] = None,
     time_limit: Annotated[
         float, typer.Option(metavar="S", help="Seconds for each method on each batch.")
@@ -55,9 +58,11 @@ def compare(
 
     checks = Checks()
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
-    with checks.step(), options_named(_OPTIONS):
-        check_comparison(names, time_limit=time_limit, seed=seed, workers=workers)
     problems = _load(checks, batches, gpu, gpus)
+    with checks.step(), options_named(_OPTIONS):
+        check_comparison(
+            names, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=problems
+        )
     if output is not None:
         with checks.step():
             check_output(output, *batches)
@@ -76,6 +81,7 @@ def compare(
             time_limit=time_limit,
             seed=seed,
             workers=workers,
+            partition=partition,
             on_record=_on_record(problems, batches),
             callbacks=callbacks,
         )

@@ -91,6 +91,11 @@ STUDY_KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
         },
         "gap": {"description": "Gap at which a run ends, or a list.", **_one_or_more(minimum=0, maximum=1)},
         "workers": {"description": "Threads of a run, or a list.", **_one_or_more(minimum=1)},
+        "partition": {
+            "description": "For fixpart: instances from the first slice to the last, or a list of partitions.",
+            **_ONE_OR_MORE,
+            "examples": ["4+2+1"],
+        },
         "deterministic": {"description": "Whether time limits count work instead of time."},
         "label": {"description": "What tables call it; default: the method with its arguments."},
     },

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import wrong_flag, wrong_integer
+from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
+from mig_opt.batch import Batch
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.limits import MOST_GPUS
-from mig_opt.instances import generate_batch, instance_info
-from mig_opt.solving import check_options
+from mig_opt.instances import generate_batch, instance_info, load_instance
+from mig_opt.solving import check_options, check_partition
 from mig_opt.studies.runs import batch_from_file, columns
 from mig_opt.study import BatchFromFile, BatchSource, BundledBatch, GeneratedBatches, MethodSettings, Study
 
@@ -49,11 +52,12 @@ def part_problems(
             yield Problem(key, "needs at least one entry")
     for index, source in enumerate(batches):
         yield from (problem.below(f"batches[{index}]") for problem in _wrong_source(source, folder))
+    samples = functools.cache(lambda: list(_samples(batches, folder)))
     titles: dict[str, int] = {}
     for index, method in enumerate(methods):
         if method is None:
             continue
-        wrong = list(_wrong_method(method))
+        wrong = [*_wrong_method(method), *_wrong_partitions(method, samples)]
         yield from (problem.below(f"methods[{index}]") for problem in wrong)
         for title in () if wrong else {title for *_, title in columns([method])}:
             first = titles.setdefault(title, index)
@@ -126,6 +130,38 @@ def _wrong_method(method: MethodSettings) -> Iterator[Problem]:
             if name == "workers" and value is None:
                 yield from wrong_integer(where, value, 1, 1000)
             yield from _refused(name, where, **{name: value})
+
+
+def _samples(batches: Sequence[BatchSource | None], folder: Path) -> Iterator[tuple[str, Batch]]:
+    """Yield batches that show which partitions a study can have, with their paths; those that can be had."""
+    for index, source in enumerate(batches):
+        path = f"batches[{index}]"
+        for gpu in source.gpu if isinstance(source, GeneratedBatches) else ("",):
+            with contextlib.suppress(InputError):  # which is a problem of its own
+                match source:
+                    case GeneratedBatches():
+                        yield path, generate_batch(1, gpu=gpu)  # tasks of the generator run on every size
+                    case BundledBatch():
+                        yield path, load_instance(source.instance)
+                    case BatchFromFile():
+                        yield path, batch_from_file(source, folder)
+
+
+def _wrong_partitions(method: MethodSettings, samples: Callable[[], list[tuple[str, Batch]]]) -> Iterator[Problem]:
+    if not method.partition:
+        yield Problem("partition", "needs at least one value")
+    for index, partition in enumerate(method.partition):
+        where = "partition" if len(method.partition) == 1 else f"partition[{index}]"
+        if partition is not None and not isinstance(partition, str):
+            yield wrong_type(where, partition, "a text such as '4+2+1'")
+            continue
+        for path, batch in [("", None), *samples()]:
+            try:
+                check_partition(method.method, partition, batch)
+            except InputError as error:
+                # Without a batch this is about the method alone, and so are the batches then.
+                yield from (Problem(where, f"{path}: {it.message}" if path else it.message) for it in error.problems)
+                break
 
 
 def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:

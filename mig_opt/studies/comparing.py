@@ -6,16 +6,17 @@ import csv
 import functools
 import io
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mig_opt.arguments import wrong_type
 from mig_opt.batch import Batch
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, UnknownMethodError
 from mig_opt.registry import get_method, methods
 from mig_opt.result import Status
-from mig_opt.solving import check_options
+from mig_opt.solving import check_options, check_partition
 from mig_opt.studies.outcome import Outcome, contradictory, measure, shielded, tolerance, warm_up
 from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
 from mig_opt.study import COMPARISON_TIME_LIMIT
@@ -135,6 +136,7 @@ def compare(
     time_limit: float | None = COMPARISON_TIME_LIMIT,
     seed: int = 0,
     workers: int | None = None,
+    partition: str | None = None,
     on_record: Mapping[str, float] | None = None,
     callbacks: Callbacks | Sequence[Callbacks] = (),
 ) -> Comparison:
@@ -152,6 +154,8 @@ def compare(
         For what is random.
     workers : int, optional
         Threads; by default one for each core.
+    partition : str, optional
+        For the method ``fixpart``, see :func:`mig_opt.solve`; it has to be one of the GPUs of all batches.
     on_record : mapping of str to float, optional
         Makespans of batches that are known from elsewhere, in seconds: a method may be above them, too.
     callbacks : Callbacks or sequence of Callbacks
@@ -175,11 +179,21 @@ def compare(
     >>> [f"{line.method}: {line.above_best.worst:.1%}" for line in comparison.methods]
     ['far: 2.9%', 'cp: 0.0%']
     """
-    names = check_comparison(methods, time_limit=time_limit, seed=seed, workers=workers)
+    names = check_comparison(
+        methods, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=batches
+    )
 
     def measured(batch: Batch, method: str) -> Outcome:
         warm_up(method)
-        return measure(batch, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks)
+        return measure(
+            batch,
+            method,
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            partition=partition if _takes_partition(method) else None,
+            callbacks=callbacks,
+        )
 
     entries: list[Entry] = []
     interrupted = False
@@ -210,8 +224,12 @@ def check_comparison(
     time_limit: object = None,
     seed: object = 0,
     workers: object = None,
+    partition: object = None,
+    batches: Mapping[str, Batch] | None = None,
 ) -> tuple[str, ...]:
     """Return the names of the methods, each once; refuse arguments that :func:`compare` cannot work with.
+
+    Without ``batches`` the partition is checked only as far as it does not depend on them.
 
     Raises
     ------
@@ -227,11 +245,36 @@ def check_comparison(
             problems += (Problem("methods", problem.message) for problem in error.problems)
     if methods is not None and not methods:
         problems.append(Problem("methods", "needs at least one method"))
+    problems += _partition_problems(names, partition, batches)
     try:
         check_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
     except UnknownMethodError as error:
         raise InputError(error.problems) from None
     return tuple(names)
+
+
+def _takes_partition(method: str) -> bool:
+    return "partition" in get_method(method).options
+
+
+def _partition_problems(
+    names: Iterable[str], partition: object, batches: Mapping[str, Batch] | None
+) -> Iterator[Problem]:
+    takers = [name for name in names if _takes_partition(name)]
+    if not takers and partition is None:
+        return
+    if not takers:
+        fitting = " or ".join(method.name for method in methods() if "partition" in method.options)
+        yield Problem("partition", f"is for the method {fitting}, which is not compared; leave it out, or compare it")
+        return
+    if partition is not None and not isinstance(partition, str):
+        yield wrong_type("partition", partition, "a text such as '4+2+1'")
+        return
+    for name, batch in (batches or {}).items():
+        try:
+            check_partition(takers[0], partition, batch)
+        except InputError as error:
+            yield from (Problem("partition", f"{name}: {problem.message}") for problem in error.problems)
 
 
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:

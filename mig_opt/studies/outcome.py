@@ -27,6 +27,7 @@ CRASHED = "crashed"
 """Status of a run that ended without a result."""
 
 _WARM_UP_LIMIT = 5.0
+_WARM_UP_PARTITION = "7"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ def measure(
     workers: int | None = None,
     gap: float = 0.0,
     deterministic: bool = False,
+    partition: str | None = None,
     callbacks: Callbacks | Sequence[Callbacks] = (),
     memory: bool = False,
 ) -> Outcome:
@@ -91,7 +93,7 @@ def measure(
 
     Parameters
     ----------
-    batch, method, time_limit, seed, workers, gap, deterministic, callbacks
+    batch, method, time_limit, seed, workers, gap, deterministic, partition, callbacks
         As :func:`mig_opt.solve` takes them.
     memory : bool
         Whether to note the peak memory of this process, which should then be one for this run alone.
@@ -119,6 +121,7 @@ def measure(
             gap=gap,
             deterministic=deterministic,
             callbacks=callbacks,
+            partition=partition,
         )
         return _outcome(batch, result, time.perf_counter() - begin, memory=memory)
 
@@ -150,8 +153,10 @@ def warm_up(method: str) -> None:
         from mig_opt.loads.compiling import compiled
 
         compiled(Control())
+    partition = _WARM_UP_PARTITION if "partition" in get_method(method).options else None
     for n in (2, 6):  # very small batches need no solver
-        if measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT).status == Status.INTERRUPTED:
+        outcome = measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT, partition=partition)
+        if outcome.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
 
 

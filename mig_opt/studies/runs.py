@@ -29,6 +29,8 @@ from mig_opt.study import (
 )
 
 _ARGUMENTS = ("method", "time_limit", "gap", "workers", "deterministic", "seed", "fresh")
+_OPTIONS = ("partition",)
+"""Arguments of some methods; the key of a run has those that are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,7 @@ class StudyRun:
     ----------
     source : mapping
         What the batch is: settings of the generator, or name or file with a digest of the batch.
-    method, time_limit, gap, workers, deterministic, seed
+    method, time_limit, gap, workers, deterministic, seed, partition
         As :func:`mig_opt.solve` takes them.
     fresh : bool
         Whether it has a process of its own.
@@ -57,6 +59,7 @@ class StudyRun:
     deterministic: bool
     seed: int
     fresh: bool
+    partition: str | None = None
     cell: str = field(default="", compare=False)
     column: str = field(default="", compare=False)
     batch: Batch | None = field(default=None, compare=False, repr=False)
@@ -64,7 +67,8 @@ class StudyRun:
     @property
     def key(self) -> str:
         """All that decides the run, as one line of JSON."""
-        return json.dumps({"batch": dict(self.source), **{name: getattr(self, name) for name in _ARGUMENTS}})
+        given = {name: value for name in _OPTIONS if (value := getattr(self, name)) is not None}
+        return json.dumps({"batch": dict(self.source), **{name: getattr(self, name) for name in _ARGUMENTS}, **given})
 
     @property
     def batch_key(self) -> str:
@@ -86,7 +90,8 @@ def read_run(document: Mapping[str, Any]) -> StudyRun:
     KeyError
         If it is none.
     """
-    return StudyRun(document["batch"], **{name: document[name] for name in _ARGUMENTS})
+    given = {name: document[name] for name in _OPTIONS if name in document}
+    return StudyRun(document["batch"], **{name: document[name] for name in _ARGUMENTS}, **given)
 
 
 def perform(run: StudyRun) -> Outcome:
@@ -107,6 +112,7 @@ def perform(run: StudyRun) -> Outcome:
         workers=run.workers,
         gap=run.gap,
         deterministic=run.deterministic,
+        partition=run.partition,
         memory=run.fresh,
     )
     if outcome.status == Status.INTERRUPTED:
@@ -130,45 +136,49 @@ def runs_of(study: Study, folder: Path) -> list[StudyRun]:
         _batches(entry, varying, folder) for entry in study.batches
     ):
         for repetition in range(study.repetitions):
-            for method, time_limit, gap, workers, column in columns(study.methods):
+            for method, arguments, column in columns(study.methods):
                 run = StudyRun(
                     source,
                     method.method,
-                    time_limit,
-                    gap,
-                    workers,
-                    method.deterministic,
-                    study.seed + repetition,
-                    study.fresh,
-                    cell,
-                    column,
-                    batch,
+                    deterministic=method.deterministic,
+                    seed=study.seed + repetition,
+                    fresh=study.fresh,
+                    cell=cell,
+                    column=column,
+                    batch=batch,
+                    **arguments,
                 )
                 runs.setdefault(run.key, run)
     return list(runs.values())
 
 
-def columns(
-    methods: Sequence[MethodSettings],
-) -> Iterator[tuple[MethodSettings, float | None, float, int, str]]:
-    """Yield each combination of arguments of each method, with what tables call it."""
+def columns(methods: Sequence[MethodSettings]) -> Iterator[tuple[MethodSettings, dict[str, Any], str]]:
+    """Yield each combination of listed arguments of each method, with what tables call it."""
+    usual = {"time_limit": DEFAULT_TIME_LIMIT, "gap": 0.0, "workers": 1, "partition": None}
     for method in methods:
-        for time_limit, gap, workers in itertools.product(method.time_limit, method.gap, method.workers):
-            usual = {"time_limit": DEFAULT_TIME_LIMIT, "gap": 0.0, "workers": 1}
-            texts = {
-                "time_limit": "no limit" if time_limit is None else f"{time_limit:g} s",
-                "gap": f"gap {gap * 100:g}%",
-                "workers": f"{workers} thread{'s' * (workers != 1)}",
-            }
-            given = {"time_limit": time_limit, "gap": gap, "workers": workers}
+        for values in itertools.product(*(getattr(method, name) for name in usual)):
+            given = dict(zip(usual, values, strict=True))
             named = [
-                texts[name]
-                for name in texts
+                _argument_text(name, given[name])
+                for name in usual
                 if len(getattr(method, name)) > 1 or (not method.label and given[name] != usual[name])
             ]
             if method.deterministic and not method.label:
                 named.append("deterministic")
-            yield method, time_limit, gap, workers, ", ".join([method.label or method.method, *named])
+            yield method, given, ", ".join([method.label or method.method, *named])
+
+
+def _argument_text(name: str, value: Any) -> str:
+    """Return what tables call an argument of a method."""
+    match name:
+        case "time_limit":
+            return "no limit" if value is None else f"{value:g} s"
+        case "gap":
+            return f"gap {value * 100:g}%"
+        case "workers":
+            return f"{value} thread{'s' * (value != 1)}"
+        case _:
+            return str(value)
 
 
 def batch_from_file(source: BatchFromFile, folder: Path) -> Batch:
