@@ -157,6 +157,8 @@ class _CtrlC(Callbacks):
 
     def on_start(self, batch: Batch, method: str) -> None:
         if self._timer:
+            if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in what a shell runs in the background
+                signal.signal(signal.SIGINT, signal.default_int_handler)
             self._timer.start()
 
     def on_end(self, result: Result) -> None:
