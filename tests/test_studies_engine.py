@@ -19,7 +19,7 @@ from mig_opt.studies import Outcome, Row
 from mig_opt.studies.engine import SourcesChangedError, run_missing
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.records import Records, contradictions, failures, pairs_of_optima
-from mig_opt.studies.servant import Household, Servant, alone
+from mig_opt.studies.servant import Household, Servant, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -269,3 +269,13 @@ def test_the_environment_says_what_ran() -> None:
     assert here["packages"] == versions(*here["packages"])
     assert all(isinstance(here[key], str) and here[key] for key in ("python", "system", "processor"))
     assert (peak_bytes() or 0) > 2**24
+
+
+def test_a_servant_does_not_outlive_its_master(monkeypatch: pytest.MonkeyPatch) -> None:
+    parents = iter([7, 7, 1])
+    ended: list[int] = []
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    end_with_parent(7, every=0.0)
+    assert ended == [1]
+    assert not list(parents)

@@ -203,6 +203,7 @@ def alone(perform: Callable[[R], Outcome], run: R) -> Outcome:
 def serve() -> None:
     """Read pickled runs from standard input until it ends, and write the answers to standard output."""
     # What solvers print must not get between the answers: it goes where errors go.
+    threading.Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         while True:
@@ -212,3 +213,13 @@ def serve() -> None:
                 return
             pickle.dump(answer(perform, run), answers)
             answers.flush()
+
+
+def end_with_parent(parent: int, every: float = 1.0) -> None:
+    """End this process, in the middle of a run if need be, once its parent is no longer the process ``parent``.
+
+    Without that, a run without a limit of time would go on for ever when the study was killed.
+    """
+    while os.getppid() == parent:
+        time.sleep(every)
+    os._exit(1)
