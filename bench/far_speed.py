@@ -11,6 +11,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from machine import RESULTS, describe, save
@@ -42,14 +43,22 @@ def scheduled(batch: Batch) -> Schedule:
     return schedule
 
 
+def _plan(batch: Batch) -> object:
+    return best_plan(batch, Control())
+
+
+def _far(batch: Batch) -> object:
+    return far(batch, Control())
+
+
 def one_batch(n: int, repeats: int) -> list[str]:
     """Measure FAR with and without its refinement."""
     rows = ["| scaling | times | phases 1 and 2 | whole FAR | goal |", "|---|---|---|---|---|"]
     for scaling in SCALINGS:
         for times in TIMES:
             batch = generate_batch(n, scaling=scaling, times=times, seed=1)
-            unrefined = milliseconds(lambda batch=batch: best_plan(batch, Control()), repeats)  # type: ignore[misc]
-            whole = milliseconds(lambda batch=batch: far(batch, Control()), repeats)  # type: ignore[misc]
+            unrefined = milliseconds(partial(_plan, batch), repeats)
+            whole = milliseconds(partial(_far, batch), repeats)
             rows.append(f"| {scaling} | {times} | {unrefined:.0f} ms | {whole:.0f} ms | < 150 ms |")
     return rows
 
@@ -67,7 +76,7 @@ def two_batches(n: int, repeats: int) -> list[str]:
                 return joined(*plans[1], state, "moved")
 
             join = milliseconds(alone, repeats)
-            whole = milliseconds(lambda plans=plans: concatenate(plans), repeats)  # type: ignore[misc]
+            whole = milliseconds(partial(concatenate, plans), repeats)
             rows.append(f"| {scaling} | {times} | {join:.1f} ms | < 25 ms | {whole:.0f} ms |")
     return rows
 

@@ -10,6 +10,7 @@ from mig_opt import Batch, Status, Task, generate_batch, get_gpu, load_instance,
 from mig_opt.control import Control
 from mig_opt.heuristics import local_search
 from mig_opt.instances import ScalingName
+from mig_opt.loads import descent
 
 
 def makespan(batch: Batch, method: str, **options: object) -> float:
@@ -70,8 +71,8 @@ def test_without_compiled_loops_it_keeps_what_it_has(monkeypatch: pytest.MonkeyP
 
 
 def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_search, "MOST_CHOICES", 3)
-    monkeypatch.setattr(local_search, "_Descent", None)
+    monkeypatch.setattr(descent, "_MOST_CHOICES", 3)
+    monkeypatch.setattr(descent, "LoadSearch", None)
     batch = load_instance("rodinia-a30")
     assert makespan(batch, "search") == makespan(batch, "far")
 

@@ -17,15 +17,12 @@ from collections.abc import Sequence
 from mig_opt.batch import Batch
 from mig_opt.control import Control
 from mig_opt.loads.compiling import compiled
-from mig_opt.loads.local_search import MOST_CHOICES, LoadSearch
+from mig_opt.loads.descent import Descent
 from mig_opt.ticked import TickedBatch
 from mig_opt.timing import nested_schedule
 
-_PATIENCE = 4
-"""Cycles for each task without gain after which it ends where there is no limit of time, but no more than"""
-
-_LONGEST_PATIENCE = 200
-"""this number."""
+_PATIENCE, _LONGEST_PATIENCE = 4, 200
+"""Cycles without gain after which it ends where there is no limit of time: for each task, and at most."""
 
 _FEW = 11
 """So few tasks move all at once, on one GPU or two: there is little to find after the first cycles."""
@@ -39,8 +36,8 @@ def search(batch: Batch, control: Control) -> None:
     batch : Batch
         Any number of GPUs, with or without live instances; every task has a placement.
     control : Control
-        Has a schedule to start from. Without a time limit, or with few tasks, the search ends
-        when many cycles have brought nothing.
+        Has a schedule to start from. Without a time limit, or with few tasks, the search ends when many cycles
+        have brought nothing.
 
     Notes
     -----
@@ -54,52 +51,30 @@ def search(batch: Batch, control: Control) -> None:
     count = len(batch.tasks)
     endless = control.remaining is not None and count > _FEW
     patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
-    if problem.choices <= MOST_CHOICES and not control.expired:
-        _Descent(batch, problem, control).run(patience)
+    if _NestedDescent.possible(problem, control):
+        _NestedDescent(batch, problem, control).run(patience)
 
 
-class _Descent:
-    """The search on the loads, with a schedule for what it finds."""
+class _NestedDescent(Descent):
+    """A local search whose assignments are timed outer instances first."""
 
     def __init__(self, batch: Batch, problem: TickedBatch, control: Control) -> None:
-        assert control.schedule is not None
         self._batch = batch
-        self._problem = problem
-        self._control = control
-        self._loads = LoadSearch(problem, problem.places_of(control.schedule), control.seed, control.workers)
-        self._longest_destruction = max(place.destroy for place in problem.places)
-        self._seen: set[tuple[int, ...]] = set()
-        self._time(self._loads.height, self._loads.places)
-
-    def run(self, patience: float) -> None:
-        """Go on until so many cycles bring nothing, or the time is up."""
-        control, idle = self._control, 0
-        target = self._problem.ticks.floor(control.lower_bound)
-        cycles = self._loads.cycles(target)
-        try:
-            while idle < patience and not control.expired and self._upper > target:
-                before = self._loads.height, self._upper
-                results = next(cycles)
-                control.spend(self._loads.seconds_per_cycle)
-                for height, places in sorted(results):
-                    self._time(height, places)
-                idle = 0 if (self._loads.height, self._upper) < before else idle + 1
-        finally:
-            cycles.close()
+        super().__init__(problem, control)
 
     @property
-    def _upper(self) -> int:
+    def lower(self) -> int:
+        """Ticks of the bound that is known."""
+        return self._problem.ticks.floor(self._control.lower_bound)
+
+    @property
+    def upper(self) -> int:
         """Ticks of the best schedule."""
         assert self._control.makespan is not None
         return self._problem.ticks.nearest(self._control.makespan)
 
-    def _time(self, height: int, places: Sequence[int]) -> None:
-        """Keep the schedule of an assignment, if it is better."""
-        if height - self._longest_destruction >= self._upper:
-            return
-        key = tuple(self._problem.canonical(places))
-        if key in self._seen:
-            return
-        self._seen.add(key)
-        chosen = [self._problem.places[at] for at in key]
+    def time(self, places: Sequence[int]) -> bool:
+        """Keep the nested schedule, if it is better."""
+        chosen = [self._problem.places[at] for at in places]
         self._control.offer(nested_schedule(self._batch, [(place.gpu, place.placement) for place in chosen]))
+        return True

@@ -23,9 +23,6 @@ from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
 from mig_opt.loads.tree import LoadTree
 from mig_opt.ticked import TickedBatch
 
-MOST_CHOICES = 4 * 10**6
-"""Choices of a place for a task, with which the search still gets somewhere."""
-
 _KINDS = {"leaf": 0, "stack": 1, "split": 2}
 
 _FREE = (7, 12)

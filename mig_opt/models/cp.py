@@ -61,7 +61,7 @@ def cp(batch: Batch, control: Control) -> None:
     few, many = len(batch.tasks) <= _FEW, len(batch.tasks) > _MANY
     improvement = None
     if search.open and compiled(control, _QUICK if few else math.inf):
-        if not few and Improvement.possible(search):
+        if not few and Improvement.possible(search.problem, control):
             improvement = Improvement(search)
             improvement.run(_PATIENCE)
         prove_by_subsets(search)

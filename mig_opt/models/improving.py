@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mig_opt.loads.local_search import MOST_CHOICES, LoadSearch
+from mig_opt.loads.descent import Descent
 from mig_opt.models.search import Search
 from mig_opt.models.solver import M
 
@@ -18,8 +18,8 @@ _QUICK = 0.5
 """Seconds that a block model may take to be built; if it takes longer, a rule of thumb times the assignments."""
 
 
-class Improvement:
-    """A local search that goes on where it stopped.
+class Improvement(Descent):
+    """A local search whose assignments are timed by the solver of a search.
 
     Parameters
     ----------
@@ -29,52 +29,28 @@ class Improvement:
 
     def __init__(self, search: Search[M]) -> None:
         self._search = search
-        problem, control = search.problem, search.control
-        assert control.schedule is not None
-        self._loads = LoadSearch(problem, problem.places_of(control.schedule), control.seed, control.workers)
-        self._longest_destruction = max(place.destroy for place in problem.places)
-        self._seen: set[tuple[int, ...]] = set()
         self._polishing = 0.0
-        self._spent = 0.0
-        self._try(self._loads.height, self._loads.places)
+        super().__init__(search.problem, search.control)
 
-    @staticmethod
-    def possible(search: Search[M]) -> bool:
-        """Whether the batch is small enough and there is time for it."""
-        return search.problem.choices <= MOST_CHOICES and not search.control.expired
+    @property
+    def lower(self) -> int:
+        """Ticks that every schedule takes, as far as the search knows."""
+        return self._search.lower
 
-    def run(self, patience: float) -> None:
-        """Improve until so many cycles bring nothing, or the time is up."""
-        search, control = self._search, self._search.control
-        idle = 0
-        cycles = self._loads.cycles(search.lower)
-        try:
-            while idle < patience and search.lower < search.upper and not control.expired:
-                before = self._loads.height, search.upper
-                results = next(cycles)
-                control.spend(self._loads.seconds_per_cycle)
-                self._spent += self._loads.seconds_per_cycle
-                for height, places in sorted(results):
-                    self._try(height, places)
-                idle = 0 if (self._loads.height, search.upper) < before else idle + 1
-        finally:
-            cycles.close()
+    @property
+    def upper(self) -> int:
+        """Ticks that the best schedule takes in the model."""
+        return self._search.upper
 
-    def _try(self, height: int, places: Sequence[int]) -> None:
-        """Time an assignment, if it may be better than the best schedule."""
+    def time(self, places: Sequence[int]) -> bool:
+        """Find the best order of operations, unless that has taken too much of the time already."""
         search = self._search
-        if height - self._longest_destruction >= search.upper:
-            return
-        key = tuple(search.problem.canonical(places))
-        if key in self._seen:
-            return
-        quick = search.building <= _QUICK
-        if quick and self._polishing > _POLISHING_SHARE * (self._spent + 1.0):
-            return
-        self._seen.add(key)
-        if quick:
-            before = search.control.spent
-            search.polish(key, share=_POLISH)
-            self._polishing += search.control.spent - before
-        else:
-            search.offer_nested(key)
+        if search.building > _QUICK:
+            search.offer_nested(places)
+            return True
+        if self._polishing > _POLISHING_SHARE * (self.searched + 1.0):
+            return False
+        before = search.control.spent
+        search.polish(places, share=_POLISH)
+        self._polishing += search.control.spent - before
+        return True

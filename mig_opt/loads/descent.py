@@ -1,0 +1,83 @@
+"""The local search on the loads with a schedule for what it finds, however the assignments are timed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from mig_opt.control import Control
+from mig_opt.loads.local_search import LoadSearch
+from mig_opt.ticked import TickedBatch
+
+_MOST_CHOICES = 4 * 10**6
+"""Choices of a place for a task, with which the search still gets somewhere."""
+
+
+class Descent(ABC):
+    """A search that goes on where it stopped.
+
+    Parameters
+    ----------
+    problem : TickedBatch
+        The batch in ticks.
+    control : Control
+        Has a schedule to start from.
+    """
+
+    def __init__(self, problem: TickedBatch, control: Control) -> None:
+        assert control.schedule is not None
+        self._problem = problem
+        self._control = control
+        self._loads = LoadSearch(problem, problem.places_of(control.schedule), control.seed, control.workers)
+        self._longest_destruction = max(place.destroy for place in problem.places)
+        self._seen: set[tuple[int, ...]] = set()
+        self._searched = 0.0
+        self._try(self._loads.height, self._loads.places)
+
+    @property
+    def searched(self) -> float:
+        """Seconds that the cycles took, about."""
+        return self._searched
+
+    @staticmethod
+    def possible(problem: TickedBatch, control: Control) -> bool:
+        """Whether the batch is small enough and there is time for it."""
+        return problem.choices <= _MOST_CHOICES and not control.expired
+
+    @property
+    @abstractmethod
+    def lower(self) -> int:
+        """Ticks that every schedule takes."""
+
+    @property
+    @abstractmethod
+    def upper(self) -> int:
+        """Ticks of the best schedule."""
+
+    @abstractmethod
+    def time(self, places: Sequence[int]) -> bool:
+        """Keep the schedule of an assignment, if it is better; return False to leave the assignment for later."""
+
+    def run(self, patience: float) -> None:
+        """Go on until so many cycles bring nothing, or the time is up."""
+        idle = 0
+        cycles = self._loads.cycles(self.lower)
+        try:
+            while idle < patience and self.lower < self.upper and not self._control.expired:
+                before = self._loads.height, self.upper
+                results = next(cycles)
+                self._control.spend(self._loads.seconds_per_cycle)
+                self._searched += self._loads.seconds_per_cycle
+                for height, places in sorted(results):
+                    self._try(height, places)
+                idle = 0 if (self._loads.height, self.upper) < before else idle + 1
+        finally:
+            cycles.close()
+
+    def _try(self, height: int, places: Sequence[int]) -> None:
+        """Time an assignment, if it is new and may be better than the best schedule."""
+        if height - self._longest_destruction >= self.upper:
+            return
+        key = tuple(self._problem.canonical(places))
+        if key not in self._seen and self.time(key):
+            self._seen.add(key)
