@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import Command, called
 from study_jobs import cluster_of_two
 
 from mig_opt import json_schema
-from mig_opt.cli import main
 from mig_opt.cli.progress_bar import ProgressBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Outcome, Row, Study
 from mig_opt.studies.runs import runs_of
@@ -30,35 +29,10 @@ STUDY = {
 RUNS = 18
 
 
-@dataclass(frozen=True)
-class Ending:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Ending]
-
-
 @pytest.fixture
 def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: object) -> Ending:
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ending:
-                main([str(argument) for argument in arguments])
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        captured = capsys.readouterr()
-        return Ending(int(ending.value.code or 0), captured.out, captured.err)
-
-    return call
+    return functools.partial(called, capsys)
 
 
 @pytest.fixture

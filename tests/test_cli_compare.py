@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import csv
-import json
-import signal
+import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from command_line import Command, called
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
-from mig_opt.cli import main
 from mig_opt.control import Control
 from mig_opt.heuristics.far import far
 from mig_opt.registry import Method
 
 
-@dataclass(frozen=True)
-class Ending:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Command = Callable[..., Ending]
-
-
 @pytest.fixture
 def compare(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     monkeypatch.setenv("COLUMNS", "80")
-
-    def call(*arguments: object) -> Ending:
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            with pytest.raises(SystemExit) as ending:
-                main(["compare", *map(str, arguments)])
-        finally:
-            signal.signal(signal.SIGINT, handler)
-        captured = capsys.readouterr()
-        return Ending(int(ending.value.code or 0), captured.out, captured.err)
-
-    return call
+    return functools.partial(called, capsys, "compare")
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def _on_cluster(
             with contextlib.suppress(Exception):  # a cluster that has gone needs no cleaning
                 client.run(dismiss_household, study)
 
-        at_once = jobs or sum(client.nthreads().values())  # type: ignore[no-untyped-call]
+        at_once = jobs or sum(client.nthreads().values())  # type: ignore[no-untyped-call]  # Dask has no types
         parallel = Parallel(-1, return_as="generator_unordered", pre_dispatch=at_once, batch_size=1)
         tasks = (delayed(answer_by_household)(study, index, perform, run) for index, run in enumerate(runs))
         try:
@@ -151,7 +151,7 @@ def _client(scheduler: str) -> Iterator[distributed.Client]:
     except ImportError:
         raise InputError([Problem("scheduler", "needs Dask; install it with: pip install 'mig-opt[dask]'")]) from None
     try:
-        client = distributed.Client(  # type: ignore[no-untyped-call]
+        client = distributed.Client(  # type: ignore[no-untyped-call]  # Dask has no types
             scheduler, timeout=_CONNECTING_S, set_as_default=False
         )
     except (OSError, ValueError) as error:
@@ -161,7 +161,7 @@ def _client(scheduler: str) -> Iterator[distributed.Client]:
         yield client
     finally:
         with _silent("distributed", "tornado", "asyncio"):
-            client.close()  # type: ignore[no-untyped-call]
+            client.close()  # type: ignore[no-untyped-call]  # Dask has no types
 
 
 @contextlib.contextmanager
