@@ -17,6 +17,7 @@ GIB = 2**30
 SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)
 SMALLEST_FOR_UNTIL = 30
 SEEDS_OF_METHODS = 2
+SEEDS_OF_HANDOVER = 2
 ALIASES = ("milp",)
 """Methods that stand for another one."""
 
@@ -144,6 +145,23 @@ def _small(options: Options) -> list[Group]:
     return _generated(options, tuple((n, 60, goal) for n in (6, 8, 10, 12)))
 
 
+def _handover(options: Options) -> list[Group]:
+    groups = []
+    for gpu in ("A30", "A100"):
+        for n, limit, goal in (
+            (6, 10, Goal(optimal=1)),
+            (8, 10, Goal(optimal=1)),
+            (20, 60, Goal(optimal=0.5, gap=0.003)),
+        ):
+            runs = (
+                Run(Instance(n, scaling, seed, gpu, variant="handover"), time_limit=limit * options.limit_scale)
+                for scaling in options.scalings
+                for seed in range(min(options.seeds, SEEDS_OF_HANDOVER))
+            )
+            groups.append(Group(f"{gpu}, {n}", tuple(runs), goal))
+    return groups
+
+
 def _real(options: Options) -> list[Group]:
     return [
         Group(name, (Run(Instance(n, bundled=name), time_limit=60 * options.limit_scale),), Goal(gap=gap))
@@ -227,6 +245,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
         lambda options: _generated(options, ((10_000, 300, Goal(gap=0.0005, peak_gib=4)),), fresh=True),
     ),
     "gpus": ("Several GPUs", lambda options: _generated(options, ((60, 60, Goal(gap=0.005)),), gpus=4)),
+    "handover": ("With the live instances of the batch before", _handover),
     "real": ("Measured times", _real),
     "limits": ("Time limits and statuses", _limits),
     "methods": ("The same optimum by every exact method", _methods),

@@ -82,7 +82,7 @@ def _methods_line(group: Group, rows: Sequence[Row]) -> list[str]:
     finished = Counter(row.run.method for row in rows if row.outcome.status == "optimal")
     return [
         group.label,
-        str(len({run.instance for run in group.runs})),
+        _of(len({row.run.instance for row in rows}), len({run.instance for run in group.runs})),
         *(_of(finished[name], sum(row.run.method == name for row in rows)) for name in exact_methods()),
         *_compared(rows),
     ]

@@ -13,14 +13,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, load_instance
+from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, load_instance, solve
 from mig_opt.instances import ScalingName
 from mig_opt.result import Result
 from mig_opt.studies.outcome import Outcome, measure, shielded, tolerance, violations, warm_up
 from mig_opt.studies.servant import alone
 
-Variant = Literal["plain", "no operation costs", "memory", "impossible"]
+Variant = Literal["plain", "no operation costs", "memory", "impossible", "handover"]
 PYJOBSHOP = "pyjobshop"
+
+_SEEDS_BEFORE = 1000
+"""From the seed of a batch to that of the batch before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class Instance:
     """A batch by name: one of the generator's with WideTimes and p_sup 0.5, or a bundled one.
 
     ``memory`` gives the tasks random needs of memory; ``impossible`` lets the first need a size that it has no time on.
+    ``handover`` begins with the live instances that FAR's schedule for another batch of this size has left.
     """
 
     n: int
@@ -53,6 +57,11 @@ class Instance:
         if self.variant == "impossible":
             first = Task("nowhere", {batch.gpu.sizes[0]: 1.0}, memory_gb=batch.gpu.memory_gb)
             return batch.replace(tasks=(first, *batch.tasks[1:]))
+        if self.variant == "handover":
+            before = dataclasses.replace(self, seed=self.seed + _SEEDS_BEFORE, variant="plain").batch()
+            schedule = solve(before, "far").schedule
+            assert schedule is not None
+            return handover(before, schedule, batch)[0]
         return batch
 
 

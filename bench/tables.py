@@ -128,7 +128,9 @@ TABLES: Mapping[str, Table] = {
         "above that, so the paper's refinement must have begun with longer schedules than those of phases 1 and 2; "
         "what they were is not known. The number of steps is no reason: with NarrowTimes our swaps are as many as "
         "the printed ones, and with WideTimes moves and swaps together are of the same order, though ours are "
-        "mostly swaps. At ten tasks there is room, but few steps fit, there as here.",
+        "mostly swaps. Phase 2 without its order, longest first, would explain WideTimes with PoorScaling and "
+        "MixedScaling, and nothing else (docs/studies.md). At ten tasks there is room, but few steps fit, there as "
+        "here.",
         {"improvement": ("possible",)},
     ),
     "table7": Table(
@@ -159,7 +161,8 @@ TABLES: Mapping[str, Table] = {
         "The printed figures cannot be what they are said to be. The area bound of a stream is the sum of those of "
         "its batches, so batches one after the other end at about the mean rho of Table 4 above it: some percent, "
         "not 80 to 95 %; and joins end earlier still, by the paper's Table 7 as well. The bound's share of the end "
-        "is of the size of the printed figures, but grows with the number of tasks, which they do not.",
+        "is of the size of the printed figures, but grows with the number of tasks, which they do not. No other "
+        "reading that was tried fits either (docs/studies.md).",
         {"above": ("trivial", "share")},
     ),
     "times": Table(

@@ -17,54 +17,130 @@ from mig_opt._version import __version__
 from mig_opt.batch import Batch, LiveInstance, Task
 from mig_opt.bounds import Bound, lower_bounds
 from mig_opt.certificate import Certificate, Claim, CriticalTask, SliceLoad
+from mig_opt.change_plan import ChangePlan, ChangeStep
 from mig_opt.control import Callbacks
+from mig_opt.deployment import Deployment, Segment
 from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
+from mig_opt.profile_table import Point, ProfileTable
 from mig_opt.proving import Check, check, prove
-from mig_opt.registry import Method, methods
-from mig_opt.result import Result, Status, TrajectoryPoint
+from mig_opt.registry import Method, deploy_methods, methods
+from mig_opt.result import DeploymentResult, Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
+from mig_opt.serving import Demand, GpuPool, Service, SloRule
 from mig_opt.solving import solve
 from mig_opt.study import Study
-from mig_opt.validation import Validation, Violation, ViolationCode, validate
+from mig_opt.validation import (
+    ChangeValidation,
+    ChangeViolationCode,
+    DeploymentValidation,
+    DeploymentViolationCode,
+    Validation,
+    Violation,
+    ViolationCode,
+    validate,
+    validate_change,
+    validate_deployment,
+)
 
 if TYPE_CHECKING:
+    from mig_opt.changing import align, plan_change
+    from mig_opt.deploying import deploy
     from mig_opt.export import export_model
     from mig_opt.files import (
+        import_deployment,
+        import_profiles,
+        import_trace,
         json_schema,
         read_batch,
         read_certificate,
+        read_demand,
+        read_deployment,
+        read_profiles,
         read_result,
         read_schedule,
+        read_trace,
         write_batch,
         write_certificate,
+        write_demand,
+        write_deployment,
+        write_profiles,
         write_result,
         write_schedule,
+        write_trace,
     )
-    from mig_opt.instances import generate_batch, instance_info, instance_names, load_instance
-    from mig_opt.plotting import plot_schedule, save_plot
+    from mig_opt.instances import generate_batch, instance_info, instance_names, load_demand, load_instance
+    from mig_opt.online import Job, Simulation, Trace, policies, simulate
+    from mig_opt.online.bounds import TraceBounds, trace_bounds, trace_optimum
+    from mig_opt.online.generators import generate_trace
+    from mig_opt.plotting import plot_deployment, plot_schedule, save_deployment_plot, save_plot
+    from mig_opt.relaxation import FleetBound, fleet_bounds
+    from mig_opt.rollout import (
+        KubernetesResources,
+        MigPartedConfig,
+        MigPartedEntry,
+        ResourceRequest,
+        change_script,
+        deployment_script,
+        kubernetes_resources,
+        mig_parted_config,
+        schedule_script,
+    )
     from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
+    "deploy": "mig_opt.deploying",
+    **dict.fromkeys(("align", "plan_change"), "mig_opt.changing"),
     "export_model": "mig_opt.export",
+    **dict.fromkeys(("FleetBound", "fleet_bounds"), "mig_opt.relaxation"),
     **dict.fromkeys(
         (
+            "import_deployment",
+            "import_profiles",
+            "import_trace",
             "json_schema",
             "read_batch",
             "read_certificate",
+            "read_demand",
+            "read_deployment",
+            "read_profiles",
             "read_result",
             "read_schedule",
+            "read_trace",
             "write_batch",
             "write_certificate",
+            "write_demand",
+            "write_deployment",
+            "write_profiles",
             "write_result",
             "write_schedule",
+            "write_trace",
         ),
         "mig_opt.files",
     ),
-    **dict.fromkeys(("generate_batch", "instance_info", "instance_names", "load_instance"), "mig_opt.instances"),
-    **dict.fromkeys(("plot_schedule", "save_plot"), "mig_opt.plotting"),
+    **dict.fromkeys(
+        ("generate_batch", "instance_info", "instance_names", "load_demand", "load_instance"), "mig_opt.instances"
+    ),
+    **dict.fromkeys(("plot_deployment", "plot_schedule", "save_deployment_plot", "save_plot"), "mig_opt.plotting"),
+    **dict.fromkeys(("TraceBounds", "trace_bounds", "trace_optimum"), "mig_opt.online.bounds"),
+    "generate_trace": "mig_opt.online.generators",
+    **dict.fromkeys(("Job", "Simulation", "Trace", "policies", "simulate"), "mig_opt.online"),
+    **dict.fromkeys(
+        (
+            "KubernetesResources",
+            "MigPartedConfig",
+            "MigPartedEntry",
+            "ResourceRequest",
+            "change_script",
+            "deployment_script",
+            "kubernetes_resources",
+            "mig_parted_config",
+            "schedule_script",
+        ),
+        "mig_opt.rollout",
+    ),
     **dict.fromkeys(("compare", "read_study", "run_study"), "mig_opt.studies"),
     **dict.fromkeys(("StreamPlan", "concatenate", "handover", "plan_stream"), "mig_opt.streaming"),
 }
@@ -74,33 +150,57 @@ __all__ = [
     "Bound",
     "Callbacks",
     "Certificate",
+    "ChangePlan",
+    "ChangeStep",
+    "ChangeValidation",
+    "ChangeViolationCode",
     "Check",
     "Claim",
     "Conflict",
     "CriticalTask",
+    "Demand",
+    "Deployment",
+    "DeploymentResult",
+    "DeploymentValidation",
+    "DeploymentViolationCode",
     "Explanation",
+    "FleetBound",
     "GpuModel",
+    "GpuPool",
     "InputError",
+    "Job",
+    "KubernetesResources",
     "LiveInstance",
     "Method",
     "MigOptError",
+    "MigPartedConfig",
+    "MigPartedEntry",
     "Operation",
     "OperationCosts",
     "Placement",
+    "Point",
     "Problem",
     "Profile",
+    "ProfileTable",
     "Remedy",
     "Requirement",
     "RequirementKind",
+    "ResourceRequest",
     "Result",
     "Run",
     "Schedule",
+    "Segment",
+    "Service",
+    "Simulation",
     "SliceLoad",
+    "SloRule",
     "SolverError",
     "Status",
     "StreamPlan",
     "Study",
     "Task",
+    "Trace",
+    "TraceBounds",
     "TrajectoryPoint",
     "UnknownGpuError",
     "UnknownMethodError",
@@ -109,37 +209,68 @@ __all__ = [
     "Violation",
     "ViolationCode",
     "__version__",
+    "align",
     "catalogue",
+    "change_script",
     "check",
     "compare",
     "concatenate",
+    "deploy",
+    "deploy_methods",
+    "deployment_script",
     "explain",
     "export_model",
+    "fleet_bounds",
     "generate_batch",
+    "generate_trace",
     "get_gpu",
     "handover",
+    "import_deployment",
+    "import_profiles",
+    "import_trace",
     "instance_info",
     "instance_names",
     "json_schema",
+    "kubernetes_resources",
+    "load_demand",
     "load_instance",
     "lower_bounds",
     "methods",
+    "mig_parted_config",
+    "plan_change",
     "plan_stream",
+    "plot_deployment",
     "plot_schedule",
+    "policies",
     "prove",
     "read_batch",
     "read_certificate",
+    "read_demand",
+    "read_deployment",
+    "read_profiles",
     "read_result",
     "read_schedule",
     "read_study",
+    "read_trace",
     "run_study",
+    "save_deployment_plot",
     "save_plot",
+    "schedule_script",
+    "simulate",
     "solve",
+    "trace_bounds",
+    "trace_optimum",
     "validate",
+    "validate_change",
+    "validate_deployment",
     "write_batch",
     "write_certificate",
+    "write_demand",
+    "write_deployment",
+    "write_profiles",
     "write_result",
     "write_schedule",
+    "write_trace",
 ]
 
 

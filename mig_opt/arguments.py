@@ -6,11 +6,13 @@ Any number that counts as one in Python is fine, those of NumPy included; ``True
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Integral, Real
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
-from mig_opt.errors import Problem
+from mig_opt.errors import InputError, Problem
+
+_Entry = TypeVar("_Entry")
 
 
 def wrong_number(path: str, value: object, wanted: str, *, above: float = -math.inf) -> Iterator[Problem]:
@@ -47,6 +49,45 @@ def wrong_flag(path: str, value: object) -> Iterator[Problem]:
 def wrong_type(path: str, value: object, wanted: str) -> Problem:
     """Return the problem that ``value`` is something else altogether."""
     return Problem(path, f"must be {wanted}, is {value!r:.60} ({type(value).__name__})")
+
+
+def entries_of(path: str, values: object, kind: type[_Entry], wanted: str) -> tuple[_Entry, ...]:
+    """Return an iterable of ``kind`` as a tuple; ``wanted`` describes one entry.
+
+    Raises
+    ------
+    InputError
+        If it is no iterable, or with a problem for each entry of another type.
+    """
+    if not isinstance(values, Iterable) or isinstance(values, str | bytes | Mapping):
+        raise InputError([wrong_type(path, values, f"a tuple, each entry {wanted}")])
+    found = tuple(values)
+    problems = [
+        wrong_type(f"{path}[{index}]", entry, wanted)
+        for index, entry in enumerate(found)
+        if not isinstance(entry, kind)
+    ]
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+def make_tuples(instance: object, **fields: tuple[type, str]) -> None:
+    """Make attributes of a frozen object tuples, each of its type; the texts describe one entry.
+
+    Raises
+    ------
+    InputError
+        With all that :func:`entries_of` says about any of them.
+    """
+    problems: list[Problem] = []
+    for name, (kind, wanted) in fields.items():
+        try:
+            object.__setattr__(instance, name, entries_of(name, getattr(instance, name), kind, wanted))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
 
 
 def _is_real(value: object) -> TypeGuard[float]:

@@ -252,16 +252,21 @@ def batch_problems(
     if gpus < 1:
         problems.append(Problem("gpus", f"must be at least 1, is {gpus}"))
     problems += _task_problems(gpu, tasks)
+    problems += operation_problems(gpu, operations)
+    problems += _initial_problems(gpu, gpus, initial)
+    return problems
+
+
+def operation_problems(gpu: GpuModel, operations: OperationCosts) -> Iterator[Problem]:
+    """Yield a problem for each size of ``gpu`` that ``operations`` lacks, and for each that the GPU does not have."""
     for kind, costs in (("create", operations.create), ("destroy", operations.destroy)):
         missing = [size for size in gpu.sizes if size not in costs]
         if missing:
             sizes = ", ".join(map(str, missing))
-            problems.append(Problem(f"operations.{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them"))
-        problems += [
-            Problem(f"operations.{kind}.{size}", _no_such_size(gpu, size)) for size in costs if size not in gpu.sizes
-        ]
-    problems += _initial_problems(gpu, gpus, initial)
-    return problems
+            yield Problem(f"operations.{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them")
+        for size in costs:
+            if size not in gpu.sizes:
+                yield Problem(f"operations.{kind}.{size}", _no_such_size(gpu, size))
 
 
 def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Problem]:

@@ -47,12 +47,12 @@ class Callbacks:
         """The run has ended."""
 
 
-class Control:
-    """Limits of a run, and the best that it has found so far.
+class Limits:
+    """What a run may use of time and threads.
 
-    A method polls :attr:`expired` and ends soon after it is true; that is all it has to do for time limits, ``gap`` and
-    ``stop`` alike. To be deterministic it also counts its work with :meth:`spend`, looks at no other clock, and uses
-    no more than :attr:`workers` threads.
+    A method polls :attr:`expired` and ends soon after it is true; that is all it has to do for limits of any kind. To
+    be deterministic it also counts its work with :meth:`spend`, looks at no other clock, and uses no more than
+    :attr:`workers` threads.
 
     Parameters
     ----------
@@ -62,15 +62,78 @@ class Control:
         Seed for whatever is random.
     workers : int, optional
         Threads; by default one for each core.
+    deterministic : bool
+        Whether work counts, and not the clock. There is one worker then: what several threads find depends on how they
+        happen to be scheduled.
+
+    Attributes
+    ----------
+    done : bool
+        Whether the run is over, whatever time is left.
+    """
+
+    def __init__(
+        self,
+        time_limit: float | None = None,
+        seed: int = 0,
+        workers: int | None = None,
+        *,
+        deterministic: bool = False,
+    ) -> None:
+        self.seed = seed
+        self.workers = 1 if deterministic else workers or available_cores()
+        self.deterministic = deterministic
+        self.done = False
+        self._lock = threading.RLock()
+        self._started = time.monotonic()
+        self._time_limit = time_limit
+        self._spent = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds since the run began."""
+        return time.monotonic() - self._started
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds left (never negative), of work in a deterministic run; None without a limit."""
+        if self._time_limit is None:
+            return None
+        return max(0.0, self._time_limit - (self._spent if self.deterministic else self.seconds))
+
+    @property
+    def expired(self) -> bool:
+        """Whether the method has to end: the time is up, or the run is over anyway."""
+        return self.done or self.remaining == 0.0
+
+    @property
+    def spent(self) -> float:
+        """Seconds of counted work so far."""
+        return self._spent
+
+    def spend(self, seconds: float) -> None:
+        """Count work that takes about so many seconds on a typical machine.
+
+        In a deterministic run the time limit is a limit on the sum. The figure must follow from the input and the
+        decisions of the method alone; that it is good to a factor of two is enough.
+        """
+        with self._lock:
+            self._spent += seconds
+
+
+class Control(Limits):
+    """Limits of a run, and the best that it has found so far.
+
+    Parameters
+    ----------
+    time_limit, seed, workers, deterministic
+        As in :class:`Limits`.
     callbacks : sequence of Callbacks
         Who is told about progress.
     gap : float
         The run is over as soon as the gap between schedule and bound is at most this share of the makespan.
     stop : callable, optional
         Asked after each improvement; the run is over as soon as it returns True.
-    deterministic : bool
-        Whether work counts, and not the clock. There is one worker then: what several threads find depends on how they
-        happen to be scheduled.
 
     Attributes
     ----------
@@ -96,56 +159,18 @@ class Control:
         stop: Stop | None = None,
         deterministic: bool = False,
     ) -> None:
-        self.seed = seed
-        self.workers = 1 if deterministic else workers or available_cores()
-        self.deterministic = deterministic
+        super().__init__(time_limit, seed, workers, deterministic=deterministic)
         self.schedule: Schedule | None = None
         self.lower_bound = 0.0
         self.trajectory: list[TrajectoryPoint] = []
-        self.done = False
         self._gap = gap
         self._stop = stop
         self._callbacks = tuple(callbacks)
-        self._lock = threading.RLock()
-        self._started = time.monotonic()
-        self._time_limit = time_limit
-        self._spent = 0.0
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock seconds since the run began."""
-        return time.monotonic() - self._started
-
-    @property
-    def remaining(self) -> float | None:
-        """Seconds left (never negative), of work in a deterministic run; None without a limit."""
-        if self._time_limit is None:
-            return None
-        return max(0.0, self._time_limit - (self._spent if self.deterministic else self.seconds))
-
-    @property
-    def expired(self) -> bool:
-        """Whether the method has to end: the time is up, or the run is over anyway."""
-        return self.done or self.remaining == 0.0
 
     @property
     def makespan(self) -> float | None:
         """Makespan of the best schedule so far."""
         return None if self.schedule is None else self.schedule.makespan
-
-    @property
-    def spent(self) -> float:
-        """Seconds of counted work so far."""
-        return self._spent
-
-    def spend(self, seconds: float) -> None:
-        """Count work that takes about so many seconds on a typical machine.
-
-        In a deterministic run the time limit is a limit on the sum. The figure must follow from the input and the
-        decisions of the method alone; that it is good to a factor of two is enough.
-        """
-        with self._lock:
-            self._spent += seconds
 
     def offer(self, schedule: Schedule) -> bool:
         """Keep ``schedule`` if it is the best so far (and the run not over); return whether it is kept."""

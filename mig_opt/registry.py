@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.errors import Problem, UnknownMethodError, nearest
+from mig_opt.arguments import wrong_integer, wrong_number, wrong_type
+from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest
 
 Runner = Callable[..., None]
 """Runs a method on a batch: it reports schedules and bounds to a control, and starts from what is known there.
@@ -33,7 +34,7 @@ class Method:
     entry : str
         Module and function that run it, imported when first used.
     warm_start : bool
-        Whether FAR's schedule is found first, for the method to start from.
+        Whether a heuristic runs first, for the method to start from: FAR for schedules, ``search`` for deployments.
     packages : tuple of str
         Distributions whose versions belong to the result, as far as they are installed.
     options : tuple of str
@@ -132,7 +133,7 @@ _METHODS = (
         "miso-opt",
         "heuristic",
         "partition after partition, each of the largest sum of speedups for the tasks that come next",
-        f"Li et al., SoCC 2022, doi:10.1145/3542929.3563510, for batches as in {_FAR_PAPER}, section 6.5",
+        f"Li et al., MISO (SoCC 2022), for batches as in {_FAR_PAPER}, section 6.5",
         "mig_opt.heuristics.miso:miso_opt",
     ),
     Method(
@@ -166,8 +167,66 @@ _METHODS = (
     ),
 )
 
+_PARVAGPU_PAPER = "Lee et al., ParvaGPU, SC 2024"
+
+_DEPLOY_METHODS = (
+    Method(
+        "exact",
+        "exact",
+        "patterns of instances and counts of segments by integer programming; then slices, then changes",
+        "this package, docs/serving.md",
+        "mig_opt.models.fleet:exact",
+        warm_start=True,
+        packages=("pulp", "highspy", "numpy"),
+    ),
+    Method(
+        "search",
+        "heuristic",
+        "segments of each service by prices of instance sizes, then local search on their numbers",
+        "this package, docs/serving.md",
+        "mig_opt.heuristics.fleet.search:search",
+        packages=("numpy",),
+    ),
+    Method(
+        "parvagpu",
+        "heuristic",
+        "best triplets, demand matching, segment relocation, allocation optimisation",
+        _PARVAGPU_PAPER,
+        "mig_opt.heuristics.fleet.parvagpu:parvagpu",
+    ),
+    Method(
+        "parvagpu-single",
+        "heuristic",
+        "parvagpu with one process in each instance",
+        _PARVAGPU_PAPER,
+        "mig_opt.heuristics.fleet.parvagpu:parvagpu_single",
+    ),
+    Method(
+        "parvagpu-unoptimized",
+        "heuristic",
+        "parvagpu without its last stage",
+        _PARVAGPU_PAPER,
+        "mig_opt.heuristics.fleet.parvagpu:parvagpu_unoptimized",
+    ),
+    Method(
+        "mig-serving",
+        "heuristic",
+        "GPU after GPU, each in the configuration that serves most of what is left",
+        "in the manner of the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067",
+        "mig_opt.heuristics.fleet.mig_serving:mig_serving",
+    ),
+    Method(
+        "first-fit",
+        "heuristic",
+        "segments of the best throughput per slice, largest first, each where it fits first",
+        "first-fit decreasing",
+        "mig_opt.heuristics.fleet.first_fit:first_fit",
+    ),
+)
+
 AUTO = "auto"
 _AUTO_CHOICE = "cp"
+_AUTO_DEPLOY_CHOICE = "exact"
 
 
 def methods() -> tuple[Method, ...]:
@@ -176,16 +235,68 @@ def methods() -> tuple[Method, ...]:
 
 
 def get_method(name: str) -> Method:
-    """Return the method called ``name`` (``auto`` included).
+    """Return the method of :func:`solve` called ``name`` (``auto`` included).
 
     Raises
     ------
     UnknownMethodError
         If there is none; the message offers the nearest names.
     """
-    wanted = _AUTO_CHOICE if name == AUTO else name
-    for method in _METHODS:
+    return _find(name, _METHODS, _AUTO_CHOICE)
+
+
+def deploy_methods() -> tuple[Method, ...]:
+    """Return the methods that :func:`deploy` knows; ``auto`` stands for ``exact``."""
+    return _DEPLOY_METHODS
+
+
+def get_deploy_method(name: str) -> Method:
+    """Return the method of :func:`deploy` called ``name`` (``auto`` included).
+
+    Raises
+    ------
+    UnknownMethodError
+        If there is none; the message offers the nearest names.
+    """
+    return _find(name, _DEPLOY_METHODS, _AUTO_DEPLOY_CHOICE)
+
+
+def run_problems(
+    method: object, find: Callable[[str], Method], time_limit: object, seed: object
+) -> tuple[list[Problem], type[InputError]]:
+    """Return what is wrong with the arguments that every run has, and the error to raise for it.
+
+    Parameters
+    ----------
+    method : object
+        Should be the name of a method.
+    find : callable
+        :func:`get_method` or :func:`get_deploy_method`.
+    time_limit : object
+        Should be None, or a finite number of seconds > 0.
+    seed : object
+        Should be a whole number from 0 to 2**31 - 1.
+    """
+    problems: list[Problem] = []
+    error: type[InputError] = InputError
+    if not isinstance(method, str):
+        problems.append(wrong_type("method", method, "the name of a method"))
+    else:
+        try:
+            find(method)
+        except UnknownMethodError as unknown:
+            error = UnknownMethodError
+            problems += unknown.problems
+    if time_limit is not None:
+        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
+    problems += wrong_integer("seed", seed, 0, 2**31 - 1)
+    return problems, error
+
+
+def _find(name: str, known: tuple[Method, ...], auto: str) -> Method:
+    wanted = auto if name == AUTO else name
+    for method in known:
         if method.name == wanted:
             return method
-    known = [AUTO, *(method.name for method in _METHODS)]
-    raise UnknownMethodError([Problem("method", f"unknown method {name!r}; {nearest(name, known)}")])
+    names = [AUTO, *(method.name for method in known)]
+    raise UnknownMethodError([Problem("method", f"unknown method {name!r}; {nearest(name, names)}")])

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mig_opt.deployment import Deployment
 from mig_opt.schedule import Schedule
 
 
@@ -94,6 +95,64 @@ class Result:
             ("lower bound", f"{self.lower_bound:.6g} s"),
             ("gap", "-" if self.gap is None else f"{self.gap:.3%}"),
             ("runtime", f"{self.runtime_s:.2f} s"),
+        ]
+        return "\n".join(f"{label:<12} {value}" for label, value in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentResult:
+    """The outcome of :func:`mig_opt.deploy`.
+
+    Attributes
+    ----------
+    status : Status
+        How the run ended; ``optimal`` if no deployment has fewer GPUs.
+    method : str
+        The method that ran.
+    deployment : Deployment or None
+        The best deployment found; it has passed the validator.
+    lower_bound : int
+        No deployment has fewer GPUs; 0 if that is not known, or if there is none at all.
+    reason : str
+        Why the lower bound holds, or why there is no deployment.
+    runtime_s : float
+        Wall-clock seconds.
+    proven : tuple of str
+        The goals in which nothing is better, each given those before it: ``gpus``, ``compute slices``, ``changes``.
+    seed : int
+        The seed that was used.
+    versions : mapping of str to str
+        Versions of this package and of what it ran.
+    """
+
+    status: Status
+    method: str
+    deployment: Deployment | None
+    lower_bound: int
+    reason: str
+    runtime_s: float
+    proven: tuple[str, ...] = ()
+    seed: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs with a segment; None without a deployment."""
+        return None if self.deployment is None else self.deployment.used_gpus
+
+    @property
+    def compute_slices(self) -> int | None:
+        """Compute slices of all segments; None without a deployment."""
+        return None if self.deployment is None else self.deployment.compute_slices
+
+    def __str__(self) -> str:
+        rows = [
+            ("status", self.status.value),
+            ("method", self.method),
+            ("GPUs", "-" if self.gpus is None else str(self.gpus)),
+            ("lower bound", str(self.lower_bound)),
+            ("slices", "-" if self.compute_slices is None else str(self.compute_slices)),
+            ("runtime", f"{self.runtime_s:.3f} s"),
         ]
         return "\n".join(f"{label:<12} {value}" for label, value in rows)
 

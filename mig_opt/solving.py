@@ -9,14 +9,14 @@ import platform
 from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt._version import __version__
-from mig_opt.arguments import wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.arguments import wrong_flag, wrong_integer, wrong_share, wrong_type
 from mig_opt.batch import Batch, wrong_batch
 from mig_opt.bounds import best_lower_bound
 from mig_opt.control import Callbacks, Control, Stop, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.gpu import Placement
 from mig_opt.partitions import find_partition
-from mig_opt.registry import AUTO, Method, Runner, get_method, methods
+from mig_opt.registry import AUTO, Method, Runner, get_method, methods, run_problems
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
 from mig_opt.ticks import Ticks, equal_within_resolution
@@ -146,19 +146,8 @@ def check_options(
     InputError
         With every problem; an UnknownMethodError if one of them is that.
     """
-    problems = [*also]
-    unknown = False
-    if not isinstance(method, str):
-        problems.append(wrong_type("method", method, "the name of a method"))
-    else:
-        try:
-            get_method(method)
-        except UnknownMethodError as error:
-            unknown = True
-            problems += error.problems
-    if time_limit is not None:
-        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
-    problems += wrong_integer("seed", seed, 0, 2**31 - 1)
+    of_run, error = run_problems(method, get_method, time_limit, seed)
+    problems = [*also, *of_run]
     if workers is not None:
         problems += wrong_integer("workers", workers, 1, _MOST_WORKERS)
     problems += _wrong_callbacks(callbacks)
@@ -167,7 +156,7 @@ def check_options(
         problems.append(wrong_type("stop", stop, "a function of a TrajectoryPoint"))
     problems += wrong_flag("deterministic", deterministic)
     if problems:
-        raise UnknownMethodError(problems) if unknown else InputError(problems)
+        raise error(problems)
 
 
 def check_partition(method: object, partition: object, batch: Batch | None) -> None:

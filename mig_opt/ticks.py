@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -49,21 +49,26 @@ class Ticks:
 
     @classmethod
     def of(cls, batch: Batch) -> Ticks:
-        """Return the longest tick in which ``batch`` is exact, or else one that is fine enough.
+        """Return the longest tick in which ``batch`` is exact, or else one that is fine enough."""
+        return cls.for_times(_times(batch), _about_longest(batch))
+
+    @classmethod
+    def for_times(cls, seconds: Iterable[float], longest: float) -> Ticks:
+        """Return the longest tick in which all ``seconds`` are exact, or else one that is fine enough.
 
         Times count as the shortest decimals that stand for them: 0.1 is one tenth. Where that takes ticks so short that
-        schedules become longer than the solver can count, a schedule is cut into some hundred million ticks: the
-        rounding of all times on its longest chain is then about a millionth of it at most.
+        schedules of ``longest`` seconds become longer than the solver can count, a schedule is cut into some hundred
+        million ticks: the rounding of all times on its longest chain is then about a millionth of it at most.
         """
-        times = {as_decimal(seconds) for seconds in _times(batch)}
+        times = {as_decimal(time) for time in seconds}
         decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
-        longest = as_decimal(_about_longest(batch))
+        most = as_decimal(longest)
         step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
-        if longest.scaleb(decimals) / step <= _LONGEST:
+        if most.scaleb(decimals) / step <= _LONGEST:
             return cls(decimals, step, exact=True)
-        decimals = (_LONGEST / longest).adjusted()
+        decimals = (_LONGEST / most).adjusted()
         for step in (2, 5):
-            if longest.scaleb(decimals + 1) / step <= _LONGEST:
+            if most.scaleb(decimals + 1) / step <= _LONGEST:
                 return cls(decimals + 1, step, exact=False)
         return cls(decimals, 1, exact=False)
 
@@ -75,6 +80,10 @@ class Ticks:
     def floor(self, seconds: float) -> int:
         """Return the whole ticks in ``seconds``."""
         return int(as_decimal(seconds).scaleb(self.decimals)) // self.step
+
+    def ceil(self, seconds: float) -> int:
+        """Return the least whole ticks that are not shorter than ``seconds``."""
+        return math.ceil(Fraction(as_decimal(seconds)) / self.length)
 
     def nearest(self, seconds: float) -> int:
         """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""

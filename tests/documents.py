@@ -10,7 +10,17 @@ import pytest
 from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
-from mig_opt.files import batch_from_json, certificate_from_json, result_from_json, schedule_from_json
+from mig_opt.files import (
+    batch_from_json,
+    certificate_from_json,
+    demand_from_json,
+    deployment_from_json,
+    deployment_result_from_json,
+    profiles_from_json,
+    result_from_json,
+    schedule_from_json,
+    trace_from_json,
+)
 from mig_opt.studies import study_from_json
 
 BATCH: dict[str, Any] = {
@@ -78,13 +88,102 @@ STUDY = {
     "seed": 1,
     "fresh": False,
 }
-DOCUMENTS = {"batch": BATCH, "schedule": SCHEDULE, "result": RESULT, "certificate": CERTIFICATE, "study": STUDY}
+POINT: dict[str, Any] = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
+SERVICES: dict[str, Any] = {
+    "schema": "mig-opt/services/1",
+    "pools": [{"gpu": "A100-80GB", "count": 4}, {"gpu": "A30"}],
+    "slo_share": 0.45,
+    "whole_ms": True,
+    "max_processes": 3,
+    "services": [
+        {"name": "chat", "model": "bert", "slo": 0.4, "rate": 250, "min_replicas": 2},
+        {"name": "bert", "slo": 6.5, "rate": 19.5},
+    ],
+    "profiles": [
+        {"model": "bert", "gpu": "A100-80GB", "memory_gb": 9.5, "points": [dict(POINT), {**POINT, "batch": 16}]},
+        {"model": "bert", "gpu": "A30", "points": [{**POINT, "size": 4}]},
+    ],
+}
+PROFILES: dict[str, Any] = {
+    "schema": "mig-opt/profiles/1",
+    "gpu": "A100-80GB",
+    "profiles": [
+        {"model": "bert", "memory_gb": 9.5, "points": [dict(POINT)]},
+        {"model": "bert", "gpu": "A30", "points": [dict(POINT)]},
+    ],
+}
+DEPLOYMENT: dict[str, Any] = {
+    "schema": "mig-opt/deployment/1",
+    "gpus": ["A100-80GB", "A30"],
+    "segments": [
+        {
+            "service": "chat",
+            "gpu": 0,
+            "profile": "1g.10gb",
+            "start": 6,
+            "batch": 8,
+            "processes": 2,
+            "throughput": 128.69,
+            "latency": 0.124,
+        },
+        {"service": "bert", "gpu": 1, "profile": "4g.24gb", "start": 0, "batch": 8, "processes": 2},
+    ],
+}
+DEPLOYMENT_RESULT: dict[str, Any] = {
+    "schema": "mig-opt/deployment-result/1",
+    "status": "optimal",
+    "method": "exact",
+    "gpus": 2,
+    "lower_bound": 2,
+    "compute_slices": 5,
+    "runtime_s": 0.25,
+    "deployment": DEPLOYMENT,
+    "reason": "two kinds are needed",
+    "proven": ["gpus"],
+    "seed": 3,
+    "versions": {"mig-opt": "1.0"},
+}
+TRACE: dict[str, Any] = {
+    "schema": "mig-opt/trace/1",
+    "gpu": "A30",
+    "gpus": 2,
+    "jobs": [
+        {"name": "train", "arrival": 12.5, "times": {"1": 30.0, "2": 16.0}, "profile": "2g.12gb", "memory_gb": 9.5},
+        {
+            "name": "chat",
+            "arrival": 3,
+            "times": {"1": 4},
+            "memory_growth": [[0.0, 2.5], [0.5, 4]],
+            "pcie_gbps": 5.7,
+            "sensitivity": 1.25,
+        },
+    ],
+    "operations": {"create": {"1": 0.11, "2": 0.12, "4": 0.13}, "destroy": {"1": 0.1, "2": 0.1, "4": 0}},
+    "pcie_limit": 24.5,
+}
+DOCUMENTS = {
+    "batch": BATCH,
+    "schedule": SCHEDULE,
+    "result": RESULT,
+    "certificate": CERTIFICATE,
+    "study": STUDY,
+    "services": SERVICES,
+    "profiles": PROFILES,
+    "deployment": DEPLOYMENT,
+    "deployment-result": DEPLOYMENT_RESULT,
+    "trace": TRACE,
+}
 READERS = {
     "batch": batch_from_json,
     "schedule": schedule_from_json,
     "result": result_from_json,
     "certificate": certificate_from_json,
     "study": study_from_json,
+    "services": demand_from_json,
+    "profiles": profiles_from_json,
+    "deployment": deployment_from_json,
+    "deployment-result": deployment_result_from_json,
+    "trace": trace_from_json,
 }
 DELETE = object()
 
@@ -140,6 +239,11 @@ CHECKS = {
     "minimum": lambda wanted, value: not is_number(value) or value >= wanted,
     "maximum": lambda wanted, value: not is_number(value) or value <= wanted,
     "exclusiveMinimum": lambda wanted, value: not is_number(value) or value > wanted,
+    "exclusiveMaximum": lambda wanted, value: not is_number(value) or value < wanted,
+    "maxItems": lambda wanted, value: not isinstance(value, list) or len(value) <= wanted,
+    "prefixItems": lambda wanted, value: (
+        not isinstance(value, list) or not any(map(flaws, wanted, value[: len(wanted)]))
+    ),
     "pattern": lambda wanted, value: not isinstance(value, str) or re.search(wanted, value),
     "required": lambda wanted, value: not isinstance(value, dict) or set(wanted) <= value.keys(),
     **{
@@ -161,6 +265,11 @@ def flaws(schema: dict[str, Any], value: Any, defs: dict[str, Any] | None = None
         elif keyword == "anyOf":
             options = [flaws(option, value, defs) for option in wanted]
             found += [] if [] in options else options[0]
+        elif keyword == "oneOf":
+            fitting = sum(flaws(option, value, defs) == [] for option in wanted)
+            found += [] if fitting == 1 else [f"{fitting} of {len(wanted)} alternatives: {value}"]
+        elif keyword == "properties" and "additionalProperties" not in schema:
+            found += flaws_of_entries({"additionalProperties": {}, **schema}, value, defs)
         elif keyword == "items":
             found += [
                 flaw for entry in (value if isinstance(value, list) else ()) for flaw in flaws(wanted, entry, defs)

@@ -50,7 +50,8 @@ class Heights:
         self.problem = problem
         self.gpus = [branches(problem, gpu) for gpu in range(problem.batch.gpus)]
         live = {place.gpu for place in problem.places if place.free is not None}
-        self.waiting = set() if problem.batch.parallel_operations else set(range(problem.batch.gpus)) - live
+        self.taking_turns = set() if problem.batch.parallel_operations else set(range(problem.batch.gpus))
+        self.waiting = self.taking_turns - live
 
     def least(self) -> int:
         return min(self.height(places) for places in self.assignments())
@@ -66,34 +67,40 @@ class Heights:
         load: dict[int, int] = {}
         for task, at in enumerate(places):
             load[at] = load.get(at, 0) + self.problem.places[at].durations[task]
-        return max(self._height(branch, gpu, load, spared) for gpu, branch in enumerate(self.gpus))
+        return max(self._height(branch, gpu, load, spared, around=False) for gpu, branch in enumerate(self.gpus))
 
-    def _height(self, branch: Branch, gpu: int, load: dict[int, int], spared: bool) -> int:
-        if not any(at in load for at in branch.places()):
+    def _height(self, branch: Branch, gpu: int, load: dict[int, int], spared: bool, *, around: bool) -> int:
+        """Return the height of a branch; ``around`` tells whether something around it is used."""
+        if not around and not any(at in load for at in branch.places()):
             return 0
         if branch.place is None:
-            return self._side_by_side(branch.below, gpu, load, spared)
+            return self._side_by_side(branch.below, gpu, load, spared, around=around)
         place = self.problem.places[branch.place]
         if branch.place in load:
             most = max(self.problem.places[at].destroy for at in branch.places())
             ready = place.create if place.free is None else place.free
             taken = ready + load[branch.place] + place.destroy - (most if spared else 0)
-            return taken + self._side_by_side(branch.below, gpu, load, spared=False)
+            return taken + self._side_by_side(branch.below, gpu, load, spared=False, around=True)
         room = 0 if place.free is None else place.free + place.destroy
-        return room + self._side_by_side(branch.below, gpu, load, spared)
+        return room + self._side_by_side(branch.below, gpu, load, spared, around=around)
 
-    def _side_by_side(self, below: list[Branch], gpu: int, load: dict[int, int], spared: bool) -> int:
+    def _side_by_side(self, below: list[Branch], gpu: int, load: dict[int, int], spared: bool, *, around: bool) -> int:
         able = [branch for branch in below if any(True for _ in branch.places())]
         if not able:
             return 0
-        heights = [self._height(branch, gpu, load, spared) for branch in able]
-        if gpu not in self.waiting or not all(any(at in load for at in branch.places()) for branch in able):
-            return max(heights)
+        heights = [self._height(branch, gpu, load, spared, around=around) for branch in able]
         assert len(able) <= 2, "which of three waits for which is not defined here"
-        first = [min(self.problem.places[at].create for at in branch.places()) for branch in able]
+        places = [[self.problem.places[at] for at in branch.places()] for branch in able]
+        if around and gpu in self.taking_turns and all(any(at.free is not None for at in side) for side in places):
+            # One of them is cleared last, and meanwhile there is nothing in the other.
+            lost = [min(place.destroy for place in side) for side in places]
+        elif gpu in self.waiting and all(any(at in load for at in branch.places()) for branch in able):
+            lost = [min(place.create for place in side) for side in places]
+        else:
+            return max(heights)
         return min(
-            max(height + (0 if at == early else first[early]) for at, height in enumerate(heights))
-            for early in range(len(able))
+            max(height + (0 if at == chosen else lost[chosen]) for at, height in enumerate(heights))
+            for chosen in range(len(able))
         )
 
 

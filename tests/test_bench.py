@@ -57,6 +57,7 @@ CUTS = {
     "1000": "1000",
     "10000": "10000",
     "gpus": "60",
+    "handover": "6",
     "real": "8",
     "limits": "10,100",
     "methods": "2",
@@ -120,6 +121,21 @@ def test_runs_may_end_at_a_gap(until: str | None, gaps: set[float]) -> None:
     chosen = exact_plan.plan(Options(until=until), ["20", "medium"])
     assert {run.gap for group in chosen["20"] for run in group.runs} == {0.0}
     assert {run.gap for group in chosen["medium"] for run in group.runs} == gaps
+
+
+def test_a_handover_begins_with_the_instances_of_another_batch() -> None:
+    plain, after = (Instance(6, gpu="A30", variant=variant).batch() for variant in ("plain", "handover"))
+    assert after.tasks == plain.tasks
+    assert any(live.free > 0 for live in after.initial)
+    assert after == Instance(6, gpu="A30", variant="handover").batch()
+
+
+def test_the_table_of_methods_says_how_many_batches_ran(study: Command, tmp_path: Path) -> None:
+    study("--only", "methods", "--sizes", "2")
+    assert exact.main(["--seeds", "1", "--limit-scale", "0.02", "--results", str(tmp_path), "--table"]) == 0
+    text = (tmp_path / "exact.md").read_text(encoding="utf-8")
+    # Two variants of one scaling ran, and three scalings are wanted.
+    assert "| A30, 2 | 2 of 6 | 2 | 2 | 2 | 2 |" in text
 
 
 def test_the_tables_keep_sections_that_were_run_before(study: Command, tmp_path: Path) -> None:

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
+from typing import get_args
 
 import pytest
 from command_line import BATCH, Outcome, refuses
 
 from mig_opt._version import __version__
 from mig_opt.files import read_batch
+from mig_opt.files.shapes import Kind
 from mig_opt.gpu import catalogue, get_gpu
-from mig_opt.instances import generate_batch, instance_info, instance_names
-from mig_opt.registry import methods
+from mig_opt.instances import FewestGpus, Finding, generate_batch, instance_info, instance_names
+from mig_opt.registry import deploy_methods, methods
+from mig_opt.result import Status
 
 
 def test_instances(run):
     text, as_json = run("instances"), run("instances", "--json")
-    assert [entry["name"] for entry in as_json.json["instances"]] == list(instance_names())
-    for name in instance_names():
+    names = [*instance_names("batch"), *instance_names("demand")]
+    assert [entry["name"] for entry in as_json.json["instances"]] == names
+    for name in names:
         info = instance_info(name)
-        assert f"{name} " in text.out
+        assert re.search(rf"^{name} +{info.kind} +{info.n} +{info.gpu} ", text.out, re.MULTILINE)
         one = run("instances", name)
         assert one.code == 0
         assert info.licence in one.out
         assert run("instances", name, "--json").json["derivation"] == info.derivation
     refuses(run("instances", "miso"), "error: NAME: no bundled instance 'miso'; did you mean miso-a100-32?")
+
+
+def test_instances_show_the_fewest_gpus_on_record(run, monkeypatch):
+    found, bound = (Finding(value, "exact", "me", "2025-01-01", "mig_opt 0.1.0", "why") for value in (13, 12))
+    known = dataclasses.replace(
+        instance_info("parvagpu-s5"), fewest_gpus=FewestGpus(Status.FEASIBLE, gpus=found, lower_bound=bound)
+    )
+    monkeypatch.setattr("mig_opt.instances.instance_info", lambda name: known)
+    assert re.search(r"^parvagpu-s5 +demand +11 +A100-80GB +13 +12$", run("instances").out, re.MULTILINE)
+    shown = run("instances", "parvagpu-s5").out
+    assert re.search(r"^best known +feasible$", shown, re.MULTILINE)
+    assert re.search(r"^GPUs +13 \(exact, me, 2025-01-01, mig_opt 0.1.0\): why$", shown, re.MULTILINE)
+    assert re.search(r"^lower bound +12 \(", shown, re.MULTILINE)
 
 
 def test_gpus(run):
@@ -49,6 +68,9 @@ def test_methods(run):
     assert [entry["name"] for entry in as_json.json["methods"]] == [method.name for method in methods()]
     assert as_json.json["auto"] == "cp"
     assert all(f"\n{method.name} " in text.out for method in methods())
+    assert [entry["name"] for entry in as_json.json["deploy_methods"]] == [method.name for method in deploy_methods()]
+    assert as_json.json["deploy_auto"] == "exact"
+    assert all(f"\n{method.name} " in text.out for method in deploy_methods())
 
 
 def test_versions(run):
@@ -89,8 +111,17 @@ def test_generate_names_every_wrong_option(run, tmp_path):
     refuses(run("generate", "-n", 3, "--gpus", 2_000_000), "error: --gpus: must be from 1 to 1000000")
 
 
-@pytest.mark.parametrize("kind", ["batch", "schedule", "result"])
+def test_a_demand_is_not_solved_but_deployed(run):
+    for command in ("solve", "explain", "compare"):
+        refuses(
+            run(command, "parvagpu-s1"),
+            "error: parvagpu-s1: is a demand of services, not a batch of tasks; its command is: mig-opt deploy parv",
+        )
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
 def test_schema(run, kind):
+    assert f"{kind}" in run("schema", "--help").out
     outcome = run("schema", kind)
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.json["title"] == f"mig-opt/{kind}/1"

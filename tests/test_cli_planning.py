@@ -11,10 +11,10 @@ from command_line import BATCH, TASKS, Outcome, method_that, not_valid, refuses,
 
 from mig_opt.batch import Batch, Task
 from mig_opt.cli import planning as cli_planning
-from mig_opt.cli.lives import lives_with_runs
 from mig_opt.files import read_batch, read_schedule, write_batch
 from mig_opt.gpu import get_gpu
 from mig_opt.instances import generate_batch
+from mig_opt.occupancy import lives_with_runs
 from mig_opt.validation import validate
 
 # --- solve ---------------------------------------------------------------------------------------------------------

@@ -167,7 +167,8 @@ def test_a_schedule_that_is_not_valid(run: Command, there: Path) -> None:
     assert not (there / "c.json").exists()
     code, out, _ = run("prove", "batch.json", "short.json", "--json")
     assert code == 1
-    assert [entry["path"] for entry in json.loads(out)["violations"]] == ["tasks[0]"]
+    violations = json.loads(out)["violations"]
+    assert [(entry["code"], entry["path"]) for entry in violations] == [("missing-task", "tasks[0]")]
 
 
 def test_tampering(run: Command, there: Path) -> None:

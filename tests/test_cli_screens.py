@@ -12,12 +12,14 @@ from mig_opt.gpu import catalogue
 
 COMMANDS = [
     "solve",
+    "deploy",
     "validate",
     "bound",
     "explain",
     "prove",
     "check",
     "plot",
+    "script",
     "instances",
     "gpus",
     "methods",
@@ -75,6 +77,9 @@ except SystemExit:
         ("explain", "rodinia-a30", "--target", "28"),
         ("solve", "rodinia-a30", "--method", "far", "--gpus", "2"),
         ("solve", "miso-a100-100", "--method", "far"),
+        ("deploy", "parvagpu-s2"),
+        ("deploy", "parvagpu-s6", "--method", "parvagpu"),
+        ("bound", "parvagpu-s6"),
     ],
 )
 def test_screens_fit_and_cut_no_names(run, monkeypatch, width, arguments):
@@ -98,6 +103,15 @@ def test_a_terminal_without_a_width_gets_the_usual_one(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "0")
     monkeypatch.setattr(sys, "__stdout__", None)
     assert run("methods").out == usual
+
+
+def test_numbers_for_which_a_terminal_is_too_narrow_are_not_lost(run, monkeypatch):
+    def figures(width):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = run("deploy", "parvagpu-s1").out.splitlines()
+        return next(line for line in lines if line.startswith("bert")).split()
+
+    assert figures(60) == figures(120)
 
 
 @pytest.mark.parametrize(

@@ -25,12 +25,13 @@ from mig_opt import (
     Task,
     generate_batch,
     get_gpu,
+    handover,
     solve,
     validate,
 )
 from mig_opt.control import Control
 from mig_opt.models import cp as cp_module
-from mig_opt.models import cpsat
+from mig_opt.models import cpsat, search
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.ticked import TickedBatch
@@ -148,6 +149,19 @@ def test_long_sums_of_floats_are_still_their_decimals() -> None:
 # Larger batches
 
 
+@pytest.mark.parametrize(("n", "gpu"), [(6, "A30"), (8, "A30"), (7, "A100"), (16, "A30"), (14, "A100")])
+def test_what_an_earlier_batch_has_left_is_no_obstacle(n: int, gpu: str) -> None:
+    for seed in range(3):
+        first, second = (generate_batch(n, gpu=gpu, seed=at) for at in (seed, seed + 100))
+        schedule = solve(first, "far").schedule
+        assert schedule is not None
+        batch, _ = handover(first, schedule, second)
+        assert max(live.free for live in batch.initial) > 0
+        # Work is counted, so it ends however slow the machine is.
+        result = solve(batch, "cp", time_limit=20.0, deterministic=True)
+        assert (seed, result.status) == (seed, Status.OPTIMAL)
+
+
 @pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])
 @pytest.mark.parametrize("n", [5, 8])
 def test_synthetic_batches_are_proven(n: int, scaling: Any) -> None:
@@ -208,6 +222,69 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     assert refined
     assert all(count > 1 for copies in refined for count in copies.values())
     assert (False, {}) in steps.models
+
+
+def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Steps, list[float]]:
+    """Return the models of a search without bounds from the loads, and the shares of time of what is minimised."""
+    steps, shares = Steps(monkeypatch), []
+    original = cpsat.run
+
+    def watched(model: Any, control: Control, request: Request, **arguments: Any) -> Outcome:
+        if request.on_solution:
+            shares.append(request.share)
+        return original(model, control, request, **arguments)
+
+    monkeypatch.setattr(cp_module, "run", watched)
+    control = Control(workers=1, time_limit=1000.0, deterministic=True)
+    search.Search(batch, control, cp_module._CpSat()).run(share)
+    assert control.makespan == control.lower_bound
+    return steps, shares
+
+
+def test_an_unlikely_proof_gets_all_the_time_once_the_relaxed_model_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, shares = steps_of(LATE_INSTANCE, 0.4, monkeypatch)
+    # The relaxed model, the strict one, and a refinement.
+    assert shares == pytest.approx([0.85 * 0.4, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(("gap", "sought"), [(1e-4, True), (1.0, False)])
+def test_no_schedule_is_sought_just_above_the_relaxed_optimum(
+    gap: float, sought: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_REFINED_AT_ONCE", gap)
+    steps, _ = steps_of(LATE_INSTANCE, 1.0, monkeypatch)
+    # One strict model is built to time what the relaxed model has found.
+    assert [relaxed for relaxed, _ in steps.models].count(False) == 1 + sought
+
+
+class Idle:
+    """A local search that finds nothing."""
+
+    def __init__(self, search: Any) -> None:
+        pass
+
+    @staticmethod
+    def possible(*_: object) -> bool:
+        return True
+
+    def run(self, patience: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("gap", "share"), [(0.001, 1.0), (0.01, 0.4)])
+def test_with_little_to_gain_all_the_time_is_for_the_proof(
+    gap: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[float] = []
+
+    def bound(search: Any, share: float) -> None:
+        search.raise_lower(round(search.upper * (1 - gap)))
+
+    monkeypatch.setattr(cp_module, "Improvement", Idle)
+    monkeypatch.setattr(cp_module, "raise_bound_by_loads", bound)
+    monkeypatch.setattr(search.Search, "run", lambda _, share: shares.append(share))
+    solve(generate_batch(24, seed=1), "cp", time_limit=60.0, deterministic=True)
+    assert shares == [share]
 
 
 def test_a_relaxed_bound_that_is_reached_needs_no_refinement(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import datetime as dt
 import json
+import math
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from mig_opt.batch import Task
+from mig_opt.deployment import Deployment, Segment
 from mig_opt.errors import InputError
+from mig_opt.files import import_profiles, profiles_to_json, read_demand, read_profiles
 from mig_opt.instances import (
     BestKnown,
+    FewestGpus,
     Finding,
     bundled,
     instance_info,
     instance_names,
+    load_demand,
     load_instance,
     record_best_known,
 )
-from mig_opt.result import Result, Status
+from mig_opt.instances.best_known import fewest_gpus_from_json
+from mig_opt.profile_table import ProfileTable, front
+from mig_opt.result import DeploymentResult, Result, Status
 from mig_opt.schedule import Run, Schedule
+from mig_opt.serving import SloRule
 
 DATA = Path(bundled.__file__).with_name("data")
 PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -37,10 +47,14 @@ def rows(name: str) -> list[dict[str, str]]:
 # Every instance
 
 
+DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
+
+
 def test_names() -> None:
-    assert instance_names() == ("rodinia-a30", "miso-a100-32", "miso-a100-100")
-    files = {path.stem for path in DATA.glob("*.json")} - {"index"}
-    assert files == set(instance_names())
+    assert instance_names() == instance_names("batch") == ("rodinia-a30", "miso-a100-32", "miso-a100-100")
+    assert instance_names("demand") == DEMANDS
+    files = {path.stem for path in DATA.glob("*.json")} - {"index", "parvagpu-profiles"}
+    assert files == {*instance_names(), *DEMANDS}
 
 
 @pytest.mark.parametrize("name", instance_names())
@@ -53,7 +67,19 @@ def test_loads_and_every_task_has_an_option(name: str) -> None:
     assert all(batch.options(task) for task in batch.tasks)
 
 
-@pytest.mark.parametrize("name", instance_names())
+@pytest.mark.parametrize("name", DEMANDS)
+def test_demand_loads_and_every_service_can_be_served(name: str) -> None:
+    demand, info = load_demand(name), instance_info(name)
+    assert demand.name == name
+    assert info.kind == "demand"
+    assert len(demand.services) == info.n
+    assert [(pool.gpu.name, pool.count) for pool in demand.pools] == [(info.gpu, None)]
+    assert (demand.rule, demand.max_processes) == (SloRule(0.5), 3)
+    assert {table.model for table in demand.tables} == {service.model for service in demand.services}
+    assert demand.unservable() == ()
+
+
+@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
 def test_says_where_it_comes_from(name: str) -> None:
     info = instance_info(name)
     assert info.name == name
@@ -65,6 +91,24 @@ def test_says_where_it_comes_from(name: str) -> None:
     assert info.notes
 
 
+@pytest.mark.parametrize(
+    ("load", "name", "message"),
+    [
+        (load_instance, "parvagpu-s1", "'parvagpu-s1' is a demand of services, .* load it with load_demand"),
+        (load_demand, "rodinia-a30", "'rodinia-a30' is a batch of tasks, .* load it with load_instance"),
+    ],
+)
+def test_a_name_of_the_other_kind_says_how_to_load_it(load, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load(name)
+    assert caught.value.problems[0].path == "name"
+
+
+def test_unknown_demand_offers_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean parvagpu-s6"):
+        load_demand("parvagpu-s7")
+
+
 @pytest.mark.parametrize("load", [load_instance, instance_info])
 def test_unknown_name_offers_the_nearest(load) -> None:
     with pytest.raises(InputError, match="did you mean rodinia-a30") as caught:
@@ -72,12 +116,14 @@ def test_unknown_name_offers_the_nearest(load) -> None:
     assert caught.value.problems[0].path == "name"
 
 
-@pytest.mark.parametrize("name", instance_names())
+@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
 def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
-    known = instance_info(name).best_known
+    info = instance_info(name)
+    known = info.best_known or info.fewest_gpus
     if known is None:
         pytest.skip("nothing on record")
-    findings = [finding for finding in (known.makespan, known.lower_bound) if finding]
+    best = known.makespan if isinstance(known, BestKnown) else known.gpus
+    findings = [finding for finding in (best, known.lower_bound) if finding]
     assert findings
     for finding in findings:
         assert finding.value > 0
@@ -86,10 +132,10 @@ def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
         assert finding.versions
         assert finding.proof
         dt.date.fromisoformat(finding.date)
-    if known.makespan and known.lower_bound:
-        assert known.lower_bound.value <= known.makespan.value + 1e-6
+    if best and known.lower_bound:
+        assert known.lower_bound.value <= best.value + 1e-6
     if known.status is Status.OPTIMAL:
-        assert known.makespan
+        assert best
         assert known.lower_bound
 
 
@@ -176,9 +222,97 @@ def test_miso_100_matches_what_was_published() -> None:
     assert load_instance("miso-a100-100").tasks == published
 
 
+@cache
+def published_profiles() -> tuple[ProfileTable, ...]:
+    return import_profiles(PUBLISHED / "parvagpu" / "profiles", "A100-80GB")
+
+
+def choosable(table: ProfileTable) -> ProfileTable:
+    """The points that some limits of latency and processes make the best: this is how the bundled table was made."""
+    most = max(point.processes for point in table.points)
+    sizes = {point.size for point in table.points}
+    kept = {point for size in sizes for limit in range(1, most + 1) for point in front(table, size, limit)}
+    return dataclasses.replace(table, points=tuple(point for point in table.points if point in kept))
+
+
+@needs_published
+@pytest.mark.parametrize("name", DEMANDS)
+def test_parvagpu_matches_what_was_published(name: str) -> None:
+    tables = {table.model: choosable(table) for table in published_profiles()}
+    published = read_demand(
+        PUBLISHED / "parvagpu" / "scenarios.csv",
+        gpu="A100-80GB",
+        tables=tables.values(),
+        scenario=name[-2:].upper(),
+    )
+    demand = load_demand(name)
+    assert demand.services == published.services
+    assert {table.model: table for table in demand.tables}.items() <= tables.items()
+
+
+@needs_published
+def test_bundled_profiles_are_all_that_was_published_and_can_be_chosen() -> None:
+    published = published_profiles()
+    kept = read_profiles(DATA / "parvagpu-profiles.json")
+    assert kept == tuple(map(choosable, published))
+    assert [sum(len(table.points) for table in tables) for tables in (kept, published)] == [717, 1747]
+    # The file is in our own format, as it would be written.
+    assert profiles_to_json(kept) == (DATA / "parvagpu-profiles.json").read_text(encoding="utf-8")
+
+
+@needs_published
+@pytest.mark.parametrize("name", DEMANDS)
+def test_the_points_left_out_change_no_option(name: str) -> None:
+    demand = load_demand(name)
+    for rule in (SloRule(0.5), SloRule(0.45, whole_ms=True), SloRule(0.1)):
+        for most in (None, 1, 2, 3, 4, 5):
+            changed = demand.replace(rule=rule, max_processes=most)
+            assert changed.options == changed.replace(tables=published_profiles()).options
+
+
+@needs_published
+def test_notes_on_the_parvagpu_data_are_true() -> None:
+    for number in range(1, 7):
+        rows_ = rows(f"parvagpu/published_deployments/SLO{number}/SLO{number}_ParvaGPU_deploy.csv")
+        gpus = {(row["Num instance"], row["Num GPU"]) for row in rows_}
+        note = instance_info(f"parvagpu-s{number}").notes[1]
+        assert f"has {len(rows_)} segments on {len(gpus)} GPUs" in note
+    points = [(table.model, point) for table in published_profiles() for point in table.points]
+    assert max(point.batch for _, point in points) == 256
+    assert max(point.processes for _, point in points) == 5
+    by_way = {
+        (model, p.size, p.batch, p.processes): (round(p.throughput / p.processes, 6), p.latency) for model, p in points
+    }
+    repeated = [
+        way
+        for way, (each, latency) in by_way.items()
+        if way[3] > 1 and by_way.get((*way[:3], way[3] - 1)) == (each, latency)
+    ]
+    assert len(repeated) == 9
+    assert ("densenet201", 1, 8, 3) in repeated
+    assert by_way["densenet169", 7, 128, 2][0] > by_way["densenet169", 7, 128, 1][0]
+
+
+def test_the_parvagpu_scenarios_are_related_as_the_notes_say() -> None:
+    s1, s2, s3, s4, s5, s6 = ({service.name: service for service in load_demand(name).services} for name in DEMANDS)
+    assert s1.items() <= s2.items()
+    for few, many, least, most in ((s2, s6, 5, 67), (s3, s4, 1.49, 1.51)):
+        assert {name: service.slo for name, service in few.items()} == {
+            name: service.slo for name, service in many.items()
+        }
+        assert all(least < many[name].rate / few[name].rate < most for name in few)
+    assert all(s5[name].slo < min(s2[name].slo, s3[name].slo) for name in s5)
+
+
 @needs_published
 @pytest.mark.parametrize(
-    ("name", "folder"), [("rodinia-a30", "rodinia_a30"), ("miso-a100-32", "miso"), ("miso-a100-100", "miso")]
+    ("name", "folder"),
+    [
+        ("rodinia-a30", "rodinia_a30"),
+        ("miso-a100-32", "miso"),
+        ("miso-a100-100", "miso"),
+        *((name, "parvagpu") for name in DEMANDS),
+    ],
 )
 def test_licences_match_what_was_published(name: str, folder: str) -> None:
     lines = (PUBLISHED / folder / "LICENSE").read_text(encoding="utf-8").splitlines()
@@ -192,7 +326,7 @@ def test_licences_match_what_was_published(name: str, folder: str) -> None:
 def index(tmp_path: Path) -> Path:
     content = json.loads((DATA / "index.json").read_text(encoding="utf-8"))
     for entry in content["instances"]:
-        entry["best_known"] = None
+        entry.update(dict.fromkeys({"best_known", "fewest_gpus"} & entry.keys()))
     path = tmp_path / "index.json"
     path.write_text(json.dumps(content), encoding="utf-8")
     return path
@@ -308,3 +442,64 @@ def test_records_for_today_unless_told_otherwise(index: Path) -> None:
     assert known is not None
     assert known.makespan
     assert before <= dt.date.fromisoformat(known.makespan.date) <= before + dt.timedelta(days=3)
+
+
+def serving(name: str = "parvagpu-s1") -> Deployment:
+    """A deployment that gives each segment a GPU of its own."""
+    demand = load_demand(name)
+    segments: list[Segment] = []
+    for service, options in zip(demand.services, demand.options, strict=True):
+        profile, point = options[-1].profile.name, options[-1].point
+        figures = (point.batch, point.processes, point.throughput, point.latency)
+        for _ in range(math.ceil(service.rate / point.throughput)):
+            segments.append(Segment(service.name, len(segments), profile, 0, *figures))
+    return Deployment(("A100-80GB",) * len(segments), tuple(segments))
+
+
+def fleet(deployment: Deployment | None, bound: int, status: Status = Status.FEASIBLE) -> DeploymentResult:
+    return DeploymentResult(status, "exact", deployment, bound, "slices are full", 1.0, versions={"mig_opt": "0.1.0"})
+
+
+def record_fleet(index: Path, outcome: DeploymentResult, name: str = "parvagpu-s1") -> FewestGpus | None:
+    record_best_known({name: outcome}, found_by="someone", on=dt.date(2025, 1, 1), index=index)
+    entry = next(entry for entry in json.loads(index.read_text("utf-8"))["instances"] if entry["name"] == name)
+    return fewest_gpus_from_json(entry["fewest_gpus"])
+
+
+def test_records_the_fewest_gpus_of_a_demand(index: Path) -> None:
+    known = record_fleet(index, fleet(None, 2, Status.NO_SOLUTION))
+    assert known is not None
+    assert (known.status, known.gpus) == (Status.NO_SOLUTION, None)
+    assert known.lower_bound == Finding(2, "exact", "someone", "2025-01-01", "mig_opt 0.1.0", "slices are full")
+    known = record_fleet(index, fleet(serving(), 1))
+    assert known is not None
+    assert known.status is Status.FEASIBLE
+    assert known.gpus == Finding(
+        6, "exact", "someone", "2025-01-01", "mig_opt 0.1.0", "the deployment passes the validator"
+    )
+    assert known.lower_bound
+    assert known.lower_bound.value == 2
+    known = record_fleet(index, fleet(None, 6, Status.NO_SOLUTION))
+    assert known is not None
+    assert known.status is Status.OPTIMAL
+
+
+def test_wrong_results_of_demands_are_refused(index: Path) -> None:
+    record_fleet(index, fleet(serving(), 1))
+    before = index.read_bytes()
+    results = {
+        "parvagpu-s1": fleet(None, 7),
+        "parvagpu-s2": fleet(serving(), 1),
+        "parvagpu-s3": result(9.0, 8.0),
+        "miso-a100-32": fleet(serving(), 1),
+        "rodinia-a30": result(30.0, 28.0),
+    }
+    with pytest.raises(InputError) as caught:
+        record_best_known(results, found_by="someone", index=index)
+    found = {problem.path: problem.message for problem in caught.value.problems}
+    assert found.keys() == {"parvagpu-s1", "parvagpu-s2", "parvagpu-s3.name", "miso-a100-32.name"}
+    assert found["parvagpu-s1"].startswith("6 GPUs (exact, 2025-01-01) is below the lower bound of 7 GPUs (exact, ")
+    assert found["parvagpu-s2"].startswith("the deployment has too little throughput for densenet169, densenet201")
+    with pytest.raises(InputError, match="serves other services than those of the instance"):
+        record_best_known({"parvagpu-s1": fleet(serving("parvagpu-s2"), 1)}, found_by="someone", index=index)
+    assert index.read_bytes() == before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, Status, generate_batch, solve
+from mig_opt import Batch, Status, generate_batch, handover, solve
 from mig_opt.control import Control
 from mig_opt.loads.tables import HeightTables
 from mig_opt.models.highs import Highs
@@ -48,6 +48,17 @@ def test_never_above_the_schedule_of_far(batch: Batch) -> None:
     problem = TickedBatch(batch)
     most = ticks_of(problem, solve(batch, "far").makespan)
     assert bound(problem, most) <= most
+
+
+def test_live_instances_count() -> None:
+    first, second = (generate_batch(24, gpu="A30", seed=seed) for seed in (0, 10))
+    schedule = solve(first, "far").schedule
+    assert schedule is not None
+    batch, _ = handover(first, schedule, second)
+    problem = TickedBatch(batch)
+    most = ticks_of(problem, solve(batch, "search", time_limit=2.0, deterministic=True).makespan)
+    # Without them it is a third too low.
+    assert 0.99 * most < bound(problem, most) <= most
 
 
 def test_whole_tasks_are_at_least_as_high() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from load_heights import Heights
 from strategies import Decisions, batches, decisions, realistic_batches, tiny_batches, whole_seconds
 
-from mig_opt import Batch, OperationCosts, Status, Task, get_gpu, solve
+from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.tables import MOST_TASKS, HeightTables
 from mig_opt.ticked import TickedBatch
@@ -75,6 +75,33 @@ def test_every_single_size(gpu: str) -> None:
     for size in model.sizes:
         problem = TickedBatch(Batch((Task("a", {size: 3.0}), Task("b", {size: 2.0})), model))
         assert filled(problem, FAR_TOO_LONG).least == Heights(problem).least()
+
+
+def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tuple[int, ...] = (4,)) -> int:
+    """Return the least height, in hundredths of a second, of a task of 3 s with live instances."""
+    batch = Batch((Task("a", dict.fromkeys(sizes, 3.0)),), A30, initial=initial, parallel_operations=parallel)
+    return filled(TickedBatch(batch), FAR_TOO_LONG).least
+
+
+def ones(*free: float) -> tuple[LiveInstance, ...]:
+    return tuple(LiveInstance(0, "1g.6gb", at, seconds) for at, seconds in enumerate(free))
+
+
+def test_live_instances_make_room_for_what_is_around_them() -> None:
+    # A30: creations take 0.11, 0.12 and 0.13 s, destructions 0.1 s.
+    assert room(ones(5.0)) == 500 + 10 + 13 + 300
+    assert room(ones(5.0), sizes=(2, 4)) == 12 + 300  # in the other half
+    assert room((LiveInstance(0, "2g.12gb", 0, 9.0), *ones()), sizes=(2, 4)) == 12 + 300
+    assert room((LiveInstance(0, "4g.24gb", 0, 5.0),)) == 500 + 300
+    assert room((LiveInstance(0, "4g.24gb", 0, 5.0),), sizes=(2,)) == 500 + 10 + 12 + 300
+
+
+def test_live_instances_make_room_one_after_the_other() -> None:
+    # One of each pair of neighbours goes last, and the other one waits for that.
+    assert room(ones(5.0, 5.0)) == 500 + 20 + 13 + 300
+    assert room(ones(5.0, 5.0, 5.0, 5.0)) == 500 + 30 + 13 + 300
+    assert room(ones(5.0, 4.0, 4.0, 4.0)) == 500 + 10 + 13 + 300
+    assert room(ones(5.0, 5.0, 5.0, 5.0), parallel=True) == 500 + 10 + 13 + 300
 
 
 # By definition

@@ -59,6 +59,36 @@ def test_nobody_waits_for_what_need_not_be_created_or_not_in_turn(parallel: bool
     assert found == ({(0, 0)} if parallel or live else {(1, 1)})
 
 
+def live(*profiles: tuple[str, int], gpu: int = 0) -> tuple[LiveInstance, ...]:
+    return tuple(LiveInstance(gpu, profile, start, 1.0) for profile, start in profiles)
+
+
+def late(batch: Batch) -> set[tuple[int, int]]:
+    return {(node.late_one, node.late_two) for node in LoadTree(TickedBatch(batch)).nodes if node.kind == "split"}
+
+
+DESTROY = OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.2, 2: 0.4, 4: 0.9})
+
+
+@pytest.mark.parametrize(
+    ("initial", "expected"),
+    [
+        (live(("1g.6gb", 0), ("1g.6gb", 1)), {(0, 0), (2, 2)}),
+        (live(("1g.6gb", 1), ("1g.6gb", 2)), {(0, 0), (2, 2)}),
+        (live(("1g.6gb", 0), ("1g.6gb", 1), ("2g.12gb", 2)), {(0, 0), (2, 2)}),
+        (live(("1g.6gb", 0)), {(0, 0)}),
+        (live(("4g.24gb", 0)), {(0, 0)}),
+        ((*live(("1g.6gb", 0)), *live(("1g.6gb", 1), gpu=1)), {(0, 0)}),
+    ],
+)
+def test_of_two_branches_with_live_instances_one_is_cleared_last(
+    initial: tuple[LiveInstance, ...], expected: set[tuple[int, int]]
+) -> None:
+    gpus = 1 + max(entry.gpu for entry in initial)
+    assert late(Batch((TASK,), A30, gpus, DESTROY, initial)) == expected
+    assert late(Batch((TASK,), A30, gpus, DESTROY, initial, parallel_operations=True)) == {(0, 0)}
+
+
 def test_gpus_do_not_wait_for_each_other() -> None:
     tasks = (TASK, Task("b", TASK.times))
     tree = LoadTree(TickedBatch(Batch(tasks, A30, 2, COSTS)))

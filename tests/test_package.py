@@ -36,17 +36,21 @@ HEAVY = (
 
 # From the ground up: a module imports only what is in a lower layer or in its own package.
 LAYERS = (
-    ("_version", "errors"),
-    ("gpu", "arguments", "registry"),
-    ("batch", "serving", "partitions"),
-    ("schedule", "ticks"),
-    ("lives", "timeline"),
-    ("timing", "result", "bounds", "validation", "ticked", "certificate", "study"),
-    ("control",),
+    ("_version", "errors", "texts"),
+    ("arguments",),
+    ("gpu", "registry"),
+    ("batch", "profile_table", "partitions", "packing"),
+    ("schedule", "serving", "ticks", "trace"),
+    ("deployment", "covers"),
+    ("lives", "timeline", "change_plan"),
+    ("timing", "occupancy", "result", "bounds", "validation", "ticked", "certificate", "study"),
+    ("control", "relaxation", "assembling", "change_problem"),
+    ("fleet_control",),
     ("loads",),
     ("models", "heuristics", "files"),
-    ("instances", "plotting", "solving"),
-    ("studies", "explaining", "export", "proving", "streaming"),
+    ("instances", "plotting", "solving", "changing"),
+    ("deploying", "rollout"),
+    ("studies", "explaining", "export", "proving", "streaming", "online"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

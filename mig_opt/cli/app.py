@@ -7,13 +7,26 @@ from typing import Annotated
 import typer
 
 from mig_opt._version import __version__
-from mig_opt.cli import benching, catalogues, comparing, explaining, making, planning, proving
+from mig_opt.cli import (
+    benching,
+    catalogues,
+    comparing,
+    deploying,
+    explaining,
+    making,
+    planning,
+    proving,
+    scripting,
+    simulating,
+    tracing,
+)
 from mig_opt.cli.outcome import guarded
 
 app = typer.Typer(
     name="mig-opt",
     help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
-    "BATCH is a JSON or CSV file, the name of a bundled instance (see: mig-opt instances), or - for standard input.",
+    "BATCH and SERVICES are JSON or CSV files, names of bundled instances (see: mig-opt instances), or - for standard "
+    "input.",
     epilog="Example: mig-opt solve rodinia-a30",
     no_args_is_help=True,
     add_completion=False,
@@ -40,14 +53,17 @@ def _options(
 
 for command, example in (
     (planning.solve, "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png"),
+    (deploying.deploy, "mig-opt deploy services.json --profiles profiles/ -o fleet.json --plot fleet.png"),
     (planning.validate, "mig-opt validate batch.json plan.json"),
     (planning.bound, "mig-opt bound rodinia-a30"),
     (explaining.explain, "mig-opt explain rodinia-a30 --target 28"),
     (proving.prove, "mig-opt prove rodinia-a30 plan.json -o certificate.json"),
     (proving.check, "mig-opt check rodinia-a30 plan.json certificate.json"),
     (planning.plot, "mig-opt plot batch.json plan.json plan.svg"),
+    (scripting.script, "mig-opt script batch.json plan.json plan.sh"),
     (comparing.compare, "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5"),
     (benching.bench, "mig-opt bench study.json --jobs 2"),
+    (simulating.simulate, "mig-opt simulate trace.json --policy fragmentation-aware,first-fit"),
     (catalogues.instances, "mig-opt instances rodinia-a30"),
     (catalogues.gpus, "mig-opt gpus A100"),
     (catalogues.methods, "mig-opt methods"),
@@ -57,3 +73,5 @@ for command, example in (
     (making.schema, "mig-opt schema batch"),
 ):
     app.command(epilog=f"Example: {example}")(guarded(command))
+
+app.add_typer(tracing.app, name="trace")

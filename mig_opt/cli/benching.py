@@ -11,7 +11,8 @@ import typer
 
 from mig_opt.cli.inputs import JsonOption, check_output
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, printable, say
+from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, say
+from mig_opt.texts import plural, printable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -128,7 +129,7 @@ def _show(found: StudyRows, results: Path, *, interrupted: bool, table: bool) ->
         screens.show("Runs that failed:", screens.bullets([*failures[:MOST_SHOWN], *more]), "")
     if found.foreign:
         were = "was" if found.foreign == 1 else "were"
-        screens.show(f"{screens.plural(found.foreign, 'run')} {were} made with other sources or versions.")
+        screens.show(f"{plural(found.foreign, 'run')} {were} made with other sources or versions.")
     total = len(found.rows) + len(found.missing)
     if interrupted:
         screens.show(f"Interrupted after {len(found.rows)} of {total} runs; the same command goes on from here.")
@@ -136,7 +137,7 @@ def _show(found: StudyRows, results: Path, *, interrupted: bool, table: bool) ->
         hint = "without --table they are done" if table else "run the command again"
         screens.show(f"{len(found.missing)} of {total} runs are missing; {hint}.")
     if found.rows:
-        screens.show(f"{screens.plural(len(found.rows), 'row')} in {results}.")
+        screens.show(f"{plural(len(found.rows), 'row')} in {results}.")
 
 
 def _table(lines: Sequence[Line]) -> Table:

@@ -11,28 +11,30 @@ import typer
 from mig_opt.cli.inputs import JsonOption
 from mig_opt.cli.outcome import options_named, print_json
 from mig_opt.gpu import GpuModel, catalogue, get_gpu
-from mig_opt.registry import AUTO, get_method
+from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
 from mig_opt.registry import methods as known_methods
 from mig_opt.solving import versions_with
 
 if TYPE_CHECKING:
-    from mig_opt.instances import InstanceInfo
+    from mig_opt.instances import Finding, InstanceInfo
 
 _PACKAGES = (
     *("ortools", "pulp", "highspy", "networkx", "numpy", "numba", "pydantic", "typer", "rich", "joblib"),
     *("matplotlib", "dask"),
 )
 
+_NO_FINDINGS: list[tuple[str, Finding | None]] = [("", None), ("", None)]
+
 
 def instances(
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the bundled batches and the best that is known."""
+    """List the bundled batches and demands, and the best that is known."""
     from mig_opt.instances import instance_info, instance_names
 
     if name is None:
-        infos = [instance_info(known) for known in instance_names()]
+        infos = [instance_info(known) for kind in ("batch", "demand") for known in instance_names(kind)]
     else:
         with options_named({"name": "NAME"}):
             infos = [instance_info(name)]
@@ -49,9 +51,19 @@ def _list_instances(infos: list[InstanceInfo]) -> None:
 
     screens.show(
         screens.table(
-            [("instance", "name"), ("tasks", "number"), ("GPU", "name"), ("best s", "number"), ("bound s", "number")],
-            ([info.name, str(info.n), info.gpu, *_best_known(info)] for info in infos),
+            [
+                ("instance", "name"),
+                ("what", "name"),
+                ("n", "number"),
+                ("GPU", "name"),
+                ("best", "number"),
+                ("bound", "number"),
+            ],
+            ([info.name, info.kind, str(info.n), info.gpu, *_best_known(info)] for info in infos),
         ),
+        "",
+        screens.note("batch: n tasks, for mig-opt solve; best and bound are seconds."),
+        screens.note("demand: n services, for mig-opt deploy; best and bound are GPUs."),
         "",
         screens.table(
             [("instance", "name"), ("source", "text"), ("licence", "name")],
@@ -61,11 +73,23 @@ def _list_instances(infos: list[InstanceInfo]) -> None:
 
 
 def _best_known(info: InstanceInfo) -> list[str]:
+    return [_shown(info, finding) for _, finding in _findings(info)]
+
+
+def _findings(info: InstanceInfo) -> list[tuple[str, Finding | None]]:
+    """Return the best value and the best bound of an instance, each with what it is."""
+    if info.kind == "demand":
+        fewest = info.fewest_gpus
+        return [("GPUs", fewest.gpus), ("lower bound", fewest.lower_bound)] if fewest else _NO_FINDINGS
+    best = info.best_known
+    return [("makespan", best.makespan), ("lower bound", best.lower_bound)] if best else _NO_FINDINGS
+
+
+def _shown(info: InstanceInfo, finding: Finding | None) -> str:
     from mig_opt.cli.screens import seconds
 
-    best = info.best_known
-    findings = (best.makespan, best.lower_bound) if best else (None, None)
-    return [seconds(finding.value if finding else None) for finding in findings]
+    value = finding.value if finding else None
+    return f"{value:g}" if value is not None and info.kind == "demand" else seconds(value)
 
 
 def _show_instance(info: InstanceInfo) -> None:
@@ -74,18 +98,17 @@ def _show_instance(info: InstanceInfo) -> None:
     rows: list[tuple[str, str | Any]] = [
         ("instance", info.name),
         ("title", info.title),
-        ("tasks", str(info.n)),
+        ("what", f"{info.kind}, for mig-opt {'solve' if info.kind == 'batch' else 'deploy'}"),
+        ("tasks" if info.kind == "batch" else "services", str(info.n)),
         ("GPU", info.gpu),
     ]
-    best = info.best_known
-    if best is None:
-        rows.append(("best known", "nothing on record"))
-    else:
-        rows.append(("best known", best.status.value.replace("_", " ")))
-        for label, finding in (("makespan", best.makespan), ("lower bound", best.lower_bound)):
-            if finding:
-                origin = f"{finding.method}, {finding.found_by}, {finding.date}, {finding.versions}"
-                rows.append((label, f"{screens.seconds(finding.value)} s ({origin}): {finding.proof}"))
+    best = info.best_known or info.fewest_gpus
+    rows.append(("best known", best.status.value.replace("_", " ") if best else "nothing on record"))
+    for label, finding in _findings(info):
+        if finding:
+            origin = f"{finding.method}, {finding.found_by}, {finding.date}, {finding.versions}"
+            unit = " s" if info.kind == "batch" else ""
+            rows.append((label, f"{_shown(info, finding)}{unit} ({origin}): {finding.proof}"))
     rows += [("source", info.source), ("url", info.url or "-"), ("licence", info.licence)]
     rows += [("derivation", info.derivation)]
     screens.show(screens.card(rows))
@@ -228,31 +251,33 @@ def _show_gpu(model: GpuModel) -> None:
 
 
 def methods(as_json: JsonOption = False) -> None:
-    """List the methods of `mig-opt solve`."""
-    default = get_method(AUTO).name
+    """List the methods of `mig-opt solve` and `mig-opt deploy`."""
+    for_batches, for_services = known_methods(), deploy_methods()
+    auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
     if as_json:
-        entries = [
-            {"name": method.name, "kind": method.kind, "summary": method.summary, "source": method.source}
-            for method in known_methods()
-        ]
-        _print({"auto": default, "methods": entries})
+        entries, deploy_entries = (list(map(_method, known)) for known in (for_batches, for_services))
+        _print({"auto": auto, "methods": entries, "deploy_auto": deploy_auto, "deploy_methods": deploy_entries})
         return
     from mig_opt.cli import screens
 
+    for command, known in (("solve", for_batches), ("deploy", for_services)):
+        screens.show(
+            screens.table(
+                [(command, "name"), ("kind", "name"), ("summary", "text")],
+                ([method.name, method.kind, method.summary] for method in known),
+            ),
+            "",
+            screens.table([(command, "name"), ("source", "text")], ([method.name, method.source] for method in known)),
+            "",
+        )
     screens.show(
-        screens.table(
-            [("method", "name"), ("kind", "name"), ("summary", "text")],
-            ([method.name, method.kind, method.summary] for method in known_methods()),
-        ),
-        "",
-        screens.table(
-            [("method", "name"), ("source", "text")],
-            ([method.name, method.source] for method in known_methods()),
-        ),
-        "",
-        screens.note(f"{AUTO}, the default, stands for {default}."),
+        screens.note(f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy."),
         screens.note("Exact methods end with a proof if they have the time for it."),
     )
+
+
+def _method(method: Method) -> dict[str, str]:
+    return {"name": method.name, "kind": method.kind, "summary": method.summary, "source": method.source}
 
 
 def versions(as_json: JsonOption = False) -> None:

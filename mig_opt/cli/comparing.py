@@ -13,10 +13,11 @@ import typer
 from mig_opt.batch import Batch
 from mig_opt.cli.inputs import GpuOption, GpusOption, JsonOption, check_output, load_batch
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, printable, say
+from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, say
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.study import COMPARISON_TIME_LIMIT
+from mig_opt.texts import printable
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -24,6 +24,7 @@ from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named,
 from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
 from mig_opt.explaining import explain as find_explanation
 from mig_opt.explaining.explainer import DEFAULT_TIME_LIMIT, check_question
+from mig_opt.texts import plural
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -162,7 +163,7 @@ def _answer(found: Explanation) -> Text:
 
 
 def _heading(conflict: Conflict, found: Explanation) -> str:
-    from mig_opt.cli.screens import plural, seconds
+    from mig_opt.cli.screens import seconds
 
     if conflict.target is None:
         return f"Task {conflict.requirements[0].task!r} fits nowhere:"

@@ -52,9 +52,13 @@ class LiveLine(Callbacks):
     ) -> None:
         self._live.stop()
 
-    def on_start(self, batch: Batch, method: str) -> None:
+    def begin(self, method: str) -> None:
         """Note the method and the time."""
         self._method, self._began = method, time.monotonic()
+
+    def on_start(self, batch: Batch, method: str) -> None:
+        """Note the method and the time."""
+        self.begin(method)
 
     def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
         """Note the makespan."""

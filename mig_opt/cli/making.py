@@ -8,7 +8,8 @@ from typing import Annotated, Any, cast
 import typer
 
 from mig_opt.cli.inputs import BatchArgument, GpuOption, GpusOption, check_gpus, check_output, load_batch
-from mig_opt.cli.outcome import Checks, options_named, print_json, printable
+from mig_opt.cli.outcome import Checks, options_named, print_json
+from mig_opt.texts import printable
 
 _GENERATE_OPTIONS = {
     "n": "-n",
@@ -98,7 +99,13 @@ def export(
 
 def schema(
     kind: Annotated[
-        str, typer.Argument(metavar="KIND", help="batch, schedule, result, certificate or study.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="KIND",
+            help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result or "
+            "trace.",
+            show_default=False,
+        ),
     ],
 ) -> None:
     """Print the JSON Schema of a kind of file."""

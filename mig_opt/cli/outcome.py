@@ -15,6 +15,7 @@ import typer
 
 from mig_opt.cli.interruption import interrupted
 from mig_opt.errors import InputError, Problem, SolverError
+from mig_opt.texts import printable
 
 P = ParamSpec("P")
 
@@ -130,6 +131,11 @@ def say(text: str) -> None:
 
 def print_json(text: str) -> None:
     """Print JSON on standard output: in UTF-8, as JSON has to be, whatever the terminal uses."""
+    print_document(text)
+
+
+def print_document(text: str) -> None:
+    """Print a file on standard output, in UTF-8."""
     # A lone surrogate becomes an escape, which in JSON stands for just that.
     typer.echo(text.encode("utf-8", "backslashreplace"), nl=False)
 
@@ -138,13 +144,6 @@ def _block(error: InputError) -> str:
     if len(error.problems) == 1 and not (error.source and error.problems[0].path):
         return f"error: {error.source}{': ' if error.source else ''}{error.problems[0]}"
     return "\n  ".join([f"error: {error.source or 'bad input'}", *map(str, error.problems)])
-
-
-def printable(text: str) -> str:
-    """Return ``text`` with what a terminal would act upon (escape sequences, line breaks, ...) spelled out."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
-    )
 
 
 def _silence_output() -> None:

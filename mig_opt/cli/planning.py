@@ -1,4 +1,4 @@
-"""Commands about one batch: solve, validate, bound, plot."""
+"""Commands about one batch, some of them also about services: solve, validate, bound, plot."""
 
 from __future__ import annotations
 
@@ -9,28 +9,40 @@ import typer
 
 from mig_opt.batch import Batch, Task
 from mig_opt.bounds import lower_bounds
+from mig_opt.cli.demand_inputs import (
+    DemandOptions,
+    MaxProcessesOption,
+    ProfilesOption,
+    ScenarioOption,
+    SloShareOption,
+    WholeMsOption,
+    about_services,
+)
+from mig_opt.cli.fleets import bound_fleet, plot_fleet, validate_fleet, violations_document
 from mig_opt.cli.inputs import (
     BatchArgument,
     CostFreeOption,
     GpuOption,
     GpusOption,
     JsonOption,
-    ScheduleArgument,
+    PlanArgument,
+    ProblemArgument,
     SeedOption,
     WorkersOption,
-    check_output,
+    check_outputs,
     load_batch,
     parsed_share,
+    piped,
 )
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json, printable, say
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json, say
 from mig_opt.cli.progress import shown_progress
-from mig_opt.errors import InputError, Problem
 from mig_opt.registry import AUTO, get_method
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
 from mig_opt.solving import check_options, check_partition
 from mig_opt.solving import solve as run_method
+from mig_opt.texts import printable
 from mig_opt.validation import Validation
 from mig_opt.validation import validate as check_schedule
 
@@ -40,7 +52,8 @@ DEFAULT_TIME_LIMIT = 60.0
 _SOLVE_OPTIONS = as_options("method", "time_limit", "seed", "workers", "partition")
 _NO_PARTITION = "No partition has an instance for every task; methods that change partitions may find a schedule."
 _OPEN = (Status.FEASIBLE, Status.NO_SOLUTION)
-_EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
+EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
+"""The exit code by how a run ended, if it is not 0."""
 
 
 def solve(
@@ -90,7 +103,7 @@ def solve(
     with checks.step(), options_named(_SOLVE_OPTIONS):
         check_partition(method, partition, read)
     with checks.step():
-        _check_outputs(output, chart, batch)
+        check_outputs(output, chart, batch)
     checks.finish()
     assert read is not None
     problem = read
@@ -130,32 +143,7 @@ def solve(
     with checks.step():
         _draw_result(problem, result, chart, quiet=as_json)
     checks.finish()
-    raise typer.Exit(_EXIT_CODES.get(result.status, 0))
-
-
-def _check_outputs(output: Path | None, chart: Path | None, *inputs: str | Path) -> None:
-    checks = Checks()
-    if output is not None:
-        with checks.step():
-            check_output(output, *inputs)
-    if chart is not None:
-        from mig_opt.plotting import check_plot_path
-
-        # One folder that cannot be written is one problem, whatever was to be written there.
-        together = output is not None and output.parent == chart.parent and not (output.exists() or chart.exists())
-        said = {problem.message for error in checks.errors for problem in error.problems if together}
-        try:
-            check_plot_path(chart)
-        except InputError as error:
-            problems = [problem for problem in error.problems if problem.message not in said]
-            if problems:
-                checks.errors.append(InputError(problems, error.source))
-        else:
-            with checks.step():
-                check_output(chart, *inputs)
-                if output is not None and output.resolve() == chart.resolve():
-                    raise InputError([Problem("", "is wanted for both schedule and chart; name two files")], str(chart))
-    checks.finish()
+    raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
 def _write_schedule(result: Result, output: Path | None) -> list[str]:
@@ -218,27 +206,46 @@ def _why_nowhere(batch: Batch, task: Task) -> str:
 
 
 def validate(
-    batch: BatchArgument,
-    schedule: ScheduleArgument,
+    batch: ProblemArgument,
+    schedule: PlanArgument,
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
     cost_free: CostFreeOption = False,
-    tolerance: Annotated[float, typer.Option(metavar="S", help="Seconds by which times may differ.")] = 1e-6,
+    profiles: ProfilesOption = None,
+    scenario: ScenarioOption = None,
+    slo_share: SloShareOption = None,
+    whole_ms: WholeMsOption = None,
+    max_processes: MaxProcessesOption = None,
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            metavar="S",
+            help="By how much times may differ, or a share for figures of services.  [default: 1e-6 s; 1e-9]",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Write the schedule with the operations that were found."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a schedule against every rule.
+    """Check a schedule of a batch, or a deployment of services, against every rule.
 
     A schedule without operations is valid if there are operations that make it so; they are looked for.
     Exits with 0 if it is valid, else 1.
     """
-    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, cost_free=cost_free, output=output)
+    document = piped(batch)
+    options = DemandOptions(gpu, profiles, scenario, slo_share, whole_ms, max_processes)
+    for_batches = {"--gpus": gpus, "--cost-free": cost_free, "-o": output}
+    if about_services(batch, document, schedule, options, for_batches):
+        validate_fleet(batch, schedule, options, document=document, tolerance=tolerance, as_json=as_json)
+        return
+    problem, plan = read_plan(
+        batch, schedule, gpu=gpu, gpus=gpus, cost_free=cost_free, output=output, document=document
+    )
     with options_named(as_options("tolerance")):
-        found = check_schedule(problem, plan, tolerance=tolerance)
+        found = check_schedule(problem, plan, tolerance=1e-6 if tolerance is None else tolerance)
     if output is not None and found.valid:
         from mig_opt.files import write_schedule
 
@@ -246,10 +253,7 @@ def validate(
     if as_json:
         from mig_opt.files.documents import rendered
 
-        violations = [
-            {"code": violation.code.value, "path": violation.path, "message": violation.message}
-            for violation in found.violations
-        ]
+        violations = violations_document(found.violations)
         print_json(rendered({"valid": found.valid, "makespan": found.makespan, "violations": violations}))
     else:
         _show_validation(problem, plan, found, output)
@@ -272,7 +276,7 @@ def _show_validation(batch: Batch, plan: Schedule, found: Validation, output: Pa
         screens.show("", *map(printable, remarks))
 
 
-def _read(
+def read_plan(
     batch: str,
     schedule: Path,
     *,
@@ -281,33 +285,51 @@ def _read(
     cost_free: bool,
     output: Path | None = None,
     chart: Path | None = None,
+    document: bytes | None = None,
 ) -> tuple[Batch, Schedule]:
+    """Return the batch and the schedule that the arguments name, and see to it that outputs can be written.
+
+    Raises
+    ------
+    WrongInputsError
+        With everything that is wrong about any of them.
+    """
     from mig_opt.files import read_schedule
 
     checks = Checks()
     with checks.step():
-        problem = load_batch(batch, gpu, gpus, cost_free=cost_free)
+        problem = load_batch(batch, gpu, gpus, cost_free=cost_free, document=document)
     with checks.step():
         plan = read_schedule(schedule)
     with checks.step():
-        _check_outputs(output, chart, batch, schedule)
+        check_outputs(output, chart, batch, schedule)
     checks.finish()
     return problem, plan
 
 
 def bound(
-    batch: BatchArgument,
+    batch: ProblemArgument,
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
     cost_free: CostFreeOption = False,
+    profiles: ProfilesOption = None,
+    scenario: ScenarioOption = None,
+    slo_share: SloShareOption = None,
+    whole_ms: WholeMsOption = None,
+    max_processes: MaxProcessesOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show lower bounds on the makespan that need no solver.
+    """Show lower bounds that need no solver: on the makespan, or on the number of GPUs for services.
 
-    Exits with 1 if a task fits nowhere, so that there is no schedule.
+    Exits with 1 if they show that there is no schedule or deployment at all.
     """
-    problem = load_batch(batch, gpu, gpus, cost_free=cost_free)
+    document = piped(batch)
+    options = DemandOptions(gpu, profiles, scenario, slo_share, whole_ms, max_processes)
+    if about_services(batch, document, None, options, {"--gpus": gpus, "--cost-free": cost_free}):
+        bound_fleet(batch, options, document=document, as_json=as_json)
+        return
+    problem = load_batch(batch, gpu, gpus, cost_free=cost_free, document=document)
     nowhere = _unplaceable(problem)
     bounds = () if nowhere else lower_bounds(problem)
     best = bounds[0].value if bounds else None
@@ -331,20 +353,31 @@ def bound(
 
 
 def plot(
-    batch: BatchArgument,
-    schedule: ScheduleArgument,
+    batch: ProblemArgument,
+    schedule: PlanArgument,
     out: Annotated[Path, typer.Argument(metavar="OUT", help=".png, .pdf or .svg file.", show_default=False)],
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
     cost_free: CostFreeOption = False,
+    profiles: ProfilesOption = None,
+    scenario: ScenarioOption = None,
+    slo_share: SloShareOption = None,
+    whole_ms: WholeMsOption = None,
+    max_processes: MaxProcessesOption = None,
     lower_bound: Annotated[float | None, typer.Option(metavar="S", help="Seconds, drawn as a line.")] = None,
 ) -> None:
-    """Draw a schedule as a Gantt chart.
+    """Draw a schedule as a Gantt chart, or which services are on which GPU of a deployment.
 
-    A schedule without operations is drawn with some that make it feasible, one that is not valid as it is.
+    A schedule without operations is drawn with some that make it feasible, what is not valid as it is.
     """
-    problem, plan = _read(batch, schedule, gpu=gpu, gpus=gpus, cost_free=cost_free, chart=out)
+    document = piped(batch)
+    options = DemandOptions(gpu, profiles, scenario, slo_share, whole_ms, max_processes)
+    for_batches = {"--gpus": gpus, "--cost-free": cost_free, "--lower-bound": lower_bound}
+    if about_services(batch, document, schedule, options, for_batches):
+        plot_fleet(batch, schedule, out, options, document=document)
+        return
+    problem, plan = read_plan(batch, schedule, gpu=gpu, gpus=gpus, cost_free=cost_free, chart=out, document=document)
     found = check_schedule(problem, plan)
     if not found.valid:
         count = len(found.violations)

@@ -19,3 +19,17 @@ def shown_progress(*, quiet: bool) -> Iterator[list[Callbacks]]:
             if LiveLine.possible():
                 callbacks.append(stack.enter_context(LiveLine()))
         yield callbacks
+
+
+@contextlib.contextmanager
+def shown_time(method: str, *, quiet: bool) -> Iterator[None]:
+    """Show how long a method takes that reports nothing else, where that is wanted and can be shown."""
+    if not quiet:
+        from mig_opt.cli.live import LiveLine
+
+        if LiveLine.possible():
+            with LiveLine() as line:
+                line.begin(method)
+                yield
+            return
+    yield

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column
 
-from mig_opt.cli.outcome import printable
 from mig_opt.studies import Row, StudyProgress, StudyRun
+from mig_opt.texts import printable
 
 _REST = Column(ratio=1, no_wrap=True, overflow="ellipsis")
 """What the other columns leave."""

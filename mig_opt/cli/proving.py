@@ -9,6 +9,7 @@ import typer
 
 from mig_opt.batch import Batch
 from mig_opt.certificate import Certificate, Claim
+from mig_opt.cli.fleets import violations_document
 from mig_opt.cli.inputs import (
     BatchArgument,
     GpuOption,
@@ -89,8 +90,7 @@ def prove(
         if as_json:
             from mig_opt.files.documents import rendered
 
-            problems = [{"path": entry.path, "message": entry.message} for entry in found.violations]
-            print_json(rendered({"claim": None, "violations": problems}))
+            print_json(rendered({"claim": None, "violations": violations_document(found.violations)}))
         else:
             screens.show(screens.validation_card(problem, found), "", screens.bullets(map(str, found.violations)))
         raise typer.Exit(ANSWER_IS_NO)

@@ -16,10 +16,10 @@ from rich.text import Text
 
 from mig_opt.batch import Batch
 from mig_opt.bounds import Bound
-from mig_opt.cli.lives import Life, lives_with_runs
-from mig_opt.cli.outcome import printable
+from mig_opt.occupancy import Life, lives_with_runs
 from mig_opt.result import Result, Status
 from mig_opt.schedule import Schedule
+from mig_opt.texts import plural, printable
 from mig_opt.validation import Validation
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ _WIDTH = 120
 
 _LONGEST_WORD = 30
 """Columns that a text keeps for the sake of one word."""
+
+_SHORTEST_CUT = 12
+"""Columns that are left of a column that gives way by being cut off."""
 
 _STYLES: dict[str, str] = {
     Status.OPTIMAL: "bold green",
@@ -52,7 +55,8 @@ def show(*parts: RenderableType) -> None:
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     with console.capture() as capture:
         for part in parts:
-            console.print(part, soft_wrap=isinstance(part, str))
+            # What does not fit is left to the terminal to wrap: without crop=False it would be lost.
+            console.print(part, soft_wrap=isinstance(part, str), crop=False)
     typer.echo("\n".join(line.rstrip() for line in capture.get().split("\n")), nl=False)
 
 
@@ -69,7 +73,8 @@ def table(columns: Columns, rows: Iterable[Sequence[str | Text]]) -> Table:
             width = max(cell.cell_len for cell in column)
             made.add_column(column[0], justify="right" if kind == "number" else "left", no_wrap=True, min_width=width)
             continue
-        made.add_column(column[0], overflow="fold", min_width=min(max(map(_longest_word, column)), _LONGEST_WORD))
+        longest = _SHORTEST_CUT if kind == "cut" else _LONGEST_WORD
+        made.add_column(column[0], overflow="fold", min_width=min(max(map(_longest_word, column)), longest))
         for cell in column[1:] if kind == "cut" else ():
             cell.no_wrap, cell.overflow = True, "ellipsis"
     for row in cells:
@@ -99,6 +104,13 @@ def bullets(lines: Iterable[str]) -> RenderableType:
     for line in lines:
         made.add_row(Text(" -"), Text(printable(line)))
     return made
+
+
+def shortened(text: str, columns: int) -> str:
+    """Return a text as a terminal shows it, cut off where it is wider than so many columns."""
+    cut = Text(printable(text))
+    cut.truncate(columns, overflow="ellipsis")
+    return cut.plain
 
 
 def paragraph(text: str) -> Text:
@@ -131,11 +143,6 @@ def percents(figures: Figures | None, *names: Literal["mean", "median", "worst"]
 def status(name: str) -> Text:
     """Return a status in its colour."""
     return Text(name.replace("_", " "), _STYLES.get(name, "bold red"))
-
-
-def plural(count: int, word: str) -> str:
-    """Return a number with its word."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def batch_rows(batch: Batch) -> list[tuple[str, str | Text]]:

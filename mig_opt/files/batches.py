@@ -7,11 +7,21 @@ from pathlib import Path
 
 from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, read_text, rendered, shown, write_text
+from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
 from mig_opt.files.limits import MOST_GPUS
-from mig_opt.files.parts import Findings, Raw, check_keys, encoded, read_document, read_list, read_object, read_value
+from mig_opt.files.parts import (
+    Findings,
+    Raw,
+    check_keys,
+    encoded,
+    read_document,
+    read_gpu,
+    read_list,
+    read_object,
+    read_value,
+)
 from mig_opt.files.tables import read_tasks
-from mig_opt.gpu import GpuModel, OperationCosts, catalogue, get_gpu
+from mig_opt.gpu import GpuModel, OperationCosts, catalogue
 
 _KNOWN_WITHOUT_GPU = re.compile(r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)")
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
@@ -35,7 +45,7 @@ def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
     InputError
         With every problem of the file.
     """
-    path = Path(path)
+    path = file_path(path)
     text = read_text(path)
     if path.suffix.lower() == ".csv":
         return _batch_from_csv(text, gpu, path.stem, str(path))
@@ -73,7 +83,7 @@ def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "
     if gpu is not None:
         raw = {**raw, "gpu": gpu}
     check_keys(raw, "batch", findings)
-    return _batch(raw, _gpu(raw, findings), name, findings)
+    return _batch(raw, read_gpu(raw, findings), name, findings)
 
 
 def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> Batch:
@@ -114,17 +124,6 @@ def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> B
     )
 
 
-def _gpu(raw: Raw, findings: Findings) -> GpuModel | None:
-    name = read_value(str, raw, "gpu", findings)
-    if name is None:
-        return None
-    try:
-        return get_gpu(name)
-    except InputError as error:
-        findings.extend(error.problems)
-        return None
-
-
 def _batch_from_csv(text: str, gpu: str | None, name: str, source: str) -> Batch:
     findings = Findings(source)
     raw: Raw = {}
@@ -134,7 +133,7 @@ def _batch_from_csv(text: str, gpu: str | None, name: str, source: str) -> Batch
         )
     else:
         raw["gpu"] = gpu
-    model = _gpu(raw, findings)
+    model = read_gpu(raw, findings)
     raw["tasks"], lines = read_tasks(text, model, findings)
     try:
         return _batch(raw, model, name, findings)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 
 Document = str | bytes | Mapping[str, Any]
@@ -26,6 +27,19 @@ _LONGEST_INTEGER = 300
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
+def file_path(path: object) -> Path:
+    """Return the path that an argument names.
+
+    Raises
+    ------
+    InputError
+        If it is neither a str nor anything that stands for a path.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise InputError([wrong_type("path", path, "the name of a file, as str or Path")])
+    return Path(path)
+
+
 def read_text(path: str | Path) -> str:
     """Return the text of a UTF-8 file, without a byte order mark.
 
@@ -34,8 +48,9 @@ def read_text(path: str | Path) -> str:
     InputError
         If it cannot be read.
     """
+    file = file_path(path)
     try:
-        data = Path(path).read_bytes()
+        data = file.read_bytes()
     except FileNotFoundError:
         _refuse(path, "no such file")
     except IsADirectoryError:
@@ -133,7 +148,7 @@ def key_name(key: str) -> str:
 
 
 def rendered(document: Mapping[str, Any]) -> str:
-    """Return a document as JSON text with one task, run or operation on each line.
+    """Return a document as JSON text with one task, run, operation, service, point or segment on each line.
 
     Raises
     ------
@@ -151,13 +166,22 @@ def rendered(document: Mapping[str, Any]) -> str:
 def _expanded(value: object, indent: str) -> str:
     deeper = indent + "  "
     if isinstance(value, list) and value:
-        lines, brackets = [_json(entry) for entry in value], "[]"
+        lines = [_expanded(entry, deeper) if _has_parts(entry) else _json(entry) for entry in value]
+        brackets = "[]"
     elif isinstance(value, dict) and (not indent or any(isinstance(entry, list) for entry in value.values())):
-        lines, brackets = [f"{_json(key)}: {_expanded(entry, deeper)}" for key, entry in value.items()], "{}"
+        lines = [f"{_json(key)}: {_expanded(entry, deeper)}" for key, entry in value.items()]
+        brackets = "{}"
     else:
         return _json(value)
     body = f",\n{deeper}".join(lines)
     return f"{brackets[0]}\n{deeper}{body}\n{indent}{brackets[1]}"
+
+
+def _has_parts(entry: object) -> bool:
+    """Whether an entry of a list holds a list of objects itself, as a table holds its points."""
+    return isinstance(entry, dict) and any(
+        isinstance(part, list) and part and isinstance(part[0], dict) for part in entry.values()
+    )
 
 
 def _json(value: object) -> str:

@@ -17,6 +17,7 @@ from pydantic_core import ErrorDetails
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import Document, key_name, parsed, shown
 from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
+from mig_opt.gpu import GpuModel, get_gpu
 
 T = TypeVar("T")
 Raw = dict[str, Any]
@@ -34,6 +35,8 @@ _EXPECTED = {
     "none": "an object {...} or null",
 }
 """What a value must be, by the first word of the code that pydantic gives to the error."""
+
+_COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
 
 
 class Findings:
@@ -100,15 +103,21 @@ def _check_schema(raw: Raw, kind: Kind, findings: Findings, path: str) -> None:
     if stated == wanted or "schema" not in raw:
         return
     where = f"{path}.schema" if path else "schema"
-    named = re.fullmatch(r"mig-opt/([a-z]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
+    named = re.fullmatch(r"mig-opt/([a-z-]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
     if named and named[1] in FILES and named[1] != kind:
-        message = f"this is a {named[1]} ({stated}), but a {kind} is wanted ({wanted})"
+        message = f"this is {_a_file(named[1])} ({stated}), but {_a_file(kind)} is wanted ({wanted})"
+        if named[1] in _COMMANDS and kind in _COMMANDS:
+            message += f"; its command is: {_COMMANDS[named[1]]}"
     elif named and named[1] == kind and int(named[2]) > 1:
         message = f"{stated} is newer than the version that this mig_opt reads ({wanted}); update mig_opt"
     else:
         findings.add(where, f'must be "{wanted}", is {shown(stated)}')
         return
     raise InputError([Problem(where, message)], findings.source)
+
+
+def _a_file(kind: str) -> str:
+    return f"a file of {kind}" if kind in ("services", "profiles") else f"a {kind}"
 
 
 def key_problems(shape: type, raw: Raw) -> list[Problem]:
@@ -141,6 +150,18 @@ def read_value(annotation: object, raw: Raw, key: str, findings: Findings, *, pa
     value, problems = _validated(annotation, raw[key])
     findings.extend(problems, f"{path}.{key}" if path else key)
     return value
+
+
+def read_gpu(raw: Raw, findings: Findings, path: str = "") -> GpuModel | None:
+    """Return the GPU that ``raw["gpu"]`` names; None if it is not there or is wrong."""
+    name = read_value(str, raw, "gpu", findings, path=path)
+    if name is None:
+        return None
+    try:
+        return get_gpu(name)
+    except InputError as error:
+        findings.extend(error.problems, path)
+        return None
 
 
 def read_list(
@@ -262,6 +283,8 @@ def _translated(detail: ErrorDetails, raw: object) -> list[Problem]:
     if detail["type"] == "json_invalid":
         reason = str(context["error"]).partition(" at line")[0]
         return [Problem(path.path, f"cannot be read: {reason}")]
+    if detail["type"] == "missing":
+        return [Problem(path.path, "is missing; add it")]  # of a pair: the keys of objects have been looked at
     for step in detail["loc"]:
         if isinstance(value, (dict, list)):
             value = value[step]  # type: ignore[index]  # a key of an object, an index of a list

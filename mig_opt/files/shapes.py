@@ -17,12 +17,32 @@ from mig_opt.batch import LiveInstance, Task
 from mig_opt.certificate import Claim, CriticalTask, SliceLoad
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.limits import MOST_GPUS
+from mig_opt.files.serving_shapes import (
+    SERVING_KEYWORDS,
+    WHOLE,
+    DeploymentFile,
+    DeploymentResultFile,
+    ProfilesFile,
+    ServicesFile,
+)
 from mig_opt.files.study_shapes import ITEMS, STUDY_KEYWORDS, StudyFile
+from mig_opt.files.trace_shapes import TRACE_KEYWORDS, TraceFile
 from mig_opt.gpu import OperationCosts
 from mig_opt.result import Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run
 
-Kind = Literal["batch", "schedule", "result", "certificate", "study"]
+Kind = Literal[
+    "batch",
+    "schedule",
+    "result",
+    "certificate",
+    "study",
+    "services",
+    "profiles",
+    "deployment",
+    "deployment-result",
+    "trace",
+]
 
 SIZE = "^[1-9][0-9]?$"
 """Pattern of a number of compute slices as a key."""
@@ -98,6 +118,11 @@ FILES: dict[Kind, type] = {
     "result": ResultFile,
     "certificate": CertificateFile,
     "study": StudyFile,
+    "services": ServicesFile,
+    "profiles": ProfilesFile,
+    "deployment": DeploymentFile,
+    "deployment-result": DeploymentResultFile,
+    "trace": TraceFile,
 }
 
 
@@ -238,6 +263,8 @@ KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
         },
     },
     **STUDY_KEYWORDS,
+    **SERVING_KEYWORDS,
+    **TRACE_KEYWORDS,
 }
 """For each kind of object and each of its keys: keywords of JSON Schema beside those that follow from the type."""
 
@@ -250,8 +277,9 @@ def json_schema(kind: Kind) -> dict[str, Any]:
 
     Parameters
     ----------
-    kind : {"batch", "schedule", "result", "certificate", "study"}
-        The kind of file.
+    kind : str
+        The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``study``, ``services``, ``profiles``,
+        ``deployment``, ``deployment-result`` or ``trace``.
 
     Raises
     ------
@@ -290,6 +318,7 @@ def _complete(schema: dict[str, Any], shape: type, keywords: dict[str, dict[str,
     schema.pop("title", None)
     schema["description"] = (inspect.getdoc(shape) or "").partition("\n")[0].replace("``", "")
     schema["additionalProperties"] = False
+    schema.update(keywords.get(WHOLE, {}))
     for key, found in schema["properties"].items():
         found.pop("title", None)
         alternatives = [alternative.get("type") for alternative in found.get("anyOf", ())]

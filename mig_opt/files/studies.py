@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, read_text, shown
+from mig_opt.files.documents import Document, file_path, read_text, shown
 from mig_opt.files.limits import MOST_SEEDS
 from mig_opt.files.parts import NOTHING, Findings, Raw, check_keys, read_document, read_object, read_value
 from mig_opt.files.shapes import listed_keys
@@ -32,7 +32,7 @@ def study_document(path: str | Path) -> Document:
     InputError
         If it cannot be read, or is not valid TOML.
     """
-    path = Path(path)
+    path = file_path(path)
     text = read_text(path)
     if path.suffix.lower() != ".toml":
         return text

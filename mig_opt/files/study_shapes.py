@@ -8,7 +8,7 @@ from typing import Any, Literal
 from mig_opt.files.limits import MOST_GPUS, MOST_SEEDS
 from mig_opt.study import BatchFromFile, BundledBatch, GeneratedBatches, MethodSettings
 
-ITEMS = "items"
+ITEMS = "one or items"
 """Marks keys whose values are lists where a single value may stand for a list of one, with keywords of a value."""
 
 

@@ -1,8 +1,8 @@
 """The method ``miso-opt``: partition after partition, each the best one for the tasks that come next.
 
 The optimizer of B. Li et al., "MISO: Exploiting Multi-Instance GPU Capability on Multi-Tenant GPU Clusters", SoCC 2022,
-doi:10.1145/3542929.3563510, as J. Villarrubia et al. turn it into a scheduler for a batch (JPDC 204, 2025,
-doi:10.1016/j.jpdc.2025.105128, Section 6.5).
+as J. Villarrubia et al. turn it into a scheduler for a batch (JPDC 204, 2025, doi:10.1016/j.jpdc.2025.105128, Section
+6.5).
 """
 
 from __future__ import annotations

@@ -1,9 +1,16 @@
-"""Batches to try things on: bundled ones with measured times, and a generator of synthetic ones."""
+"""Batches and demands to try things on: bundled ones with measured figures, and a generator of synthetic batches."""
 
 from __future__ import annotations
 
-from mig_opt.instances.best_known import BestKnown, Finding
-from mig_opt.instances.bundled import InstanceInfo, instance_info, instance_names, load_instance
+from mig_opt.instances.best_known import BestKnown, FewestGpus, Finding
+from mig_opt.instances.bundled import (
+    InstanceInfo,
+    InstanceKind,
+    instance_info,
+    instance_names,
+    load_demand,
+    load_instance,
+)
 from mig_opt.instances.generator import (
     SCALINGS,
     TIME_RANGES,
@@ -22,14 +29,17 @@ __all__ = [
     "TIME_RANGES",
     "VARIANTS",
     "BestKnown",
+    "FewestGpus",
     "Finding",
     "InstanceInfo",
+    "InstanceKind",
     "ScalingName",
     "TimesName",
     "Variant",
     "generate_batch",
     "instance_info",
     "instance_names",
+    "load_demand",
     "load_instance",
     "record_best_known",
     "scaling_shares",

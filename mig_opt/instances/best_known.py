@@ -11,12 +11,12 @@ from mig_opt.result import Status
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A makespan or a lower bound, and where it comes from.
+    """A makespan, a number of GPUs or a lower bound, and where it comes from.
 
     Attributes
     ----------
     value : float
-        Seconds.
+        Seconds, or GPUs.
     method : str
         Name of the method that found it.
     found_by : str
@@ -55,9 +55,36 @@ class BestKnown:
     lower_bound: Finding | None
 
 
+@dataclass(frozen=True, slots=True)
+class FewestGpus:
+    """The fewest GPUs and the best lower bound on record.
+
+    Attributes
+    ----------
+    status : Status
+        ``OPTIMAL`` if the two values meet, ``FEASIBLE`` if they do not, ``NO_SOLUTION`` if there is only a bound.
+    gpus, lower_bound : Finding or None
+        The values; None where there is none.
+    """
+
+    status: Status
+    gpus: Finding | None
+    lower_bound: Finding | None
+
+
 def best_known_from_json(entry: Mapping[str, Any] | None) -> BestKnown | None:
     """Return the best-known values in an entry of the index."""
     if entry is None:
         return None
-    makespan, bound = (Finding(**entry[key]) if entry[key] else None for key in ("makespan", "lower_bound"))
-    return BestKnown(Status(entry["status"]), makespan, bound)
+    return BestKnown(Status(entry["status"]), _finding(entry["makespan"]), _finding(entry["lower_bound"]))
+
+
+def fewest_gpus_from_json(entry: Mapping[str, Any] | None) -> FewestGpus | None:
+    """Return the fewest known GPUs in an entry of the index."""
+    if entry is None:
+        return None
+    return FewestGpus(Status(entry["status"]), _finding(entry["gpus"]), _finding(entry["lower_bound"]))
+
+
+def _finding(entry: Mapping[str, Any] | None) -> Finding | None:
+    return Finding(**entry) if entry else None

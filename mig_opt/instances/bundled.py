@@ -1,4 +1,4 @@
-"""The bundled instances: batch files with measured times, and an index that says where each comes from."""
+"""The bundled instances: batches and demands with measured figures, and an index that says where each comes from."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.instances.best_known import BestKnown, best_known_from_json
+from mig_opt.instances.best_known import BestKnown, FewestGpus, best_known_from_json, fewest_gpus_from_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mig_opt.batch import Batch
+    from mig_opt.profile_table import ProfileTable
+    from mig_opt.serving import Demand
+
+InstanceKind = Literal["batch", "demand"]
+"""Tasks to be scheduled, or services to be deployed."""
 
 _DATA = resources.files("mig_opt.instances").joinpath("data")
 
@@ -27,26 +32,32 @@ class InstanceInfo:
     Attributes
     ----------
     name : str
-        What :func:`load_instance` takes.
+        What :func:`load_instance` or :func:`load_demand` takes.
+    kind : {"batch", "demand"}
+        Whether it is a batch of tasks, for :func:`load_instance` and :func:`mig_opt.solve`, or a demand of services,
+        for :func:`load_demand` and :func:`mig_opt.deploy`.
     title : str
         One line.
     n : int
-        Number of tasks.
+        Number of tasks or services.
     gpu : str
-        Name of the GPU that the times belong to.
+        Name of the GPU that was measured.
     source, url : str
         Who measured, and where the figures were published; the URL is empty if there is none.
     licence : str
         Licence of the figures, with its copyright line.
     derivation : str
-        How the seconds and GB were derived from what was published.
+        How the figures were derived from what was published.
     notes : tuple of str
         Peculiarities of the data.
     best_known : BestKnown or None
-        Best makespan and lower bound so far; None if nobody has recorded any.
+        Of a batch, best makespan and lower bound so far; None if nobody has recorded any.
+    fewest_gpus : FewestGpus or None
+        Of a demand, fewest GPUs and lower bound so far; None if nobody has recorded any.
     """
 
     name: str
+    kind: InstanceKind
     title: str
     n: int
     gpu: str
@@ -55,7 +66,8 @@ class InstanceInfo:
     licence: str
     derivation: str
     notes: tuple[str, ...]
-    best_known: BestKnown | None
+    best_known: BestKnown | None = None
+    fewest_gpus: FewestGpus | None = None
 
 
 @cache
@@ -66,7 +78,8 @@ def _index() -> Mapping[str, InstanceInfo]:
             **{
                 **entry,
                 "notes": tuple(entry["notes"]),
-                "best_known": best_known_from_json(entry["best_known"]),
+                "best_known": best_known_from_json(entry.get("best_known")),
+                "fewest_gpus": fewest_gpus_from_json(entry.get("fewest_gpus")),
             }
         )
         for entry in entries
@@ -74,19 +87,27 @@ def _index() -> Mapping[str, InstanceInfo]:
     return MappingProxyType({info.name: info for info in infos})
 
 
-def instance_names() -> tuple[str, ...]:
-    """Return the names of the bundled instances, smallest first.
+def instance_names(kind: InstanceKind = "batch") -> tuple[str, ...]:
+    """Return the names of the bundled instances of a kind, smallest first.
+
+    Parameters
+    ----------
+    kind : {"batch", "demand"}
+        Batches are for :func:`load_instance`, demands for :func:`load_demand`.
 
     Examples
     --------
     >>> instance_names()
     ('rodinia-a30', 'miso-a100-32', 'miso-a100-100')
+    >>> instance_names("demand")[:2]
+    ('parvagpu-s1', 'parvagpu-s2')
     """
-    return tuple(sorted(_index(), key=lambda name: _index()[name].n))
+    found = (info for info in _index().values() if info.kind == kind)
+    return tuple(info.name for info in sorted(found, key=lambda info: info.n))
 
 
 def instance_info(name: str) -> InstanceInfo:
-    """Return source, licence, peculiarities and best-known values of a bundled instance.
+    """Return source, licence, peculiarities and best-known values of a bundled instance of either kind.
 
     Raises
     ------
@@ -101,17 +122,16 @@ def instance_info(name: str) -> InstanceInfo:
     try:
         return _index()[name]
     except KeyError:
-        message = f"no bundled instance {name!r}; {nearest(name, instance_names())}"
-        raise InputError([Problem("name", message)]) from None
+        raise _unknown(name, tuple(_index())) from None
 
 
 def load_instance(name: str) -> Batch:
-    """Return a bundled instance.
+    """Return a bundled batch.
 
     Raises
     ------
     InputError
-        If there is none of that name; the message offers the nearest.
+        If there is none of that name; the message offers the nearest. If it is a demand, it says so.
 
     Examples
     --------
@@ -119,11 +139,65 @@ def load_instance(name: str) -> Batch:
     >>> batch.gpu.name, len(batch.tasks), batch.tasks[0].times[2]
     ('A30-24GB', 8, 1.1136)
     """
-    return _load(instance_info(name).name)
+    return _load_batch(_of_kind(name, "batch"))
+
+
+def load_demand(name: str) -> Demand:
+    """Return a bundled demand.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name; the message offers the nearest. If it is a batch, it says so.
+
+    Examples
+    --------
+    >>> demand = load_demand("parvagpu-s1")
+    >>> len(demand.services), demand.pools[0].gpu.name, demand.max_processes
+    (6, 'A100-80GB', 3)
+    """
+    return _load_demand(_of_kind(name, "demand"))
+
+
+def _of_kind(name: str, kind: InstanceKind) -> str:
+    info = _index().get(name)
+    if info is None:
+        raise _unknown(name, instance_names(kind))
+    if info.kind == kind:
+        return name
+    if kind == "batch":
+        message = f"{name!r} is a demand of services, not a batch of tasks; load it with load_demand"
+    else:
+        message = f"{name!r} is a batch of tasks, not a demand of services; load it with load_instance"
+    raise InputError([Problem("name", message)])
+
+
+def _unknown(name: str, known: tuple[str, ...]) -> InputError:
+    return InputError([Problem("name", f"no bundled instance {name!r}; {nearest(name, known)}")])
 
 
 @cache
-def _load(name: str) -> Batch:
+def _load_batch(name: str) -> Batch:
     from mig_opt.files import batch_from_json
 
-    return batch_from_json(_DATA.joinpath(f"{name}.json").read_text(encoding="utf-8"), name=name)
+    return batch_from_json(_text(name), name=name)
+
+
+@cache
+def _load_demand(name: str) -> Demand:
+    from mig_opt.files import demand_from_json
+
+    demand = demand_from_json(_text(name), tables=_tables("parvagpu-profiles"), name=name)
+    models = {service.model for service in demand.services}
+    return demand.replace(tables=tuple(table for table in demand.tables if table.model in models))
+
+
+@cache
+def _tables(name: str) -> tuple[ProfileTable, ...]:
+    from mig_opt.files import profiles_from_json
+
+    return profiles_from_json(_text(name))
+
+
+def _text(name: str) -> str:
+    return _DATA.joinpath(f"{name}.json").read_text(encoding="utf-8")

@@ -6,13 +6,20 @@ import dataclasses
 import datetime as dt
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.instances.best_known import BestKnown, Finding, best_known_from_json
-from mig_opt.instances.bundled import load_instance
-from mig_opt.result import Status
+from mig_opt.instances.best_known import (
+    BestKnown,
+    FewestGpus,
+    Finding,
+    best_known_from_json,
+    fewest_gpus_from_json,
+)
+from mig_opt.instances.bundled import load_demand, load_instance
+from mig_opt.result import DeploymentResult, Status
 
 if TYPE_CHECKING:
     from mig_opt.result import Result
@@ -22,7 +29,11 @@ _TOLERANCE = 1e-6
 
 
 def record_best_known(
-    results: Mapping[str, Result], *, found_by: str, on: dt.date | None = None, index: Path | None = None
+    results: Mapping[str, Result | DeploymentResult],
+    *,
+    found_by: str,
+    on: dt.date | None = None,
+    index: Path | None = None,
 ) -> tuple[str, ...]:
     """Write what runs on bundled instances found into the index, where it is better than what is there.
 
@@ -33,8 +44,8 @@ def record_best_known(
 
     Parameters
     ----------
-    results : mapping of str to Result
-        Runs of :func:`mig_opt.solve` by instance name.
+    results : mapping of str to Result or DeploymentResult
+        Runs of :func:`mig_opt.solve` on batches and of :func:`mig_opt.deploy` on demands, by instance name.
     found_by : str
         Who ran them.
     on : datetime.date, optional
@@ -50,8 +61,8 @@ def record_best_known(
     Raises
     ------
     InputError
-        If an instance is unknown, a schedule is one of other tasks, or a makespan is below a lower bound. Nothing is
-        written then.
+        If an instance is unknown or of the other kind, a schedule is one of other tasks, a deployment does not serve
+        the services, or a value is below a lower bound. Nothing is written then.
     """
     path = Path(__file__).with_name("data") / "index.json" if index is None else index
     content = json.loads(path.read_text(encoding="utf-8"))
@@ -63,15 +74,14 @@ def record_best_known(
         if name not in entries:
             problems.append(Problem(name, f"no bundled instance {name!r}; {nearest(name, entries)}"))
             continue
-        known = best_known_from_json(entries[name]["best_known"])
+        entry = entries[name]
         try:
-            _check_tasks(name, result)
-            merged = _merge(known, result, found_by=found_by, day=day)
+            key, known, merged = _updated(entry, result, found_by=found_by, day=day)
         except InputError as error:
             problems += (problem.below(name) for problem in error.problems)
             continue
         if merged is not None and merged != known:
-            entries[name]["best_known"] = dataclasses.asdict(merged)
+            entry[key] = dataclasses.asdict(merged)
             changed.append(name)
     if problems:
         raise InputError(problems)
@@ -80,33 +90,79 @@ def record_best_known(
     return tuple(changed)
 
 
+def _updated(
+    entry: Mapping[str, Any], result: Result | DeploymentResult, *, found_by: str, day: str
+) -> tuple[str, BestKnown | FewestGpus | None, BestKnown | FewestGpus | None]:
+    """Return the key of what is known of an instance, its value, and that value with what ``result`` found."""
+    if isinstance(result, DeploymentResult):
+        _check_services(entry["name"], result)
+        fewest = fewest_gpus_from_json(entry.get("fewest_gpus"))
+        run = _Run(result, "GPUs", result.gpus, "the deployment passes the validator", result.reason, found_by, day)
+        before = (fewest.status, fewest.gpus, fewest.lower_bound) if fewest else None
+        after = run.improve(before)
+        return "fewest_gpus", fewest, FewestGpus(*after) if after else None
+    _check_tasks(entry["name"], result)
+    known = best_known_from_json(entry.get("best_known"))
+    reason = f"lower bound of {result.method}, which holds for every schedule"
+    run = _Run(result, "s", result.makespan, "the schedule passes the validator", reason, found_by, day)
+    after = run.improve((known.status, known.makespan, known.lower_bound) if known else None)
+    return "best_known", known, BestKnown(*after) if after else None
+
+
 def _check_tasks(name: str, result: Result) -> None:
+    batch = load_instance(name)
     if result.schedule is None:
         return
-    if {run.task for run in result.schedule.runs} != {task.name for task in load_instance(name).tasks}:
+    if {run.task for run in result.schedule.runs} != {task.name for task in batch.tasks}:
         raise InputError([Problem("", "the schedule runs other tasks than those of the instance")])
 
 
-def _merge(known: BestKnown | None, result: Result, *, found_by: str, day: str) -> BestKnown | None:
-    """Return ``known`` improved by what ``result`` found; a value gives way only to a better one."""
-    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+def _check_services(name: str, result: DeploymentResult) -> None:
+    demand = load_demand(name)
+    if result.deployment is None:
+        return
+    names = {service.name for service in demand.services}
+    if {segment.service for segment in result.deployment.segments} - names:
+        raise InputError([Problem("", "the deployment serves other services than those of the instance")])
+    lacking = [service for service, slack in result.deployment.slack(demand).items() if slack < -_TOLERANCE]
+    if lacking:
+        raise InputError([Problem("", f"the deployment has too little throughput for {', '.join(lacking)}")])
 
-    def finding(value: float, proof: str) -> Finding:
-        return Finding(value, result.method, found_by, day, versions, proof)
 
-    makespan, bound = (known.makespan, known.lower_bound) if known else (None, None)
-    if result.makespan is not None and (makespan is None or result.makespan < makespan.value - _TOLERANCE):
-        makespan = finding(result.makespan, "the schedule passes the validator")
-    if result.lower_bound > (bound.value + _TOLERANCE if bound else 0.0):
-        bound = finding(result.lower_bound, f"lower bound of {result.method}, which holds for every schedule")
-    if makespan is None:
-        return BestKnown(Status.NO_SOLUTION, None, bound) if bound else known
-    if bound is not None and makespan.value < bound.value - _TOLERANCE:
-        message = (
-            f"the makespan {makespan.value} s ({makespan.method}, {makespan.date}) is below the lower bound "
-            f"{bound.value} s ({bound.method}, {bound.date}); one of them is wrong"
-        )
-        raise InputError([Problem("", message)])
-    met = bound is not None and makespan.value <= bound.value + _TOLERANCE
-    proven = Status.OPTIMAL in (result.status, known.status if known else None)
-    return BestKnown(Status.OPTIMAL if met or proven else Status.FEASIBLE, makespan, bound)
+_Known = tuple[Status, Finding | None, Finding | None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What a run found, in seconds or GPUs."""
+
+    result: Result | DeploymentResult
+    unit: str
+    value: float | None
+    proof: str
+    reason: str
+    found_by: str
+    day: str
+
+    def improve(self, known: _Known | None) -> _Known | None:
+        """Return ``known`` improved by what the run found; a value gives way only to a better one."""
+        status, best, bound = known or (Status.NO_SOLUTION, None, None)
+        if self.value is not None and (best is None or self.value < best.value - _TOLERANCE):
+            best = self._finding(self.value, self.proof)
+        if self.result.lower_bound > (bound.value + _TOLERANCE if bound else 0.0):
+            bound = self._finding(self.result.lower_bound, self.reason)
+        if best is None:
+            return (Status.NO_SOLUTION, None, bound) if bound else known
+        if bound is not None and best.value < bound.value - _TOLERANCE:
+            message = (
+                f"{best.value} {self.unit} ({best.method}, {best.date}) is below the lower bound of {bound.value} "
+                f"{self.unit} ({bound.method}, {bound.date}); one of them is wrong"
+            )
+            raise InputError([Problem("", message)])
+        met = bound is not None and best.value <= bound.value + _TOLERANCE
+        proven = Status.OPTIMAL in (self.result.status, status)
+        return Status.OPTIMAL if met or proven else Status.FEASIBLE, best, bound
+
+    def _finding(self, value: float, proof: str) -> Finding:
+        versions = ", ".join(f"{name} {version}" for name, version in self.result.versions.items())
+        return Finding(value, self.result.method, self.found_by, self.day, versions, proof)

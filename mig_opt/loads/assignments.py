@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.loads.kernels import NEVER, add_up
-from mig_opt.loads.tables import HeightTables, fixed_cost, making_room, ticks_of
+from mig_opt.loads.tables import HeightTables, fixed_cost, making_room, neighbours_of, ticks_of
 from mig_opt.ticked import TickedBatch
 
 Choice = tuple[tuple[int, int], ...]
@@ -85,16 +85,17 @@ class Assignments:
         node = self._tree.nodes[index]
         one, two = self._tree.nodes[node.one].shape, self._tree.nodes[node.two].shape
         heights = self._tables.spared if spared else self._tables.full
-        last = 1 << (tasks.bit_length() - 1) if one == two else 0
+        neighbours = neighbours_of(node, same=one == two, spared=spared)
+        last = 1 << (tasks.bit_length() - 1) if neighbours.same else 0
         parts = _subsets(tasks ^ last) | last
         at_most = min(at_most, NEVER - 1)
         left, right = heights[one][parts], heights[two][tasks ^ parts]
-        both = (parts != 0) & (parts != tasks)
-        after, before = left + both * node.wait_one <= at_most, right + both * node.wait_two <= at_most
+        both = ((parts != 0) | neighbours.busy_one) & ((parts != tasks) | neighbours.busy_two)
+        after, before = left + both * neighbours.wait_one <= at_most, right + both * neighbours.wait_two <= at_most
         fits = (after & (right <= at_most)) | (before & (left <= at_most))
         # Whichever of the two can come first, the other one has the less time.
-        most_left = at_most - both * ~before * node.wait_one
-        most_right = at_most - both * ~after * node.wait_two
+        most_left = at_most - both * ~before * neighbours.wait_one
+        most_right = at_most - both * ~after * neighbours.wait_two
         for at in np.nonzero(fits)[0].tolist():
             part = int(parts[at])
             for here in self._branch(node.one, part, int(most_left[at]), spared=spared):

@@ -12,7 +12,7 @@ import numpy as np
 from mig_opt.control import Control
 from mig_opt.loads.kernels import Neighbours, add_tasks, add_up, split_heights
 from mig_opt.loads.neighbourhood import improve, spread
-from mig_opt.loads.reach import Reach
+from mig_opt.loads.reach import Reach, sets_within
 from mig_opt.loads.state import Costs, Shape
 
 
@@ -54,8 +54,12 @@ def _compile() -> None:
     add_tasks(table, one, 1)
     split_heights(table, table.copy(), whole, Neighbours(True, False, False, 0, 0), 1, table)
     number = np.zeros(1, np.int64)
+    sets_within(number, number, number, (0, 0, 0))
     costs = Costs(one[None, :].copy(), number, number, np.ones((1, 1)), np.ones(1))
     nodes, nothing = np.array([0, 1]), np.zeros(2, np.int64)
-    shape = Shape(nodes, nodes - 1, nodes - 1, nothing - 1, number, number + 1, number, nothing, nothing, nodes)
+    shape = Shape(
+        *(nodes, nodes, nodes - 1, nodes - 1, nothing - 1, nodes - 1, nodes < 0),
+        *(number, number + 1, number, nothing, nothing, nodes),
+    )
     least = np.ones((2, 1), np.int64)
     improve(costs, shape, Reach(nodes, least, least, least), spread(costs, shape), 1, 1, 0, 0, 0)

@@ -29,11 +29,13 @@ def _draw_split(one: Table, two: Table, neighbours: Neighbours, whole: int, limi
 
 
 @loop
-def _draw_stack(below: Table, here: Table, costs: tuple[int, int, int], whole: int, limit: int) -> tuple[int, int]:
+def _draw_stack(
+    unused: Table, used: Table, here: Table, costs: tuple[int, int, int], whole: int, limit: int
+) -> tuple[int, int]:
     """Draw which part of ``whole`` runs in the place of a stack; return it with what it takes.
 
-    ``here`` are the ticks of each task there; ``costs`` are what the place takes if it is used, if it is not but
-    something below is, and if neither is.
+    The tables are those below it, if it is not used and if it is. ``here`` are the ticks of each task there; ``costs``
+    are what the place takes if it is used, if it is not but something below is, and if neither is.
     """
     members = np.empty(here.shape[0], np.int32)
     count = 0
@@ -45,9 +47,10 @@ def _draw_stack(below: Table, here: Table, costs: tuple[int, int, int], whole: i
     sums = add_up(members[:count])
     seen, drawn, taken, part = 0, -1, 0, whole
     for subset in range(sums.shape[0] - 1, -1, -1):
-        if sums[subset] < NEVER and below[whole ^ part] < NEVER:
+        below = used[whole ^ part] if part else unused[whole]
+        if sums[subset] < NEVER and below < NEVER:
             own = costs[0] + sums[subset] if part else (costs[1] if whole else costs[2])
-            if own + below[whole ^ part] <= limit:
+            if own + below <= limit:
                 seen += 1
                 if np.random.randint(seen) == 0:
                     drawn, taken = part, own
@@ -85,8 +88,13 @@ def draw(
         node, whole, most = waiting.pop()
         one, two = shape.one[node], shape.two[node]
         if shape.kind[node] == 2:
+            around = shape.around[node]
             neighbours = Neighbours(
-                False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]
+                False,
+                around or state.busy[one] > 0,
+                around or state.busy[two] > 0,
+                shape.wait_one[node],
+                shape.wait_two[node],
             )
             part, most_one, most_two = _draw_split(tables[one], tables[two], neighbours, whole, most)
             waiting.append((one, part, most_one))
@@ -96,11 +104,13 @@ def draw(
             for index in range(free.shape[0]):
                 here[index] = costs.ticks[free[index], place]
             used = costs.fixed[place] + state.load[place]
-            unused, idle = costs.room[place], (costs.room[place] if state.busy[one] else 0)
+            unused, inside = costs.room[place], shape.inside[node]
+            idle = unused if state.busy[one] or shape.around[node] else 0
             if state.tasks[place]:
                 unused = idle = used
-            part, taken = _draw_stack(tables[one], here, (used, unused, idle), whole, most)
+                one = inside
+            part, taken = _draw_stack(tables[one], tables[inside], here, (used, unused, idle), whole, most)
             for index in range(free.shape[0]):
                 if part >> index & 1:
                     choice[index] = place
-            waiting.append((one, whole ^ part, most - taken))
+            waiting.append((inside if part else one, whole ^ part, most - taken))

@@ -16,14 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.bounds import slice_prices
+from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.neighbourhood import improve, spread
 from mig_opt.loads.reach import reach
-from mig_opt.loads.state import Costs, Shape
+from mig_opt.loads.state import SPLIT, Costs, shape_of
 from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
 from mig_opt.loads.tree import LoadTree
 from mig_opt.ticked import TickedBatch
-
-_KINDS = {"leaf": 0, "stack": 1, "split": 2}
 
 _FREE = (7, 12)
 """Tasks that move at a time: from the first number to one less than the second."""
@@ -45,6 +44,9 @@ _PATIENCE = 100
 
 _FRESH = 0.1
 """How much more than the least a task costs in the place where it starts afresh, on the average."""
+
+_CHEAP, _CHEAP_ROUNDS = 1.002, 100
+"""What costs at most so many times as much is as good: prices are not exact. Rounds in which tasks move there alone."""
 
 _CLOSE = 1.003
 """An assignment is kept if it is no worse than before, or within this factor of the best."""
@@ -77,20 +79,8 @@ class LoadSearch:
 
     def __init__(self, batch: TickedBatch, places: Sequence[int], seed: int, workers: int) -> None:
         tree = LoadTree(batch)
-        nodes = tree.nodes[: tree.roots[-1] + 1]
         count = len(batch.batch.tasks)
-        self._shape = Shape(
-            kind=np.array([_KINDS[node.kind] for node in nodes]),
-            place=np.array([node.place for node in nodes]),
-            one=np.array([node.one for node in nodes]),
-            two=np.array([node.two for node in nodes]),
-            first=np.array([0, *(root + 1 for root in tree.roots[:-1])]),
-            last=np.array(tree.roots),
-            gpu=np.array([place.gpu for place in batch.places]),
-            wait_one=np.array([node.wait_one for node in nodes]),
-            wait_two=np.array([node.wait_two for node in nodes]),
-            tips=np.array([len(tips) for tips in tree.tips[: len(nodes)]]),
-        )
+        self._shape = shape_of(batch, tree)
         ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
         self._reach = reach(tree, self._shape, ticks)
         fixed = np.array([fixed_cost(place) for place in batch.places])
@@ -103,11 +93,11 @@ class LoadSearch:
             price=ticks * prices,
             rent=fixed * prices,
         )
-        splits = sum(node.kind == "split" for node in nodes) / len(tree.roots) * min(2, len(tree.roots))
+        splits = int(np.sum(self._shape.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
         self._seconds_per_round = _SECONDS_PER_SET * ((splits + 1) * 2 ** min(count, _FREE[1] - 1) + count)
         starts = [np.array(places, np.int64)]
         if all(place.free is None for place in batch.places):
-            starts.append(spread(self._costs, self._shape))
+            starts.append(self._cheap())
         self.height, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
         self.small = count <= _MANY * batch.batch.gpus
@@ -135,6 +125,16 @@ class LoadSearch:
                     if thread.height < self.height:
                         self.height, self.places = thread.height, thread.places.tolist()
                 yield [(thread.height, thread.places.tolist()) for thread in self._threads]
+
+    def _cheap(self) -> npt.NDArray[np.int64]:
+        """Return an assignment of low height of each task to one of its cheapest places."""
+        price = np.where(self._costs.ticks < NEVER, self._costs.price, np.inf)
+        cheap = price <= price.min(axis=1, keepdims=True) * _CHEAP
+        costs = self._costs._replace(ticks=np.where(cheap, self._costs.ticks, np.int32(NEVER)))
+        places: npt.NDArray[np.int64] = spread(costs, self._shape)
+        # What a task adds at least in all places is no more than what it adds in these: the sets are right.
+        improve(costs, self._shape, self._reach, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
+        return places
 
     def fresh(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Return an assignment of each task to one of its cheap places, drawn."""

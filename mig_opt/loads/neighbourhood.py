@@ -19,9 +19,6 @@ from mig_opt.loads.state import Costs, Integers, Shape, State, highest_way, meas
 _DRAWS = 8
 """Of so many best assignments the cheapest is taken."""
 
-_CHEAP = 1.002
-"""What costs at most so many times as much is as good at the start: prices are not exact."""
-
 
 @loop
 def _sets_of(
@@ -66,8 +63,13 @@ def _fill_tables(
             table[0] = 0
         elif shape.kind[node] == 2:
             two, ways = shape.two[node], shape.tips[node]
+            around = shape.around[node]
             neighbours = Neighbours(
-                False, state.busy[one] > 0, state.busy[two] > 0, shape.wait_one[node], shape.wait_two[node]
+                False,
+                around or state.busy[one] > 0,
+                around or state.busy[two] > 0,
+                shape.wait_one[node],
+                shape.wait_two[node],
             )
             own = within[node - first] + ways * above[node - first]
             room = (
@@ -82,12 +84,14 @@ def _fill_tables(
             place = shape.place[node]
             for index in range(free.shape[0]):
                 here[index] = costs.ticks[free[index], place]
-            table[:] = tables[one]
+            table[:] = tables[shape.inside[node]]
             add_tasks(table, here, limit)
             used = costs.fixed[place] + state.load[place]
-            unused, idle = costs.room[place], (costs.room[place] if state.busy[one] else 0)
+            unused = costs.room[place]
+            idle = unused if state.busy[one] or shape.around[node] else 0
             if state.tasks[place]:
                 unused = idle = used
+                one = shape.inside[node]
             choose_use(table, tables[one], used, unused, limit)
             lowest = tables[one, 0] + idle
             table[0] = lowest if lowest <= limit else NEVER
@@ -255,12 +259,12 @@ def improve(
 
 @loop
 def spread(costs: Costs, shape: Shape) -> Integers:
-    """Assign all tasks, the longest first, each to one of its cheapest places: the one with the lowest loads.
+    """Assign all tasks, the most expensive first, each to the one of its places with the lowest loads.
 
     Parameters
     ----------
     costs : Costs
-        What takes how long; no instance is live.
+        What takes how long, NEVER in all but the cheap places of a task; no instance is live.
     shape : Shape
         The load tree.
 
@@ -281,7 +285,7 @@ def spread(costs: Costs, shape: Shape) -> Integers:
     for task in np.argsort(-cheapest):
         lowest, chosen = np.int64(NEVER), -1
         for place in range(number):
-            if costs.ticks[task, place] < NEVER and costs.price[task, place] <= cheapest[task] * _CHEAP:
+            if costs.ticks[task, place] < NEVER:
                 put(costs, state, task, place, 1)
                 measure(costs, shape, state, shape.gpu[place])
                 height = state.height[shape.last[shape.gpu[place]]]

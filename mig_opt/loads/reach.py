@@ -8,7 +8,8 @@ everywhere, for all. Close to the optimum few sets pass, and all others need not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,9 @@ from mig_opt.loads.jit import loop
 from mig_opt.loads.kernels import NEVER, Subsets
 from mig_opt.loads.state import Costs, Integers, Shape, State
 from mig_opt.loads.tree import LoadTree
+
+CANNOT = 2**50
+"""What a task adds where it cannot run: more than any limit x innermost branches, and sums still fit into 64 bits."""
 
 
 class Reach(NamedTuple):
@@ -45,35 +49,57 @@ def reach(tree: LoadTree, shape: Shape, ticks: npt.NDArray[np.int32]) -> Reach:
     """Return what each task adds at least, of ``ticks`` in each place, shape (tasks, places)."""
     row = np.empty(tree.roots[-1] + 1, np.int64)
     rows: dict[int, int] = {}
-    inside: list[Integers] = []
-    around: list[Integers] = []
-    beside: list[Integers] = []
-    for first, root in zip(shape.first.tolist(), tree.roots, strict=True):
-        known = rows.setdefault(tree.nodes[root].shape, len(inside))
+    found: list[tuple[Integers, Integers, Integers]] = []
+    for before, root in itertools.pairwise([-1, *tree.roots]):
+        first = before + 1
+        known = rows.setdefault(tree.nodes[root].shape, len(found))
         row[first : root + 1] = known + np.arange(root + 1 - first)
-        if known < len(inside):
-            continue
-        stacks = [node for node in range(first, root + 1) if tree.nodes[node].kind == "stack"]
-        tips = tree.tips
-        for node in range(first, root + 1):
-            below = set(tree.places_below(node))
-            outer = [stack for stack in stacks if tree.nodes[stack].place not in below]
-            inner = [stack for stack in stacks if tree.nodes[stack].place in below]
-            inside.append(_least(tree, ticks, inner, [len(tips[stack]) for stack in inner]))
-            around.append(_least(tree, ticks, outer, [len(tips[stack] - tips[node]) for stack in outer]))
-            beside.append(_least(tree, ticks, outer, [len(tips[stack]) for stack in outer]))
-    return Reach(row, np.stack(inside), np.stack(around), np.stack(beside))
+        if known == len(found):
+            branches = range(first, root + 1)
+            found += [least_amounts(tree, ticks, [node], branches) for node in branches]
+    inside, around, beside = (np.stack(rows) for rows in zip(*found, strict=True))
+    return Reach(row[shape.origin], inside, around, beside)
 
 
-def _least(
-    tree: LoadTree, ticks: npt.NDArray[np.int32], stacks: Sequence[int], weights: Sequence[int]
-) -> npt.NDArray[np.int64]:
-    """Return for each task the least of its ticks x weight on some places; NEVER where it cannot run on any."""
-    least = np.full(len(ticks), NEVER, np.int64)
-    for stack, weight in zip(stacks, weights, strict=True):
-        here = ticks[:, tree.nodes[stack].place].astype(np.int64)
-        np.minimum(least, np.where(here < NEVER, here * weight, NEVER), out=least)
-    return least
+def least_amounts(
+    tree: LoadTree, ticks: npt.NDArray[np.int32], nodes: Sequence[int], branches: Iterable[int]
+) -> tuple[Integers, Integers, Integers]:
+    """Return what each task adds at least in a branch, and elsewhere without and with what it adds in the branch.
+
+    Parameters
+    ----------
+    tree : LoadTree
+        The branches.
+    ticks : array of int32, shape (tasks, places)
+        Each task in each place; NEVER where it cannot run.
+    nodes : sequence of int
+        Branches that are alike; the least counts of what a task adds in any of them.
+    branches : iterable of int
+        The nodes among whose places tasks may run.
+
+    Returns
+    -------
+    tuple of array of int64, shape (tasks,)
+        In ticks x innermost branches, :data:`CANNOT` where it can run on none: what :func:`sets_within` takes.
+    """
+    stacks = [node for node in branches if tree.nodes[node].kind == "stack"]
+    tips = tree.tips
+    inside, around, beside = (np.full(len(ticks), CANNOT, np.int64) for _ in range(3))
+    for node in nodes:
+        below = set(tree.places_below(node))
+        for stack in stacks:
+            place = tree.nodes[stack].place
+            if place in below:
+                _lower(inside, ticks[:, place], len(tips[stack]))
+            else:
+                _lower(around, ticks[:, place], len(tips[stack] - tips[node]))
+                _lower(beside, ticks[:, place], len(tips[stack]))
+    return inside, around, beside
+
+
+def _lower(least: Integers, ticks: npt.NDArray[np.int32], weight: int) -> None:
+    """Lower ``least`` to ticks x weight, where that is less and a task can run at all."""
+    np.minimum(least, np.where(ticks < NEVER, ticks.astype(np.int64) * weight, CANNOT), out=least)
 
 
 @loop
@@ -100,6 +126,8 @@ def taken(costs: Costs, shape: Shape, state: State, gpu: int) -> tuple[Integers,
             elif state.tasks[shape.place[node]]:
                 here += state.load[shape.place[node]] + costs.fixed[shape.place[node]]
             above[shape.one[node] - first] = here
+            if shape.kind[node] == 1:
+                above[shape.inside[node] - first] = here
     return within, above
 
 

@@ -13,14 +13,15 @@ much for the rest of the tree: they are skipped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, add_up, split_heights
+from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, split_heights
+from mig_opt.loads.reach import least_amounts, sets_within
 from mig_opt.loads.tree import LoadTree, Node
 from mig_opt.ticked import Place, TickedBatch
 
@@ -62,7 +63,8 @@ class HeightTables:
         self._nodes: dict[int, list[int]] = defaultdict(list)
         for index, node in enumerate(self.tree.nodes):
             self._nodes[node.shape].append(index)
-        self._filters = _Filters(problem, self.tree, self._limit)
+        self._ticks = np.stack([ticks_of(place, self._count) for place in problem.places], axis=1)
+        self._room = self._room_of_tips()
 
     @property
     def least(self) -> int:
@@ -105,10 +107,11 @@ class HeightTables:
             (self.full, 0, self._limit),
             (self.spared, self.longest_destruction(node), self._at_most),
         ):
-            # A live instance makes room for what is below it.
+            # A live instance makes room for what is below it, and for what is around it where all destructions count.
             table = np.minimum(used - spared, tables[below] + making_room(place))
             table[table > limit] = NEVER
-            table[0] = 0
+            if tables is self.spared:
+                table[0] = 0
             tables[node.shape] = table
 
     def _split(self, node: Node, pool: ThreadPoolExecutor, expired: Callable[[], bool]) -> bool:
@@ -126,14 +129,34 @@ class HeightTables:
             table = tables[node.shape] = np.full(1 << self._count, SKIPPED, np.int32)
             table[0] = 0
             limit = self._limit if tables is self.full else self._at_most
-            neighbours = Neighbours(one == two, False, False, node.wait_one, node.wait_two)
+            neighbours = neighbours_of(node, same=one == two, spared=tables is self.spared)
             work = partial(_split_chunk, expired, tables[one], tables[two], neighbours, limit, table)
             if not all(pool.map(work, chunks)):
                 return False
         return True
 
     def _worthwhile(self, shape: int) -> Subsets:
-        return self._filters.subsets(self._nodes[shape])
+        """Return the sets that can run in one of the branches of a shape, whichever is best for each task.
+
+        What runs on the way to an innermost branch has its *room*: the limit, less the time until a live instance on
+        the way is free.
+        """
+        nodes, room = self._nodes[shape], self._room
+        amounts = least_amounts(self.tree, self._ticks, nodes, range(len(self.tree.nodes)))
+        within = [sum(room[tip] for tip in self.tree.tips[node]) for node in nodes]
+        everywhere = sum(room.values())
+        subsets: Subsets = sets_within(*amounts, (max(within), everywhere - min(within), everywhere))
+        # Also where nothing runs in a branch, its live instances may have to go.
+        return subsets if len(subsets) and not subsets[0] else np.concatenate([np.zeros(1, np.int32), subsets])
+
+    def _room_of_tips(self) -> dict[int, int]:
+        """Return the room of each innermost branch."""
+        covers = {node.place: self.tree.tips[at] for at, node in enumerate(self.tree.nodes) if node.place >= 0}
+        room = dict.fromkeys(self.tree.tips[-1], self._limit)
+        for at in self._problem.live:
+            for tip in covers[at]:
+                room[tip] = max(0, self._limit - (self._problem.places[at].free or 0))
+        return room
 
     def _saves_alike(self, shape: int) -> bool:
         """Whether every way through the branch spares the same, if anything runs in it."""
@@ -161,6 +184,17 @@ def _split_chunk(
     return True
 
 
+def neighbours_of(node: Node, *, same: bool, spared: bool) -> Neighbours:
+    """Return what the branches of a split have to do with each other; ``same`` tells whether they are alike.
+
+    Where not even the last destructions are spared there is something wider, for which live instances have to go: one
+    of the two branches then waits, whatever runs in it.
+    """
+    if not spared and (node.late_one or node.late_two):
+        return Neighbours(same, True, True, node.late_one, node.late_two)
+    return Neighbours(same, False, False, node.wait_one, node.wait_two)
+
+
 def ticks_of(place: Place, count: int) -> npt.NDArray[np.int32]:
     """Return the ticks of each of ``count`` tasks at a place; NEVER where it cannot run."""
     return np.array([min(place.durations.get(task, NEVER), NEVER) for task in range(count)], np.int32)
@@ -174,67 +208,6 @@ def fixed_cost(place: Place) -> int:
 def making_room(place: Place) -> int:
     """Return what a place takes on the way to those below it, if it runs nothing itself."""
     return 0 if place.free is None else place.free + place.destroy
-
-
-class _Filters:
-    """Which sets of tasks can be in a branch at all, as part of a schedule within the limit.
-
-    With any weights on the innermost branches, in sum 1, the weighted mean of the loads is at most the limit, and each
-    task adds at least its time x the weight of what it covers, at its best place. That is asked three times: with the
-    weight inside of the branch for the tasks in it; with the weight outside for the others; and with the weight
-    everywhere for all.
-    """
-
-    def __init__(self, problem: TickedBatch, tree: LoadTree, limit: int) -> None:
-        self._limit = limit
-        self._count = len(problem.batch.tasks)
-        self._tree = tree
-        covered = tree.tips
-        self._covers = {node.place: covered[at] for at, node in enumerate(tree.nodes) if node.place >= 0}
-        self._tips_below = covered
-        self._ticks = {at: ticks_of(place, self._count).astype(np.int64) for at, place in enumerate(problem.places)}
-
-    def subsets(self, nodes: Sequence[int]) -> Subsets:
-        """Return the sets that can be in one of these branches, all of one shape."""
-        everything = (1 << self._count) - 1
-        able = np.ones(1 << self._count, bool)
-        for inside, outside in zip(*(list(self._amounts(nodes, within)) for within in (True, False)), strict=True):
-            in_branch = None if inside is None else add_up(inside)
-            in_rest = None if outside is None else add_up(outside)[::-1]  # the complement of a set
-            if in_branch is not None and in_rest is not None:
-                able &= in_branch.astype(np.int64) + in_rest <= self._limit
-            elif in_branch is not None:
-                able &= in_branch <= self._limit
-            elif in_rest is not None:
-                able &= in_rest <= self._limit
-        able[0] = True
-        if not self._outside(nodes[0]):
-            able[:everything] = False
-        return np.nonzero(able)[0].astype(np.int32)
-
-    def _outside(self, node: int) -> list[int]:
-        below = set(self._tree.places_below(node))
-        return [at for at in self._covers if at not in below]
-
-    def _amounts(self, nodes: Sequence[int], within: bool) -> Iterator[npt.NDArray[np.int32] | None]:
-        """Yield the least weighted times of each task for the three questions; None where it is not asked."""
-        tips = [self._tips_below[node] for node in nodes]
-        everywhere = self._tips_below[len(self._tree.nodes) - 1]
-        for weighted in (tips if within else None, None if within else [everywhere - t for t in tips], [everywhere]):
-            if weighted is None:
-                yield None
-                continue
-            rows = []
-            for node, on in zip(nodes, weighted * (len(nodes) // len(weighted)), strict=True):
-                places = self._tree.places_below(node) if within else self._outside(node)
-                rows += [self._ticks[at] * len(self._covers[at] & on) // max(len(on), 1) for at in places]
-                # Where a task cannot run it is not light, whatever the weight.
-                rows[len(rows) - len(places) :] = [
-                    np.where(self._ticks[at] >= NEVER, NEVER, row)
-                    for at, row in zip(places, rows[len(rows) - len(places) :], strict=True)
-                ]
-            least = np.min(rows, axis=0) if rows else np.full(self._count, NEVER)
-            yield np.minimum(least, NEVER).astype(np.int32)
 
 
 def _sizes(count: int) -> npt.NDArray[np.int64]:

@@ -32,6 +32,9 @@ class Node:
     wait_one, wait_two : int
         Of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way
         round.
+    late_one, late_two : int
+        Of a split: ticks that the branch below ``one`` loses if that below ``two`` is the last to be cleared for
+        something wider, and the other way round; 0 unless something is live in both.
     """
 
     kind: Literal["leaf", "stack", "split"]
@@ -41,6 +44,8 @@ class Node:
     shape: int
     wait_one: int = 0
     wait_two: int = 0
+    late_one: int = 0
+    late_two: int = 0
 
 
 class LoadTree:
@@ -106,7 +111,10 @@ class LoadTree:
         return branches[0]
 
     def _split(self, one: int, two: int) -> int:
-        waits = self._first_creation(one, two), self._first_creation(two, one)
+        waits = (
+            *(self._first_creation(one, two), self._first_creation(two, one)),
+            *(self._last_destruction(one, two), self._last_destruction(two, one)),
+        )
         return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), one=one, two=two, waits=waits)
 
     def _first_creation(self, waiting: int, first: int) -> int:
@@ -122,6 +130,20 @@ class LoadTree:
             return 0
         return min(places[at].create for at in there)
 
+    def _last_destruction(self, waiting: int, last: int) -> int:
+        """Return what the slices of one branch lose if the other one is cleared later, before something wider comes.
+
+        When the last instance in either branch is destroyed there is nothing on the slices of the other one any more,
+        nor can there be anything wider yet. That there was something before is certain only for live instances.
+        """
+        places = self._problem.places
+        there, here = self.places_below(last), self.places_below(waiting)
+        gpus = {places[at].gpu for at in (*there, *here)}
+        both_live = all(any(places[at].free is not None for at in side) for side in (there, here))
+        if len(gpus) > 1 or not both_live or self._problem.batch.parallel_operations:
+            return 0
+        return min(places[at].destroy for at in there)
+
     def _add(
         self,
         kind: Literal["leaf", "stack", "split"],
@@ -130,7 +152,7 @@ class LoadTree:
         place: int = -1,
         one: int = -1,
         two: int = -1,
-        waits: tuple[int, int] = (0, 0),
+        waits: tuple[int, int, int, int] = (0, 0, 0, 0),
     ) -> int:
         shape = self._shapes.setdefault((kind, *looks), len(self._shapes))
         self.nodes.append(Node(kind, place, one, two, shape, *waits))

@@ -41,6 +41,9 @@ _PATIENCE, _LONG_PATIENCE = 20, 200
 _PROOF_SHARE = 0.4
 """Of the time may go to the block model as a whole, where it is not likely to prove anything."""
 
+_CLOSE = 0.0015
+"""Gap at which the schedule has little to gain, and the bound of the loads leaves little to prove."""
+
 _BOUND_SHARE = 0.3
 """Of the time may go to the load program."""
 
@@ -68,8 +71,9 @@ def cp(batch: Batch, control: Control) -> None:
     if search.open and improvement is not None:
         raise_bound_by_loads(search, share=_BOUND_SHARE)
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
-    # Beyond the reach of the tables a proof is possible, but better schedules are likelier.
+    # Beyond the reach of the tables a proof is possible, but better schedules are likelier if there can be any.
     likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS
+    likely |= search.upper - search.lower <= _CLOSE * search.upper
     if search.open and search.can_begin:
         search.run(1.0 if likely else _PROOF_SHARE)
     if search.open and improvement is not None and control.remaining is not None:

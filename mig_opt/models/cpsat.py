@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
-from mig_opt.control import Control, interruptibly
+from mig_opt.control import Limits, interruptibly
 from mig_opt.errors import SolverError
 from mig_opt.models.solver import Outcome, Request
 
@@ -23,7 +23,7 @@ SECONDS_PER_UNIT = 1.0
 class _Reporter(cp_model.CpSolverSolutionCallback):
     """Passes solutions and bounds on. Exceptions must not cross the solver's C++ frames: they stop it, and are kept."""
 
-    def __init__(self, control: Control, request: Request) -> None:
+    def __init__(self, control: Limits, request: Request) -> None:
         super().__init__()
         self._control = control
         self._request = request
@@ -51,7 +51,7 @@ class _Reporter(cp_model.CpSolverSolutionCallback):
             self.failure = self.failure or error
 
 
-def run(model: cp_model.CpModel, control: Control, request: Request, *, workers: int | None = None) -> Outcome:
+def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: int | None = None) -> Outcome:
     """Minimise ``model`` within the limits of ``control``; without time left, nothing is solved.
 
     The solver works in a thread of its own while this one waits, so that Ctrl-C reaches it: the solver is then told

@@ -45,6 +45,8 @@ class Highs:
             mip_feasibility_tolerance=self.tolerance,
             primal_feasibility_tolerance=self.tolerance,
             dual_feasibility_tolerance=self.tolerance,
+            # Smaller factors are dropped from their rows; by default those of 1e-9 are.
+            small_matrix_value=1e-12,
         )
         solver.createAndConfigureSolver(job.program)
         solver.buildSolverModel(job.program)

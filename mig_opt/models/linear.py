@@ -53,6 +53,10 @@ class LinearProgram:
         """Return a new variable that is 0 or 1."""
         return self._variable(name, 0, 1, pulp.LpInteger)
 
+    def number(self, name: str, most: int) -> Variable:
+        """Return a new variable that is a whole number from 0 to ``most``."""
+        return self._variable(name, 0, most, pulp.LpInteger)
+
     def _variable(self, name: str, least: float, most: float, category: str) -> Variable:
         variable = self.program.add_variable(name, least, most, category)
         self.variables.append(variable)
@@ -61,6 +65,10 @@ class LinearProgram:
     def at_most(self, name: str, terms: Terms, limit: float) -> None:
         """Demand that the sum of ``terms`` is at most ``limit``."""
         self._row(name, terms, pulp.LpConstraintLE, limit)
+
+    def at_least(self, name: str, terms: Terms, limit: float) -> None:
+        """Demand that the sum of ``terms`` is at least ``limit``."""
+        self._row(name, terms, pulp.LpConstraintGE, limit)
 
     def equal(self, name: str, terms: Terms, value: float) -> None:
         """Demand that the sum of ``terms`` is ``value``."""
@@ -87,6 +95,10 @@ class LinearProgram:
     def minimise(self, variable: Variable) -> None:
         """Make ``variable`` the objective."""
         self.program.setObjective(1 * variable)
+
+    def minimise_sum(self, terms: Terms) -> None:
+        """Make a sum the objective, in which no variable comes twice."""
+        self.program.setObjective(pulp.LpAffineExpression(dict(terms)))
 
     @contextlib.contextmanager
     def fixed(self, values: Mapping[Variable, float]) -> Iterator[None]:

@@ -18,7 +18,7 @@ from mig_opt.models.linear import LinearProgram, Term, Variable
 from mig_opt.models.lpsolvers import solve_program
 from mig_opt.models.search import Search
 from mig_opt.models.solver import M
-from mig_opt.ticked import TickedBatch
+from mig_opt.ticked import Place, TickedBatch
 
 _MOST_CHOICES = 5000
 """With more choices of a place for a task, operations hardly count, and it takes long."""
@@ -68,6 +68,7 @@ class LoadProgram:
 
     def __init__(self, batch: TickedBatch, *, at_least: int, at_most: int) -> None:
         self._batch = batch
+        self._at_most = at_most
         self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)
         self.linear = LinearProgram("loads")
         # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
@@ -135,7 +136,7 @@ class LoadProgram:
             place = self._batch.places[at]
             terms += self._load[at]
             if place.free is not None:
-                # What a live instance takes depends on what it makes room for; here it takes nothing.
+                terms += self._live_terms(number, at, covering)
                 continue
             last = self.linear.share(f"last_{at}_of_{number}")
             lasts.append(last)
@@ -144,10 +145,28 @@ class LoadProgram:
         self.linear.at_most(f"one_last_of_{number}", ((last, 1) for last in lasts), 1)
         self.linear.at_most(f"load_of_{number}", terms, 0)
 
+    def _live_terms(self, number: int, at: int, covering: Sequence[int]) -> list[Term]:
+        """Return what a live instance takes on a slice: it is first there, and goes if anything else comes."""
+        place = self._batch.places[at]
+        held, gone = self.linear.share(f"held_{at}_of_{number}"), self.linear.share(f"gone_{at}_of_{number}")
+        for other in covering:
+            self.linear.at_most(f"held_{at}_by_{other}_of_{number}", [(self._used[other], 1), (held, -1)], 0)
+            if other != at:
+                self.linear.at_most(f"gone_{at}_for_{other}_of_{number}", [(self._used[other], 1), (gone, -1)], 0)
+        return [(held, self._units(self._until_free(place))), (gone, self._units(place.destroy))]
+
+    def _until_free(self, place: Place) -> int:
+        """Return when a live instance is free; solvers are spared numbers far above all others."""
+        return min(place.free or 0, 2 * self._at_most)
+
     def _leave_time_to_create(self) -> None:
-        """Let a place be used only for what it can run after its creation, and before the horizon."""
-        for at, place in enumerate(self._batch.places):
-            ready = place.create if place.free is None else 0
+        """Let a place be used only for what it can run before the horizon, after its creation and what goes before."""
+        places = self._batch.places
+        for at, place in enumerate(places):
+            ready = self._until_free(place)
+            if place.free is None:
+                live = (places[other] for other in self._batch.live if places[other].conflicts(place))
+                ready = place.create + max((self._until_free(other) + other.destroy for other in live), default=0)
             limit = max(0.0, self._horizon - self._units(ready))
             self.linear.at_most(f"time_of_{at}", [*self._load[at], (self._used[at], -limit)], 0)
 

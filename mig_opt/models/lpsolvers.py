@@ -15,7 +15,7 @@ from typing import Protocol
 
 import pulp
 
-from mig_opt.control import Control, interruptibly
+from mig_opt.control import Limits, interruptibly
 from mig_opt.result import Status
 
 NODES_PER_SECOND = 10
@@ -48,6 +48,15 @@ class LpOutcome:
     objective: float | None
     bound: float
     values: Values | None
+
+    def proves(self, cost: int) -> bool:
+        """Whether nothing costs less than ``cost``, if the run was to find what does, in whole numbers.
+
+        A solution that is optimal within the solver's tolerance may break a rule, and then it has not become the cost.
+        """
+        if self.status is Status.OPTIMAL:
+            return self.objective is not None and cost < self.objective + 0.5
+        return self.status is Status.INFEASIBLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,7 @@ class Backend(Protocol):
 def solve_program(
     program: pulp.LpProblem,
     backend: Backend,
-    control: Control,
+    control: Limits,
     *,
     share: float = 1.0,
     start: Values | None = None,
@@ -127,7 +136,7 @@ def solve_program(
         With an objective to be minimised, which is finite for every solution.
     backend : Backend
         It is not missing.
-    control : Control
+    control : Limits
         Time and seed.
     share : float
         The part of the remaining time that the run may take.
@@ -176,7 +185,7 @@ def solve_program(
     return outcome
 
 
-def _limits(control: Control, share: float) -> tuple[float | None, int | None]:
+def _limits(control: Limits, share: float) -> tuple[float | None, int | None]:
     """Return the limits of a run: of seconds, or of nodes where the clock must not decide."""
     if control.remaining is None:
         return None, None

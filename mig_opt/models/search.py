@@ -32,6 +32,9 @@ gigabytes, and end long after they should."""
 _BUILDING_SHARE = 0.25
 """Of the time may go to building the model; else it is not worth to begin."""
 
+_REFINED_AT_ONCE = 1e-4
+"""Gap to the optimum of the relaxed model, up to which no schedule is sought between the two."""
+
 _PROVABLE = 16
 """Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
 
@@ -87,7 +90,8 @@ class Search(Generic[M]):
         Parameters
         ----------
         share : float
-            Of the time that is left goes to each step at most.
+            Of the time that is left goes to each step at most; but all to those that follow, if the first one ends with
+            the optimum of its model.
 
         Raises
         ------
@@ -101,7 +105,11 @@ class Search(Generic[M]):
             self.polish(relaxed.places_of(outcome.values))
         elif outcome.infeasible:
             raise SolverError(f"{self.solver.name} finds no solution of a model that has one")
-        if self.open:
+        if outcome.proven:
+            # A proof is likely, however long it seemed to be.
+            share = 1.0
+        # What is that little below the best schedule is mostly no schedule, and refining tells it at once.
+        if self.open and not (outcome.proven and self.upper - self.lower <= _REFINED_AT_ONCE * self.upper):
             strict = self.model(relaxed=False)
             self._warm_start(strict)
             self._solve(strict, share=0.5 * share, holds_for_all=False)

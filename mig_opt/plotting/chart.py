@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,32 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch import Batch, LiveInstance
 from mig_opt.lives import Life, lives_of
+from mig_opt.plotting.sheet import FINE, INK, USUAL, Sheet
 from mig_opt.plotting.texts import PALETTE, apart, contrast, elide, one_line, spell_seconds, wrap_name
 from mig_opt.schedule import Operation, Run, Schedule
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
     from matplotlib.patches import Patch
     from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
-    from matplotlib.transforms import Bbox
 
-_INK, _GRID, _IDLE, _EARLIER, _BOUND = "#1f1f1f", "#dddddd", "#ececec", "#d4d4d4", "#b0003a"
+_GRID, _IDLE, _EARLIER, _BOUND = "#dddddd", "#ececec", "#d4d4d4", "#b0003a"
 _GAP = 0.6  # between two panels, in rows
 _RIGHT = 0.25  # inches beside the panels
 _MOST_HEIGHT = 24.0  # inches of all rows and gaps together
 _LEAST_OPERATION = 2.5  # points
 _FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, in points
-_SMALL_FONT, _TAG_FONT = 7.0, 5.0
+_TAG_FONT = 5.0
 _PADDING = 1.2  # points between a name and the edge of its rectangle
-FINE = 720  # dots per inch at which texts have the size of their outlines
-_USUAL = (100, 150, 300)  # at which hinting makes them wider or narrower; the first is the figure's own
-_SIGN_WIDTH, _SIGN_PAD, _COLUMN_GAP = 1.4, 0.5, 1.6  # of legends, in font sizes
-_MOST_KEY_ENTRIES = 240
-_OPERATIONS = {"create": ("creation", _INK), "destroy": ("destruction", "#9a9a9a")}
+_OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", "#9a9a9a")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +61,12 @@ class _Box:
         return _Box(self.gpu, self.slices, begin, max(begin, end))
 
 
-class Chart:
+class Chart(Sheet):
     """One drawing. Lengths are inches unless a name says otherwise."""
 
     def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-        from matplotlib.figure import Figure
-
-        self.batch, self.schedule, self.lower_bound, self.title = batch, schedule, lower_bound, title
+        super().__init__(title)
+        self.batch, self.schedule, self.lower_bound = batch, schedule, lower_bound
         self.operations = schedule.operations or ()
         parts: list[Run | Operation] = [*schedule.runs, *self.operations]
         first = min([0.0, *(part.begin for part in parts)])
@@ -93,12 +85,6 @@ class Chart:
         self.panel, self.gap = self.row * batch.gpu.memory_slices, self.row * _GAP
         self.points_per_second = 72 * self.panel_width / (self.limits[1] - self.limits[0])
 
-        self.figure: Figure = Figure(facecolor="white", dpi=FINE)
-        FigureCanvasAgg(self.figure)
-        self.renderers = {
-            dpi: RendererAgg(1, 1, dpi)  # type: ignore[no-untyped-call]  # matplotlib leaves it without a signature
-            for dpi in (FINE, *_USUAL)
-        }
         self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1)) for _ in range(batch.gpus)]
         self.place_panels(above=1, below=1)
 
@@ -114,24 +100,9 @@ class Chart:
         self.draw_profiles(lives, operations, labels)
         if signs:
             legends.insert(0, self.legend(list(signs.values()), list(signs), columns=len(signs)))
-        self.arrange(legends, lines=self.draw_lines())
-        self.figure.set_dpi(_USUAL[0])
+        self.arrange(legends, above=self.draw_lines() + 0.12, axis=0.5)
+        self.figure.set_dpi(USUAL[0])
         return self.figure
-
-    def arrange(self, legends: Sequence[Legend], lines: float) -> None:
-        """Give everything around the panels its place and the figure its height."""
-        above, edge, axis = lines + 0.12, 0.12, 0.5
-        title = self.draw_title()
-        if title is not None:
-            above += self.extent(title)[1] / 72 + 0.1
-        heights = [legend.get_window_extent(self.renderers[FINE]).height / FINE + 0.05 for legend in legends]
-        self.place_panels(above, axis + sum(heights) + edge)
-        height = self.figure.get_figheight()
-        if title is not None:
-            title.set_position((self.left / self.width, 1 - edge / height))
-        for index, legend in enumerate(legends):
-            top = edge + sum(heights[index:])
-            legend.set_bbox_to_anchor((self.left / self.width, top / height), transform=self.figure.transFigure)
 
     def place_panels(self, above: float, below: float) -> None:
         """Give the panels their places, and the figure its height, with room above and below them."""
@@ -151,8 +122,8 @@ class Chart:
         every = math.ceil(9 / (72 * self.row))
         labelled = range(0, slices, every)
         axes.set_yticks([position + 0.5 for position in labelled], [f"slice {position}" for position in labelled])
-        axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=_INK)
-        axes.tick_params(axis="x", labelsize=8, color=_INK, labelcolor=_INK, labelbottom=last)
+        axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=INK)
+        axes.tick_params(axis="x", labelsize=8, color=INK, labelcolor=INK, labelbottom=last)
         if 1e-3 <= self.last < 1e7:
             axes.ticklabel_format(axis="x", style="plain", useOffset=False)
         else:
@@ -160,13 +131,13 @@ class Chart:
         axes.hlines(range(1, slices), *self.limits, color=_GRID, linewidth=0.5, zorder=0)
         for side, spine in axes.spines.items():
             spine.set_visible(side in {"left", "bottom"})
-            spine.set_color(_INK)
+            spine.set_color(INK)
         if len(self.panels) > 1:
             size = min(9.0, 15 * self.panel)
-            axes.set_ylabel(f"GPU {gpu}", color=_INK, fontsize=size, fontweight="bold", va="center")
+            axes.set_ylabel(f"GPU {gpu}", color=INK, fontsize=size, fontweight="bold", va="center")
             axes.yaxis.set_label_coords(-0.75 / self.panel_width, 0.5)
         if last:
-            axes.set_xlabel("time in seconds", color=_INK, fontsize=9)
+            axes.set_xlabel("time in seconds", color=INK, fontsize=9)
 
     def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
         """Draw a box and return it."""
@@ -194,7 +165,7 @@ class Chart:
             end = max(part.end, part.begin + least) if part.kind == "create" else part.end
             covered.append(_Box.of(self.batch, part, begin, end))
             word, colour = _OPERATIONS[part.kind]
-            style: dict[str, Any] = {"facecolor": colour, "edgecolor": _INK, "linewidth": 0.7, "zorder": 4}
+            style: dict[str, Any] = {"facecolor": colour, "edgecolor": INK, "linewidth": 0.7, "zorder": 4}
             signs[f"{word}{remark}"] = self.rectangle(covered[-1], f"{part.kind}:{index}", **style)
         return covered
 
@@ -203,7 +174,7 @@ class Chart:
         lives = list(self.lives())
         for index, (_, box) in enumerate(lives):
             idle = self.rectangle(box, f"idle:{index}", facecolor=_IDLE, edgecolor="none", zorder=1)
-            self.rectangle(box, f"instance:{index}", fill=False, edgecolor=_INK, linewidth=0.9, zorder=5)
+            self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
             signs["instance without a task"] = idle
         return lives
 
@@ -281,26 +252,12 @@ class Chart:
                 return True
         return False
 
-    def bounds(self, text: Text) -> Bbox:
-        """Return where a text is, in dots at the fine resolution."""
-        return text.get_window_extent(self.renderers[FINE])
-
-    def extent(self, text: Text) -> tuple[float, float]:
-        """Return the width and height of a text in points."""
-        bounds = self.bounds(text)
-        return max(0.1, bounds.width * 72 / FINE), max(0.1, bounds.height * 72 / FINE)
-
-    def greatest_extent(self, text: Text) -> tuple[float, float]:
-        """Return the width and height that a text has at most at any of the resolutions, in points."""
-        bounds = [(text.get_window_extent(renderer, dpi), dpi) for dpi, renderer in self.renderers.items()]
-        return max(box.width * 72 / dpi for box, dpi in bounds), max(box.height * 72 / dpi for box, dpi in bounds)
-
     def draw_profiles(self, lives: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]) -> None:
         """Write the profile into the corner of each instance, where that leaves the names alone."""
         taken = [self.bounds(label).padded(FINE / 72) for label in labels]
         style: dict[str, Any] = {
             "fontsize": _TAG_FONT,
-            "color": _INK,
+            "color": INK,
             "va": "top",
             "zorder": 7,
             "textcoords": "offset points",
@@ -316,48 +273,17 @@ class Chart:
             if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
                 plate.remove()
 
-    def key(self, signs: list[Patch], labels: list[str]) -> Legend:
-        """Return the legend of the tasks without a name in the chart, in as many columns as there is room for."""
-        from matplotlib.patches import Patch
-
-        if len(labels) > _MOST_KEY_ENTRIES:
-            shown = _MOST_KEY_ENTRIES - 1
-            signs, labels = signs[:shown], [*labels[:shown], f"and {len(labels) - shown} more"]
-            signs.append(Patch(facecolor="none"))
-        scratch = self.figure.text(0, 0, "", fontsize=_SMALL_FONT, parse_math=False)
-        widest = 0.0
-        for label in labels:
-            scratch.set_text(label)
-            widest = max(widest, self.greatest_extent(scratch)[0])
-        scratch.remove()
-        column = widest + _SMALL_FONT * (_SIGN_WIDTH + _SIGN_PAD + _COLUMN_GAP)
-        return self.legend(signs, labels, min(len(labels), max(1, int(72 * self.panel_width / column))))
-
-    def legend(self, signs: Sequence[Artist], labels: Sequence[str], columns: int) -> Legend:
-        """Draw a legend below the panels and return it."""
-        from matplotlib.legend import Legend
-
-        sizes = {"handlelength": _SIGN_WIDTH, "handletextpad": _SIGN_PAD, "columnspacing": _COLUMN_GAP}
-        frame = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.3, "labelcolor": _INK}
-        style: dict[str, Any] = {**sizes, **frame, "fontsize": _SMALL_FONT}
-        # The labels come later: matplotlib takes a leading underscore and dollar signs for commands.
-        legend = Legend(self.figure, signs, ["" for _ in labels], loc="upper left", ncols=columns, **style)
-        for text, label in zip(legend.get_texts(), labels, strict=True):
-            text.set(text=label, parse_math=False)
-        self.figure.add_artist(legend)
-        return legend
-
     def draw_lines(self) -> float:
         """Draw makespan and lower bound with labels that keep apart; return the inches that these take."""
         from matplotlib.patheffects import withStroke
 
         makespan, bound = self.schedule.makespan, self.lower_bound
-        lines = [(makespan, "makespan", _INK, "-")]
+        lines = [(makespan, "makespan", INK, "-")]
         if bound is not None:
             lines = sorted([*lines, (bound, "lower-bound", _BOUND, "--")])
         marks = [(at, f"{gid.replace('-', ' ')} {spell_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
         if bound is not None and spell_seconds(bound) == spell_seconds(makespan):
-            marks = [(makespan, f"makespan = lower bound = {spell_seconds(makespan)}", "makespan", _INK)]
+            marks = [(makespan, f"makespan = lower bound = {spell_seconds(makespan)}", "makespan", INK)]
         style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
         labels = [
             self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
@@ -382,14 +308,3 @@ class Chart:
                 if dashes == "--":
                     drawn[0].set_path_effects(halo)
         return max(tops.values())
-
-    def draw_title(self) -> Text | None:
-        """Draw the title, if there is one."""
-        if not self.title.strip():
-            return None
-        style: dict[str, Any] = {"fontsize": 11, "fontweight": "bold", "va": "top", "color": _INK}
-        text = self.figure.text(0, 1, self.title, parse_math=False, **style)
-        share = 72 * self.panel_width / self.extent(text)[0]
-        if share < 1:
-            text.set_text(textwrap.fill(self.title, max(10, int(0.95 * share * len(self.title)))))
-        return text

@@ -9,18 +9,23 @@ import math
 import os
 import tempfile
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch import Batch
+from mig_opt.deployment import Deployment, check_deployments
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu import GpuModel, get_gpu
 from mig_opt.schedule import Operation, Run, Schedule
+from mig_opt.serving import Demand
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 from mig_opt.plotting.chart import Chart
+from mig_opt.plotting.fleet import FleetChart
 from mig_opt.plotting.texts import spell_seconds
 
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -101,11 +106,13 @@ def save_plot(
         As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
     """
     check_plot_path(path)
+    _save(plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), Path(path), dpi)
+
+
+def _save(figure: Figure, target: Path, dpi: float) -> None:
     import matplotlib as mpl
 
-    target, kind = Path(path), _format(Path(path))
-    figure = plot_schedule(batch, schedule, lower_bound=lower_bound, title=title)
-    data = io.BytesIO()
+    data, kind = io.BytesIO(), _format(target)
     with mpl.rc_context(_SAVING), _any_characters():
         figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
     try:
@@ -115,6 +122,79 @@ def save_plot(
             (Path(folder) / "chart").replace(target)
     except OSError as error:
         raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+
+
+def save_deployment_plot(
+    deployment: Deployment,
+    path: str | os.PathLike[str],
+    *,
+    demand: Demand | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_deployment` to a file, as :func:`save_plot` does for schedules.
+
+    Parameters
+    ----------
+    deployment, demand, title
+        As for :func:`plot_deployment`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf or svg.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_deployment` and :func:`check_plot_path`, and if the file cannot be written.
+    """
+    check_plot_path(path)
+    _save(plot_deployment(deployment, demand, title=title), Path(path), dpi)
+
+
+def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, title: str | None = None) -> Figure:
+    """Draw a deployment: each GPU is a row of memory slices, in which segments have the colours of their services.
+
+    A segment shows as much as fits of its service, its profile, and its batch size x processes; at least the number of
+    the service, which the legend explains. Compute slices in no segment are hatched in grey, those that an instance
+    takes without being able to use them (a 3g at slice 0 of an A100) in the colour of its service. Of more than 16 GPUs
+    those with the same segments share a row. The deployment need not be valid.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        What to draw.
+    demand : Demand, optional
+        What it is for: the legend then has the rates of the services beside the throughputs.
+    title : str, optional
+        By default the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The group ids of the artists say what they are: ``segment:<index>`` (in the deployment), ``label:<index>``,
+        ``lost:<index>``, ``gpu:<first of the row>``, ``row:<...>`` and ``empty:<...>`` and ``unused:<...>:<slice>``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or a segment names a GPU or profile that is not there.
+
+    Examples
+    --------
+    >>> from mig_opt.deployment import Deployment, Segment
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> figure = plot_deployment(Deployment(("A100-80GB",), (segment,)))
+    >>> figure.axes[0].get_xlabel()
+    'memory slice (slice 7 has no compute)'
+    """
+    check_deployments(deployment=deployment)
+    problems = [*_matplotlib_problems(), *_deployment_problems(deployment)]
+    if problems:
+        raise InputError(problems)
+    with _any_characters():
+        wording = _deployment_title(deployment, demand) if title is None else title
+        return FleetChart(deployment, demand, wording).draw()
 
 
 def plot_schedule(
@@ -199,6 +279,35 @@ def _schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | No
                 yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
     if lower_bound is not None and not math.isfinite(lower_bound):
         yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
+
+
+def _deployment_problems(deployment: Deployment) -> Iterator[Problem]:
+    models: dict[int, GpuModel] = {}
+    for gpu, name in enumerate(deployment.gpus):
+        try:
+            models[gpu] = get_gpu(name)
+        except InputError as error:
+            yield from (Problem(f"gpus[{gpu}]", problem.message) for problem in error.problems)
+    for index, segment in enumerate(deployment.segments):
+        if not 0 <= segment.gpu < len(deployment.gpus):
+            message = f"must be from 0 to {len(deployment.gpus) - 1}, is {segment.gpu}"
+            yield Problem(f"segments[{index}].gpu", message)
+        elif segment.gpu in models:
+            try:
+                models[segment.gpu].profile(segment.profile)
+            except InputError as error:
+                yield from (problem.below(f"segments[{index}]") for problem in error.problems)
+
+
+def _deployment_title(deployment: Deployment, demand: Demand | None) -> str:
+    kinds = Counter(model.name for model in map(get_gpu, deployment.gpus))
+    gpus = " + ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "no GPUs"
+    idle = len(deployment.gpus) - deployment.used_gpus
+    slices = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
+    parts = [demand.name if demand else "", f"{gpus}{f' ({idle} without segments)' if idle else ''}"]
+    parts.append(f"{deployment.compute_slices} of {slices} compute slices")
+    parts.append(f"fragmentation {100 * deployment.external_fragmentation:.3g} %")
+    return " · ".join(filter(None, parts))
 
 
 def _default_title(batch: Batch, schedule: Schedule) -> str:

@@ -12,7 +12,7 @@ from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.batch import Batch
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.limits import MOST_GPUS
-from mig_opt.instances import generate_batch, instance_info, load_instance
+from mig_opt.instances import generate_batch, load_instance
 from mig_opt.solving import check_options, check_partition
 from mig_opt.studies.runs import batch_from_file, columns
 from mig_opt.study import BatchFromFile, BatchSource, BundledBatch, GeneratedBatches, MethodSettings, Study
@@ -82,7 +82,7 @@ def _wrong_source(source: BatchSource | None, folder: Path) -> Iterator[Problem]
         yield from wrong_integer("gpus", source.gpus, 1, MOST_GPUS)
     try:
         if isinstance(source, BundledBatch):
-            instance_info(source.instance)
+            load_instance(source.instance)
         else:
             batch_from_file(BatchFromFile(source.file, source.gpu), folder)
     except InputError as error:

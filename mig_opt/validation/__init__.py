@@ -1,4 +1,6 @@
-"""The validator: the rules of the problem as an executable specification, one small function per rule.
+"""The validators: the rules of each problem as an executable specification, one small function per rule.
+
+Schedules:
 
 1. Each task runs exactly once, for exactly its time on that size, within the life of one instance.
 2. An instance holds its footprint from the begin of its creation to the end of its destruction (or for ever);
@@ -8,11 +10,31 @@
    run.
 
 A schedule without operations is valid if there are operations that make it valid; they are looked for exactly.
+
+Deployments: segments are in placements that their GPUs have, with disjoint footprints, and at most ``max_count`` of a
+profile; each is filled in a way that was measured, in time and with enough memory; every service gets its rate and its
+replicas; no pool gives more GPUs than it has.
+
+Changes: steps lead from the running segments to the new ones; on the way the instances of a GPU are disjoint, its
+driver does one thing at a time, and the plan names just the segments after whose end their service lacks throughput.
 """
 
 from __future__ import annotations
 
+from mig_opt.validation.change_validator import ChangeValidation, validate_change
+from mig_opt.validation.deployment_validator import DeploymentValidation, validate_deployment
 from mig_opt.validation.validator import Validation, validate
-from mig_opt.validation.violations import Violation, ViolationCode
+from mig_opt.validation.violations import ChangeViolationCode, DeploymentViolationCode, Violation, ViolationCode
 
-__all__ = ["Validation", "Violation", "ViolationCode", "validate"]
+__all__ = [
+    "ChangeValidation",
+    "ChangeViolationCode",
+    "DeploymentValidation",
+    "DeploymentViolationCode",
+    "Validation",
+    "Violation",
+    "ViolationCode",
+    "validate",
+    "validate_change",
+    "validate_deployment",
+]

@@ -18,6 +18,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu import Placement, Profile
 from mig_opt.lives import Where
 from mig_opt.schedule import Operation, Run, Schedule
+from mig_opt.texts import plural
 from mig_opt.validation.lives import Entry, Instance, Placed, Span, clashes, instances_of
 from mig_opt.validation.violations import Violation, ViolationCode
 
@@ -160,8 +161,8 @@ def _sizes(case: Case) -> Iterator[Violation]:
         if profile.compute_slices not in task.times:
             sizes = ", ".join(map(str, task.times))
             message = (
-                f"task {task.name!r} has no time on the {profile.compute_slices} compute slices of {profile.name}, "
-                f"only on {sizes}"
+                f"task {task.name!r} has no time on the {plural(profile.compute_slices, 'compute slice')} of "
+                f"{profile.name}, only on {sizes}"
             )
             yield Violation(ViolationCode.SIZE_NOT_PROFILED, f"runs[{placed.index}]", message)
 

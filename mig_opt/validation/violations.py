@@ -1,22 +1,27 @@
-"""What can be wrong with a schedule: a closed list of codes, and a violation with its path and message."""
+"""What can be wrong with a plan: closed lists of codes, and a violation with its path and message."""
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Self
 
 
-class ViolationCode(enum.StrEnum):
-    """Every way in which a schedule can be wrong; each member has a ``description`` of one line."""
+class RuleCode(enum.StrEnum):
+    """A code of a closed list; each member has a ``description`` of one line."""
 
     description: str
 
-    def __new__(cls, value: str, description: str) -> ViolationCode:
+    def __new__(cls, value: str, description: str) -> Self:
         """Make a member that equals its code."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.description = description
         return member
+
+
+class ViolationCode(RuleCode):
+    """Every way in which a schedule can be wrong; each member has a ``description`` of one line."""
 
     UNKNOWN_TASK = "unknown-task", "a run names a task that the batch does not have"
     MISSING_TASK = "missing-task", "a task of the batch has no run"
@@ -41,22 +46,68 @@ class ViolationCode(enum.StrEnum):
     NO_OPERATION_SEQUENCE = "no-operation-sequence", "no sequence of operations is in time for the runs"
 
 
+class DeploymentViolationCode(RuleCode):
+    """Every way in which a deployment can be wrong; each member has a ``description`` of one line."""
+
+    UNKNOWN_SERVICE = "unknown-service", "a segment names a service that the demand does not have"
+    UNKNOWN_GPU = "unknown-gpu", "a segment is on a GPU that the deployment does not have"
+    UNKNOWN_GPU_KIND = "unknown-gpu-kind", "the catalogue has no GPU of that name"
+    UNKNOWN_PLACEMENT = "unknown-placement", "the GPU has no such profile, or it cannot start at that slice"
+    INSTANCES_OVERLAP = "instances-overlap", "two instances on one GPU share memory slices"
+    INSTANCE_USED_TWICE = "instance-used-twice", "two segments are in the same instance"
+    TOO_MANY_INSTANCES = "too-many-instances", "a GPU has more instances of a profile than it allows"
+    MODEL_NOT_PROFILED = "model-not-profiled", "the service's model has no profile table for that kind of GPU"
+    SIZE_NOT_PROFILED = "size-not-profiled", "the profile table has no point for that instance size"
+    WAY_NOT_PROFILED = "way-not-profiled", "the profile table has no point for that batch size and number of processes"
+    WRONG_THROUGHPUT = "wrong-throughput", "the throughput of a segment is not that of the profile table"
+    WRONG_LATENCY = "wrong-latency", "the latency of a segment is not that of the profile table"
+    TOO_SLOW = "too-slow", "the latency of a segment takes more of the SLO than it may"
+    TOO_MANY_PROCESSES = "too-many-processes", "more processes share an instance than may"
+    INSUFFICIENT_MEMORY = "insufficient-memory", "an instance has less memory than the model needs"
+    UNSERVED = "unserved", "a service has no segment"
+    RATE_NOT_MET = "rate-not-met", "the segments of a service answer fewer requests per second than arrive"
+    TOO_FEW_REPLICAS = "too-few-replicas", "a service has fewer segments than it needs"
+    NO_POOL = "no-pool", "a GPU with segments is of a kind that no pool has"
+    POOL_EXCEEDED = "pool-exceeded", "more GPUs of a kind have segments than its pool has"
+
+
+class ChangeViolationCode(RuleCode):
+    """Every way in which a plan of a change can be wrong; each member has a ``description`` of one line."""
+
+    WRONG_GPUS = "wrong-gpus", "the plan is for other GPUs"
+    UNKNOWN_GPU = "unknown-gpu", "a step is on a GPU that the fleet does not have"
+    UNKNOWN_PLACEMENT = "unknown-placement", "the GPU has no such profile, or it cannot start at that slice"
+    BAD_TIME = "bad-time", "a time is negative or not finite"
+    WRONG_ORDER = "wrong-order", "a step ends or begins a segment before the step in front of it does"
+    WRONG_STEP = "wrong-step", "a step ends or begins a segment where its kind has none, or one in another place"
+    WRONG_SEGMENT = "wrong-segment", "the segment that a step ends does not serve there, or its instance exists already"
+    INSTANCES_OVERLAP = "instances-overlap", "an instance is created in memory slices that are not free"
+    TOO_MANY_INSTANCES = "too-many-instances", "more instances of a profile exist at once than the GPU allows"
+    OPERATION_DURATION = "operation-duration", "a step is not exactly as long as its operation takes"
+    OPERATIONS_OVERLAP = "operations-overlap", "two operations on one GPU overlap in time"
+    WRONG_END = "wrong-end", "what serves after the last step is not the new deployment"
+    WRONG_KEPT = "wrong-kept", "the segments said to go on are not those that go on"
+    WRONG_INTERRUPTED = "wrong-interrupted", "the segments said to be interrupted are not those that are"
+    WRONG_DURATION = "wrong-duration", "the stated duration is not the end of the last step"
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that a schedule breaks.
+    """One rule that a schedule, a deployment or a plan of a change breaks.
 
     Attributes
     ----------
-    code : ViolationCode
-        Which rule (a string such as ``runs-overlap``).
+    code : RuleCode
+        Which rule (a string such as ``runs-overlap``): a :class:`ViolationCode` for schedules, a
+        :class:`DeploymentViolationCode` for deployments, a :class:`ChangeViolationCode` for changes.
     path : str
-        Where, e.g. ``runs[3]``, ``runs[3].start``, ``operations[2]``, ``makespan``; for a missing task its index in the
-        batch, e.g. ``tasks[0]``.
+        Where, e.g. ``runs[3]``, ``runs[3].start``, ``operations[2]``, ``makespan``, ``segments[5].batch``,
+        ``steps[0]``; for a missing task or service its index in what was asked for, e.g. ``tasks[0]``.
     message : str
-        What is wrong, with names and seconds.
+        What is wrong, with names and figures.
     """
 
-    code: ViolationCode
+    code: RuleCode
     path: str
     message: str
 

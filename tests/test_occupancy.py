@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mig_opt.batch import Batch, LiveInstance, Task
-from mig_opt.cli.lives import lives_with_runs
 from mig_opt.gpu import get_gpu
+from mig_opt.occupancy import lives_with_runs
 from mig_opt.schedule import Operation, Run, Schedule
 
 

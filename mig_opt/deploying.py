@@ -1,0 +1,243 @@
+"""The one way to run a method on a demand: :func:`deploy`."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+
+from mig_opt.arguments import wrong_type
+from mig_opt.changing import align
+from mig_opt.control import interruptibly
+from mig_opt.deployment import Deployment
+from mig_opt.errors import InputError, Problem, SolverError
+from mig_opt.fleet_control import FleetControl
+from mig_opt.profile_table import smallest_profile
+from mig_opt.registry import AUTO, Method, get_deploy_method, run_problems
+from mig_opt.relaxation import Relaxation, shortage
+from mig_opt.result import DeploymentResult, Status
+from mig_opt.serving import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
+from mig_opt.solving import versions_with
+from mig_opt.texts import plural
+from mig_opt.validation import validate_deployment
+from mig_opt.validation.fleets import check_fleets
+
+
+def deploy(
+    demand: Demand,
+    method: str = AUTO,
+    *,
+    running: Deployment | None = None,
+    time_limit: float | None = None,
+    seed: int = 0,
+) -> DeploymentResult:
+    """Find a deployment of fewest GPUs that serves every service in time.
+
+    Among deployments of as few GPUs, ``exact`` looks for one of fewest compute slices, and among these for one of
+    fewest changes to what is running.
+
+    Parameters
+    ----------
+    demand : Demand
+        Services, what their models achieve, and the GPUs that there are.
+    method : str
+        One of :func:`mig_opt.deploy_methods`, or ``auto``.
+    running : Deployment, optional
+        What is running now. GPUs keep their numbers, and as much as possible stays where it is.
+    time_limit : float, optional
+        Seconds; by default there is no limit.
+    seed : int
+        Seed for whatever is random.
+
+    Returns
+    -------
+    DeploymentResult
+        Also after Ctrl-C, with the best deployment until then.
+
+    Raises
+    ------
+    InputError
+        If an argument is wrong, or a demand needs more than :data:`mig_opt.serving.MOST_SEGMENTS` segments.
+    SolverError
+        If a method breaks its contract.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load_demand
+    >>> result = deploy(load_demand("parvagpu-s1"))
+    >>> result.status.value, result.gpus, result.lower_bound
+    ('optimal', 2, 2)
+    """
+    check_deploy_options(method, demand=demand, running=running, time_limit=time_limit, seed=seed)
+    found = get_deploy_method(method)
+    if running is not None:
+        check_fleets(running=running)
+    unservable = why_unservable(demand)
+    if not unservable:
+        check_size(demand)
+    control = FleetControl(time_limit, seed, running=running, align=_aligner(running))
+    status: Status | None = None
+    try:
+        if unservable:
+            control.refute("; ".join(unservable))
+        else:
+            control.relaxation = Relaxation(demand)
+            best = control.relaxation.bounds[0]
+            control.raise_bound(best.gpus, best.reason)
+            lacking = shortage(demand, best)
+            if lacking:
+                control.refute(lacking)
+            else:
+                _run(demand, found, control)
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    return _conclude(demand, found, control, status)
+
+
+def check_deploy_options(
+    method: object = AUTO,
+    *,
+    demand: object = None,
+    running: object = None,
+    time_limit: object = None,
+    seed: object = 0,
+) -> None:
+    """Refuse arguments that :func:`deploy` cannot work with, whatever their type; those left out are not looked at.
+
+    Raises
+    ------
+    InputError
+        With every problem; an UnknownMethodError if one of them is that.
+    """
+    problems: list[Problem] = []
+    if demand is not None:
+        problems += wrong_demand(demand)
+    if running is not None and not isinstance(running, Deployment):
+        problems.append(wrong_type("running", running, "a Deployment (or left out)"))
+    of_run, error = run_problems(method, get_deploy_method, time_limit, seed)
+    problems += of_run
+    if problems:
+        raise error(problems)
+
+
+def check_size(demand: Demand) -> None:
+    """Refuse a demand, each service of which can be served, that needs too many segments.
+
+    Raises
+    ------
+    InputError
+        Naming the services that need most of them.
+    """
+    least = [
+        max(math.ceil(min(service.rate / _best_throughput(options), 1e300)), service.min_replicas)
+        for service, options in zip(demand.services, demand.options, strict=True)
+    ]
+    if sum(least) > MOST_SEGMENTS:
+        share = MOST_SEGMENTS / len(least)
+        raise InputError(
+            Problem(
+                f"services[{index}].{'rate' if count > service.min_replicas else 'min_replicas'}",
+                f"needs at least {count:.6g} segments; deployments have at most {MOST_SEGMENTS:,}, so give a smaller "
+                "one",
+            )
+            for index, (service, count) in enumerate(zip(demand.services, least, strict=True))
+            if count > share
+        )
+
+
+def _best_throughput(options: Iterable[Option]) -> float:
+    return max(option.point.throughput for option in options)
+
+
+def why_unservable(demand: Demand) -> list[str]:
+    """Return a line for each service that no instance can serve, with the best latency that it could have.
+
+    Examples
+    --------
+    >>> from mig_opt import load_demand
+    >>> from mig_opt.serving import SloRule
+    >>> hasty = load_demand("parvagpu-s1").replace(rule=SloRule(0.001))
+    >>> why_unservable(hasty)[0].partition("; ")[2]
+    'the best is 0.013 s, on 1g.10gb'
+    """
+    lines = []
+    for index in demand.unservable():
+        service = demand.services[index]
+        best = demand.best_latency(service)
+        if best is None:
+            lines.append(f"service {service.name!r} fits on no instance: {_why_nowhere(demand, service)}")
+            continue
+        latency, profile = best
+        word = "below" if demand.rule.whole_ms else "of at most"
+        lines.append(
+            f"service {service.name!r} needs a latency {word} {demand.rule.limit(service.slo):.6g} s "
+            f"({demand.rule.share:g} of its SLO of {service.slo:g} s); the best is {latency:g} s, on {profile.name}"
+        )
+    return lines
+
+
+def _why_nowhere(demand: Demand, service: Service) -> str:
+    """Return which of memory and processes keeps a service from every instance."""
+    processes = [
+        point.processes
+        for pool in demand.pools
+        for table in demand.tables
+        if (table.model, table.gpu) == (service.model, pool.gpu.name)
+        for point in table.points
+        if smallest_profile(pool.gpu, point.size, table.memory_gb) is not None
+    ]
+    if not processes:
+        return f"its model {service.model!r} needs more memory than any that it was profiled on has"
+    return (
+        f"where it has enough memory its model {service.model!r} was profiled with "
+        f"{plural(min(processes), 'process', 'processes')} or more, and at most {demand.max_processes} may share an "
+        "instance"
+    )
+
+
+def _aligner(running: Deployment | None) -> Callable[[Deployment], Deployment]:
+    if running is None:
+        return lambda deployment: deployment
+    return functools.partial(align, running)
+
+
+def _run(demand: Demand, method: Method, control: FleetControl) -> None:
+    if method.warm_start:
+        interruptibly(get_deploy_method("search").load)(demand, control)
+    interruptibly(method.load)(demand, control)
+
+
+def _conclude(demand: Demand, method: Method, control: FleetControl, status: Status | None) -> DeploymentResult:
+    deployment = control.deployment
+    if deployment is not None:
+        _verify(demand, method, deployment, control.lower_bound)
+    if status is None:
+        if control.infeasible:
+            status = Status.INFEASIBLE
+        elif deployment is None:
+            status = Status.NO_SOLUTION
+        else:
+            met = deployment.used_gpus <= control.lower_bound
+            status = Status.OPTIMAL if met else Status.FEASIBLE
+    return DeploymentResult(
+        status=status,
+        method=method.name,
+        deployment=deployment,
+        lower_bound=control.lower_bound,
+        reason=control.reason,
+        runtime_s=control.seconds,
+        proven=tuple(control.proven) or (("gpus",) if status is Status.OPTIMAL else ()),
+        seed=control.seed,
+        versions=versions_with(method.packages),
+    )
+
+
+def _verify(demand: Demand, method: Method, deployment: Deployment, lower_bound: int) -> None:
+    validation = validate_deployment(demand, deployment)
+    if not validation.valid:
+        raise SolverError(f"method {method.name} returned an invalid deployment: {validation.violations[0]}")
+    if lower_bound > deployment.used_gpus:
+        raise SolverError(
+            f"method {method.name} claims the lower bound {lower_bound} above its deployment of "
+            f"{deployment.used_gpus} GPUs"
+        )

@@ -1,0 +1,42 @@
+"""What kind of file a document is, for commands that take several."""
+
+from __future__ import annotations
+
+import csv
+import re
+
+from mig_opt.errors import InputError
+from mig_opt.files.documents import decoded, parsed
+from mig_opt.files.service_tables import SERVICE_COLUMNS
+from mig_opt.files.shapes import FILES, Kind
+
+
+def document_kind(document: str | bytes, *, table: bool = False) -> Kind | None:
+    """Return the kind of file that a document is meant to be; None if that cannot be told.
+
+    Parameters
+    ----------
+    document : str or bytes
+        What the file holds. It may have mistakes, which those who read it report.
+    table : bool
+        Whether it is a CSV table: of services if it has a column that only they have, else of tasks.
+
+    Examples
+    --------
+    >>> document_kind('{"schema": "mig-opt/services/1"}'), document_kind("model,slo_s,rate_rps", table=True)
+    ('services', 'services')
+    """
+    try:
+        text = decoded(document, "") if isinstance(document, bytes) else document
+        if table:
+            columns = next(csv.reader(text.strip().splitlines()), [])
+            keys = {SERVICE_COLUMNS.get(column.strip()) for column in columns}
+            return "services" if keys & {"slo", "rate"} else "batch"
+        raw, _ = parsed(text, "")
+    except (InputError, csv.Error):
+        return None
+    stated = raw.get("schema")
+    if stated is None:
+        return "services" if "services" in raw else "batch" if "tasks" in raw else None
+    named = re.fullmatch(r"mig-opt/([a-z-]+)/[0-9]+", str(stated))
+    return next((kind for kind in FILES if named and kind == named[1]), None)

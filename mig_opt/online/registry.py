@@ -1,0 +1,115 @@
+"""The registry of policies: which schedulers :func:`mig_opt.simulate` can run, and where they come from."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.online.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """A scheduler that can be had by name.
+
+    Attributes
+    ----------
+    name : str
+        What ``simulate(policy=...)`` calls it.
+    summary : str
+        One line.
+    source : str
+        Where it comes from.
+    entry : str
+        Module and class, imported when first used.
+    """
+
+    name: str
+    summary: str
+    source: str
+    entry: str
+
+    def load(self, **options: object) -> Policy:
+        """Return a new scheduler with some options."""
+        return self._class()(**options)
+
+    def options(self) -> tuple[str, ...]:
+        """Return the names of its options."""
+        return tuple(inspect.signature(self._class()).parameters)
+
+    def option_problems(self, options: Mapping[str, object]) -> Iterator[Problem]:
+        """Yield the options that it does not have; what is wrong with the values of others it says itself."""
+        known = self.options()
+        for option in options:
+            if option not in known:
+                yield Problem(option, f"is no option of the policy {self.name!r}; {nearest(option, known)}")
+
+    def _class(self) -> Callable[..., Policy]:
+        module, name = self.entry.split(":")
+        found: Callable[..., Policy] = getattr(importlib.import_module(module), name)
+        return found
+
+
+_FRAGMENTATION = "An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs"
+
+_POLICIES = (
+    PolicyEntry(
+        "fragmentation-aware",
+        "conditional load balancing, least fragmentation, reuse of instances, migration on departure",
+        f"{_FRAGMENTATION}, section IV",
+        "mig_opt.online.schedulers.fragmentation:FragmentationAware",
+    ),
+    PolicyEntry(
+        "first-fit",
+        "the GPU of lowest index with room, its first placement",
+        f"the baseline of: {_FRAGMENTATION}, section V, with repartitioning",
+        "mig_opt.online.schedulers.simple:FirstFit",
+    ),
+    PolicyEntry(
+        "best-fit",
+        "the GPU with the least room that is enough, its first placement",
+        "folklore",
+        "mig_opt.online.schedulers.simple:BestFit",
+    ),
+    PolicyEntry(
+        "load-balancing",
+        "the GPU with the least load that has room, its first placement",
+        "folklore",
+        "mig_opt.online.schedulers.simple:LoadBalancing",
+    ),
+    PolicyEntry(
+        "static",
+        "first fit on partitions that never change",
+        f"the rival of: {_FRAGMENTATION}, section V-C",
+        "mig_opt.online.schedulers.simple:StaticPartition",
+    ),
+)
+
+
+def policies() -> tuple[PolicyEntry, ...]:
+    """Return the schedulers that :func:`mig_opt.simulate` knows.
+
+    Examples
+    --------
+    >>> [policy.name for policy in policies()]
+    ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
+    """
+    return _POLICIES
+
+
+def get_policy(name: str) -> PolicyEntry:
+    """Return the scheduler called ``name``.
+
+    Raises
+    ------
+    InputError
+        If there is none; the message offers the nearest names.
+    """
+    for policy in _POLICIES:
+        if policy.name == name:
+            return policy
+    message = f"unknown policy {name!r}; {nearest(name, [policy.name for policy in _POLICIES])}"
+    raise InputError([Problem("policy", message)])

@@ -1,0 +1,1 @@
+"""The schedulers; :func:`mig_opt.policies` lists them."""

@@ -1,0 +1,108 @@
+"""What a deployment asks of each GPU: a legal layout, and whether counts of profiles alone would lead to it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from mig_opt.deployment import Deployment, Segment, check_deployments
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu import GpuModel, Placement, Profile
+from mig_opt.validation.fleet_rules import fleet_violations
+
+
+def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
+    """Return the placements on each GPU, by start slice.
+
+    Raises
+    ------
+    InputError
+        With everything that keeps the segments from existing together: GPUs that are unknown, placements that are
+        illegal or overlap, more instances of a profile than a GPU can have.
+    """
+    check_deployments(deployment=deployment)
+    problems = [Problem(violation.path, violation.message) for violation in fleet_violations(deployment)]
+    if problems:
+        raise InputError(problems)
+    placed: list[list[Placement]] = [[] for _ in deployment.gpus]
+    for segment in deployment.segments:
+        placed[segment.gpu].append(deployment.placement(segment))
+    return tuple(tuple(sorted(on_gpu, key=lambda placement: placement.start)) for on_gpu in placed)
+
+
+def profile_counts(layout: Sequence[Placement]) -> dict[str, int]:
+    """Return how many of each profile there are, larger ones first."""
+    counts = Counter(placement.profile for placement in layout)
+    return {profile.name: counts[profile] for profile in sorted(counts, key=creation_order)}
+
+
+def creation_order(profile: Profile) -> tuple[int, int, str]:
+    """Sort larger profiles first."""
+    return -profile.memory_slices, -profile.compute_slices, profile.name
+
+
+def count_layouts(gpu: GpuModel, counts: Mapping[str, int]) -> int:
+    """Return how many placed states of a GPU have exactly these profiles.
+
+    With more than one, whoever asks for profiles without start slices may get another one than planned.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> count_layouts(a100, {"4g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})  # 4g@0, so 2g@4 and 1g@6
+    1
+    >>> count_layouts(a100, {"3g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})
+    5
+    """
+    return _count_layouts(gpu, tuple(sorted(counts.items())), 0)
+
+
+@cache
+def _count_layouts(gpu: GpuModel, counts: tuple[tuple[str, int], ...], free: int) -> int:
+    """Count the layouts that lie in the memory slices from ``free`` on."""
+    rest = {name: count for name, count in counts if count}
+    if not rest:
+        return 1
+    return sum(
+        _count_layouts(gpu, tuple({**rest, name: count - 1}.items()), start + gpu.profile(name).memory_slices)
+        for name, count in rest.items()
+        for start in gpu.profile(name).starts
+        if start >= free
+    )
+
+
+def may_get_stuck(gpu: GpuModel, counts: Mapping[str, int]) -> bool:
+    """Whether creation of these profiles, larger ones first, can end before the last one.
+
+    That is so if a start slice that is legal and free for one of them leaves no room for the others.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> may_get_stuck(a100, {"3g.20gb": 1, "2g.10gb": 2})  # 3g@0 leaves one start for 2g
+    True
+    >>> may_get_stuck(a100, {"4g.20gb": 1, "3g.20gb": 1})
+    False
+    """
+    order = sorted((gpu.profile(name) for name in counts), key=creation_order)
+    return _may_get_stuck(gpu, tuple(profile.name for profile in order for _ in range(counts[profile.name])), 0)
+
+
+@cache
+def _may_get_stuck(gpu: GpuModel, rest: tuple[str, ...], held: int) -> bool:
+    """Look for a dead end; ``held`` has a bit for each memory slice that is taken."""
+    if not rest:
+        return False
+    profile = gpu.profile(rest[0])
+    masks = [((1 << profile.memory_slices) - 1) << start for start in profile.starts]
+    free = [mask for mask in masks if not mask & held]
+    return not free or any(_may_get_stuck(gpu, rest[1:], held | mask) for mask in free)
+
+
+def way(segment: Segment) -> str:
+    """Return in words how a segment fills its instance."""
+    processes = f", {segment.processes} processes" if segment.processes > 1 else ""
+    return f"batch size {segment.batch}{processes}"

@@ -1,0 +1,215 @@
+"""Scripts of ``nvidia-smi mig`` commands that give each instance its place.
+
+The scripts are for bash. They check everything that can be checked before they change anything: MIG mode, instances
+that are in the way, and whether the GPUs have the placements that the catalogue says they have. Numbers of instances
+are only known once these exist: they are looked up by placement.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from mig_opt.batch import Batch
+from mig_opt.deployment import Deployment, Segment
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu import Placement
+from mig_opt.occupancy import Life, lives_with_runs
+from mig_opt.rollout.devices import devices_of
+from mig_opt.rollout.layouts import creation_order, layouts_of, way
+from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words, shell_word
+from mig_opt.schedule import Schedule
+from mig_opt.validation import validate
+
+_SEGMENT_USAGE = (
+    "Usage: bash SCRIPT [HOOKS]. HOOKS is a file of bash functions, which may define",
+    "  start_segment SERVICE GPU PROFILE START BATCH PROCESSES",
+    "to start the processes of a segment; CUDA_VISIBLE_DEVICES is its instance.",
+)
+
+
+def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None = None) -> str:
+    r"""Return a bash script that cuts GPUs as a deployment has them.
+
+    GPUs may have some of the instances already, so that the script can be run again; if there are others, it changes
+    nothing and says which. At the end it prints a line for each segment: service, GPU, profile, start slice, batch
+    size, processes and the instance's UUID, separated by tabs, the service quoted for bash.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        What is wanted.
+    devices : sequence of str, optional
+        For each GPU what ``nvidia-smi -i`` takes (index, UUID or PCI address), after ``host/`` if it is in a machine
+        that ssh reaches. By default GPU 3 of the deployment is number 3 of the machine on which the script runs.
+
+    Raises
+    ------
+    InputError
+        If segments cannot exist together, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt.deployment import Deployment, Segment
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> text = deployment_script(Deployment(("A100-80GB",), (segment,)))
+    >>> print(*text.splitlines()[-9:], sep="\n")
+    check 0 '' '9:4' '9:4:4'
+    checked
+    <BLANKLINE>
+    # GPU 0: A100-80GB
+    # 3g.40gb at 4: chat, batch size 8, 2 processes
+    create_missing 0 9:4
+    <BLANKLINE>
+    segments 0
+    segment 9:4 3g.40gb 8 2 chat
+    """
+    layouts = layouts_of(deployment)
+    places = devices_of(len(layouts), devices)
+    problems = [*name_problems((f"segments[{i}].service", s.service) for i, s in enumerate(deployment.segments))]
+    if problems:
+        raise InputError(problems)
+    used = [gpu for gpu, layout in enumerate(layouts) if layout]
+    title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
+    body = [check_line(gpu, may=layouts[gpu], wanted=layouts[gpu]) for gpu in used]
+    body.append("checked")
+    for gpu in used:
+        body += ["", comment(f"GPU {gpu}: {deployment.gpus[gpu]}")]
+        body += [
+            comment(f"{segment.profile} at {segment.start}: {segment.service}, {way(segment)}")
+            for segment in deployment.on(gpu)
+        ]
+        created = sorted(layouts[gpu], key=lambda placement: (*creation_order(placement.profile), placement.start))
+        body.append(" ".join([f"create_missing {gpu}", *map(place, created)]))
+    for gpu in used:
+        body += ["", f"segments {gpu}", *(_segment_line(deployment, segment) for segment in deployment.on(gpu))]
+    return script([title], _SEGMENT_USAGE, places, ["functions.sh", "segments.sh"], body)
+
+
+def _segment_line(deployment: Deployment, segment: Segment) -> str:
+    return f"segment {place(deployment.placement(segment))} {segment_words(segment)}"
+
+
+_SCHEDULE_USAGE = (
+    "Usage: bash SCRIPT HOOKS. HOOKS is a file of bash functions; it has to define",
+    "  run_task NAME GPU PROFILE START",
+    "to run a task and return when it has ended; CUDA_VISIBLE_DEVICES is its instance. It may define",
+    "  earlier_work GPU PROFILE START SECONDS",
+    "to wait for what an instance is busy with before the batch; without it that takes SECONDS.",
+)
+
+
+def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] | None = None) -> str:
+    r"""Return a bash script that carries out a schedule.
+
+    On each GPU operations come in the order of the schedule, and each as soon as it can: a destruction when the tasks
+    of the instance have ended. Tasks that take longer or shorter than planned move the rest. GPUs do not wait for each
+    other. A task that fails is reported at the end and keeps nothing else from running. The first argument of the
+    script is a file with the bash function ``run_task NAME GPU PROFILE START``.
+
+    Parameters
+    ----------
+    batch : Batch
+        What was planned.
+    schedule : Schedule
+        A valid plan; operations that it leaves out are looked for.
+    devices : sequence of str, optional
+        As for :func:`deployment_script`.
+
+    Raises
+    ------
+    InputError
+        If the schedule is not valid, or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu, solve
+    >>> batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), get_gpu("A30"))
+    >>> text = schedule_script(batch, solve(batch, "far").schedule)
+    >>> print(*text.splitlines()[-7:-2], sep="\n")
+    gpu_0() {
+      # 0 s: 4g.24gb at 0, until 3.13 s
+      create 0 0:0
+      run 0 0:0 4g.24gb 0 a b
+    }
+    """
+    places = devices_of(batch.gpus, devices)
+    problems = [*name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
+    found = validate(batch, schedule)
+    problems += [Problem(violation.path, violation.message) for violation in found.violations]
+    if problems:
+        raise InputError(problems, "schedule")
+    lives: dict[int, list[Life]] = defaultdict(list)
+    for life in lives_with_runs(batch, found.schedule):
+        lives[life.gpu].append(life)
+    initial = defaultdict(list)
+    for live in batch.initial:
+        initial[live.gpu].append(batch.gpu.placement(live.profile, live.start))
+    body = required("run_task")
+    for gpu, there in lives.items():
+        wanted = [batch.gpu.placement(life.profile, life.start) for life in there]
+        body.append(check_line(gpu, must=initial[gpu], wanted=wanted))
+    body += ["checked", ""]
+    for gpu, there in lives.items():
+        body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]
+    body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lives)]))
+    gpus = f"{batch.gpus} x {batch.gpu.name}"
+    title = [f"Schedule: {len(batch.tasks)} tasks on {gpus}, makespan {schedule.makespan:.6g} s. {batch.name}"]
+    return script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
+
+
+def _lane(batch: Batch, lives: Sequence[Life]) -> Iterator[str]:
+    """Yield the commands for the instances of a GPU."""
+    for life in lives:
+        if life.create is None:
+            assert life.free is not None
+            yield comment(f"{life.profile} at {life.start} exists, is busy until {life.free:.6g} s")
+            yield from _tasks(batch, life, math.ceil(1000 * life.free) / 1000)
+    for life, kind in _in_order(batch, lives):
+        where = place(batch.gpu.placement(life.profile, life.start))
+        if kind == "create":
+            assert life.create is not None
+            ends = life.runs[-1].end if life.runs else life.create.end
+            yield comment(f"{life.create.begin:.6g} s: {life.profile} at {life.start}, until {ends:.6g} s")
+            yield f"create {life.gpu} {where}"
+            yield from _tasks(batch, life, 0)
+        else:
+            assert life.destroy is not None
+            yield comment(f"{life.destroy.begin:.6g} s: {life.profile} at {life.start} ends")
+            yield f"release {life.gpu} {where}"
+
+
+def _tasks(batch: Batch, life: Life, busy: float) -> Iterator[str]:
+    if life.runs or busy:
+        where = place(batch.gpu.placement(life.profile, life.start))
+        names = (shell_word(run.task) for run in life.runs)
+        yield " ".join([f"run {life.gpu} {where} {life.profile} {busy:g}", *names])
+
+
+def _in_order(batch: Batch, lives: Sequence[Life]) -> Iterator[tuple[Life, str]]:
+    """Yield the operations on a GPU by time; of those that begin together, what makes room comes first.
+
+    What is valid within a tolerance may have a creation a little before the destruction that makes room for it.
+    """
+    waiting = [(life.create.begin, life.create.end, life, "create") for life in lives if life.create]
+    waiting += [(life.destroy.begin, life.destroy.end, life, "destroy") for life in lives if life.destroy]
+    waiting.sort(key=lambda entry: entry[:2])
+    held: dict[int, Placement] = {
+        id(life): batch.gpu.placement(life.profile, life.start) for life in lives if life.create is None
+    }
+
+    def possible(life: Life, kind: str) -> bool:
+        if kind == "destroy":
+            return id(life) in held
+        return not any(map(batch.gpu.placement(life.profile, life.start).conflicts, held.values()))
+
+    while waiting:
+        # In a valid schedule one of those that come first is always possible.
+        position = next(at for at, (_, _, life, kind) in enumerate(waiting) if possible(life, kind))
+        _, _, life, kind = waiting.pop(position)
+        if kind == "create":
+            held[id(life)] = batch.gpu.placement(life.profile, life.start)
+        else:
+            del held[id(life)]
+        yield life, kind

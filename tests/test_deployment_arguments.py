@@ -1,0 +1,136 @@
+"""A result of ``deploy``, or anything else, where a deployment is wanted: one line says what to give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mig_opt
+from mig_opt import Deployment, InputError, deploy, load_demand
+from mig_opt.files import demand_from_json, deployment_to_csv, deployment_to_json
+
+DEMAND = load_demand("parvagpu-s1")
+RESULT = deploy(DEMAND, "first-fit")
+NOTHING = Deployment((), ())
+TABLE, POOL, SERVICE = DEMAND.tables[0], DEMAND.pools[0], DEMAND.services[0]
+
+CALLS: dict[str, Callable[[Any], object]] = {
+    "align": lambda wrong: mig_opt.align(NOTHING, wrong),
+    "plan_change": lambda wrong: mig_opt.plan_change(NOTHING, wrong),
+    "validate_deployment": lambda wrong: mig_opt.validate_deployment(DEMAND, wrong),
+    "plot_deployment": mig_opt.plot_deployment,
+    "deployment_script": mig_opt.deployment_script,
+    "mig_parted_config": mig_opt.mig_parted_config,
+    "kubernetes_resources": mig_opt.kubernetes_resources,
+    "deployment_to_json": deployment_to_json,
+    "deployment_to_csv": deployment_to_csv,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("wrong", [RESULT, None])
+def test_only_deployments_are_deployments(name: str, wrong: object) -> None:
+    with pytest.raises(InputError) as error:
+        CALLS[name](wrong)
+    (problem,) = error.value.problems
+    assert problem.path == "deployment"
+    assert problem.message.startswith("must be a Deployment, for example the attribute deployment of a Deployment")
+
+
+def test_nothing_is_written_for_a_result(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="must be a Deployment"):
+        mig_opt.write_deployment(RESULT, tmp_path / "fleet.json")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_demands_are_demands() -> None:
+    wrong: Any = "parvagpu-s1"
+    with pytest.raises(InputError, match="demand: must be a Demand, for example"):
+        mig_opt.validate_deployment(wrong, NOTHING)
+    with pytest.raises(InputError, match="demand: must be a Demand, for example"):
+        mig_opt.plan_change(NOTHING, NOTHING, demand=wrong)
+
+
+def test_one_name_is_no_list_of_gpus() -> None:
+    with pytest.raises(InputError, match="gpus: must be a tuple with the name of each GPU, is 'A30'"):
+        Deployment("A30", ())  # type: ignore[arg-type]
+
+
+WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
+    "path of a demand": (
+        lambda: mig_opt.read_demand(3),  # type: ignore[arg-type]
+        ["path: must be the name of a file, as str or Path, is 3 (int)"],
+    ),
+    "path of a deployment": (
+        lambda: mig_opt.read_deployment(None),  # type: ignore[arg-type]
+        ["path: must be the name of a file, as str or Path, is None (NoneType)"],
+    ),
+    "path of profiles": (
+        lambda: mig_opt.read_profiles([]),  # type: ignore[arg-type]
+        ["path: must be the name of a file, as str or Path, is [] (list)"],
+    ),
+    "path of a batch": (
+        lambda: mig_opt.read_batch(3),  # type: ignore[arg-type]
+        ["path: must be the name of a file, as str or Path, is 3 (int)"],
+    ),
+    "tables beside a file": (
+        lambda: mig_opt.read_demand("services.json", tables=[TABLE, 1]),  # type: ignore[list-item]
+        ["tables[1]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],
+    ),
+    "tables beside a table": (
+        lambda: mig_opt.read_demand("services.csv", tables=[1]),  # type: ignore[list-item]
+        ["tables[0]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],
+    ),
+    "tables beside a document": (
+        lambda: demand_from_json("{}", tables="profiles.json"),  # type: ignore[arg-type]
+        [
+            "tables: must be a tuple, each entry a ProfileTable, for example one of read_profiles(...), is "
+            "'profiles.json' (str)"
+        ],
+    ),
+    "pool": (
+        lambda: mig_opt.GpuPool("A100", 0),  # type: ignore[arg-type]
+        [
+            "gpu: must be a GpuModel, for example get_gpu('A100'), is 'A100' (str)",
+            "count: must be from 1 to 2147483647, is 0",
+        ],
+    ),
+    "parts of a demand": (
+        lambda: mig_opt.Demand((SERVICE, "chat"), (1,), 2),  # type: ignore[arg-type]
+        [
+            "services[1]: must be a Service, is 'chat' (str)",
+            "tables[0]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)",
+            "pools: must be a tuple, each entry a GpuPool, for example GpuPool(get_gpu('A100')), is 2 (int)",
+        ],
+    ),
+    "parts of a deployment": (
+        lambda: Deployment((7,), [1]),  # type: ignore[arg-type]
+        ["gpus[0]: must be the name of a GPU, is 7 (int)", "segments[0]: must be a Segment, is 1 (int)"],
+    ),
+    "change": (
+        lambda: mig_opt.change_script("plan"),  # type: ignore[arg-type]
+        ["change: must be a ChangePlan, as plan_change returns it, is 'plan' (str)"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_each_argument_of_a_wrong_type_is_a_line_that_says_what_is_wanted(name: str) -> None:
+    call, expected = WRONG[name]
+    with pytest.raises(InputError) as error:
+        call()
+    assert [f"{problem.path}: {problem.message}" for problem in error.value.problems] == expected
+
+
+@pytest.mark.parametrize("wrong", [RESULT, RESULT.deployment])
+def test_only_changes_have_scripts_of_changes(wrong: Any) -> None:
+    with pytest.raises(InputError, match="change: must be a ChangePlan, as plan_change returns it, is Deployment"):
+        mig_opt.change_script(wrong)
+
+
+def test_any_iterable_of_parts_will_do() -> None:
+    demand = mig_opt.Demand(iter([*DEMAND.services]), [*DEMAND.tables], iter([POOL]))  # type: ignore[arg-type]
+    assert (demand.services, demand.tables, demand.pools) == (DEMAND.services, DEMAND.tables, (POOL,))

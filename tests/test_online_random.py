@@ -1,0 +1,49 @@
+"""Whatever arrives and whoever decides: nothing is lost, every log is valid, and it is the same on every run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import Chaos, assert_sound, audit, traces
+
+from mig_opt import Trace, policies, simulate
+from mig_opt.online import Log, Outcome
+
+NAMES = [policy.name for policy in policies()]
+
+
+def columns(log: Log) -> list[bytes]:
+    return [column.tobytes() for column in vars(log).values() if hasattr(column, "tobytes")]
+
+
+@settings(max_examples=70, deadline=None)
+@given(traces(), st.integers(0, 10**6))
+def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
+    done = simulate(trace, Chaos(seed), failure_limit=5, observer=audit)
+    assert_sound(done.log)
+    failures = [
+        sum(run.job == job and run.outcome == Outcome.OUT_OF_MEMORY for run in done.log.runs())
+        for job in range(len(trace.jobs))
+    ]
+    assert {job.name for job, failed in zip(trace.jobs, failures, strict=True) if failed == 5} == set(done.unfinished)
+    assert columns(simulate(trace, Chaos(seed), failure_limit=5).log) == columns(done.log)
+
+
+@settings(max_examples=15, deadline=None)
+@given(traces(), st.booleans(), st.data())
+@pytest.mark.parametrize("name", NAMES)
+def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObject) -> None:
+    options: dict[str, object] = {"backfill": backfill}
+    if name == "fragmentation-aware":
+        for technique in ("load_balancing", "dynamic_partitioning", "migration"):
+            options[technique] = data.draw(st.booleans())
+        options["threshold"] = data.draw(st.sampled_from([0.0, 0.4, 0.6, 1.0]))
+    done = simulate(trace, name, observer=audit, **options)
+    assert_sound(done.log)
+    again = simulate(trace, name, **options)
+    assert columns(again.log) == columns(done.log)
+    assert (again.events, again.metrics) == (done.events, done.metrics)
+    whole = options.get("dynamic_partitioning", name != "static")
+    if whole and all(job.profile is None and not job.memory_growth for job in trace.jobs):
+        assert done.unfinished == tuple(job.name for job in trace.jobs if not trace.profiles(job))
