@@ -95,12 +95,13 @@ class LoadSearch:
         )
         splits = int(np.sum(self._shape.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
         self._seconds_per_round = _SECONDS_PER_SET * ((splits + 1) * 2 ** min(count, _FREE[1] - 1) + count)
+        self.small = count <= _MANY * batch.batch.gpus
         starts = [np.array(places, np.int64)]
-        if all(place.free is None for place in batch.places):
+        # With few tasks the cycles find as much, and would have to wait for it.
+        if not self.small and all(place.free is None for place in batch.places):
             starts.append(self._cheap())
         self.height, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
-        self.small = count <= _MANY * batch.batch.gpus
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A shake should cost about as much as a few tasks in the wrong place.
         self.worst = np.array(_WORST) * min(1.0, _MANY * batch.batch.gpus / count)
