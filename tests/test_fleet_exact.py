@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mig_opt.fleet_control import FleetControl
 from mig_opt.gpu import Placement, get_gpu
 from mig_opt.models.fleet import exact
 from mig_opt.models.highs import Highs
+from mig_opt.models.lpsolvers import Job, LpOutcome
 from mig_opt.profile_table import Point, ProfileTable
 from mig_opt.serving import GpuPool, Service, SloRule
 from mig_opt.validation import validate_deployment
@@ -108,6 +110,23 @@ def test_cbc_takes_over_where_highs_cannot_be_loaded(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Highs, "missing", lambda self: "not here")
     result = deploy(load_demand("parvagpu-s3"))
     assert (result.status, result.gpus, result.compute_slices) == (Status.OPTIMAL, 5, 30)
+
+
+def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that errs whenever its tolerance is tight proves nothing, and still the three GPUs are found."""
+    run, asked = Highs.run, []
+
+    def errs(self: Highs, job: Job) -> LpOutcome:
+        asked.append(self.tolerance)
+        return LpOutcome(Status.INFEASIBLE, None, math.inf, None) if self.tolerance < 1e-8 else run(self, job)
+
+    monkeypatch.setattr(Highs, "run", errs)
+    demand = load_demand("parvagpu-s2")
+    control = FleetControl()
+    exact(demand, control)
+    assert control.cost is not None
+    assert control.cost[0] == 3
+    assert 1e-6 in asked
 
 
 # The third goal.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from mig_opt.serving import ENOUGH, MOST_SEGMENTS, NEEDED, Demand
 
 _NOISE = 1e-5
 """By how much a solver's tolerances may move a bound: rows are scaled so that their factors are about 1."""
+
+_LOOSE = 1e-6
+"""The tolerance with which HiGHS is asked again where it found nothing."""
 
 
 def exact(demand: Demand, control: FleetControl) -> None:
@@ -73,7 +77,7 @@ def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: FleetControl, 
                 control.refute(_too_few(demand, relaxation))
                 return False
             _raiser(control, before[0])(math.inf)
-        elif outcome.status is not Status.OPTIMAL or control.cost == before:
+        elif control.cost == before:
             return False
     return True
 
@@ -199,7 +203,11 @@ class FleetProgram:
     def solve(
         self, control: FleetControl, backend: Backend, on_bound: Callable[[float], None] | None = None
     ) -> LpOutcome:
-        """Look for solutions and report what they are as deployments."""
+        """Look for solutions and report what they are as deployments.
+
+        That there are none is believed only if a second look with other tolerances finds none either: with those that
+        make its bounds tight, HiGHS 1.14 was seen to err.
+        """
 
         def report(values: Values) -> None:
             counts, packed = self._read(values)
@@ -207,4 +215,9 @@ class FleetProgram:
             if (self._relaxation.covers.given(counts) >= ENOUGH).all():
                 control.offer(filled(self._demand, self._relaxation.kinds, counts, packed))
 
-        return solve_program(self.linear.program, backend, control, on_solution=report, on_bound=on_bound)
+        outcome = solve_program(self.linear.program, backend, control, on_solution=report, on_bound=on_bound)
+        if outcome.status is not Status.INFEASIBLE or not isinstance(backend, Highs):
+            return outcome
+        known = control.cost
+        second = solve_program(self.linear.program, Highs(_LOOSE), control, on_solution=report)
+        return outcome if control.cost == known else replace(second, status=Status.FEASIBLE, bound=-math.inf)
