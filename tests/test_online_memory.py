@@ -1,6 +1,6 @@
 """The rules of the memory-aware schedulers, each on a trace made for it, with the arithmetic.
 
-Without stated costs operations take no time. Memory of an A100's instances: 1g 5 GB, 2g 10 GB, 3g and 4g 20 GB, 7g 40 GB.
+Without stated costs operations take no time. On an A100 1g has 5 GB, 2g 10 GB, 3g and 4g 20 GB, 7g 40 GB.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def full(name: str, seconds: float, arrival: float = 0.0) -> Job:
     return sized(name, 32.0, {7: seconds}, arrival)
 
 
-def growing(name: str, first: float, last: float, seconds: float = 20.0) -> Job:
-    """A job of 20 iterations that each need more memory than the one before, with the same seconds on all sizes."""
+def growing(name: str, first: float, last: float, arrival: float = 0.0) -> Job:
+    """A job of 20 iterations of a second on all sizes, that each need more memory than the one before."""
     rise = (last - first) / (STEPS - 1)
     growth = tuple((step / STEPS, first + rise * step) for step in range(STEPS))
-    return Job(name, 0.0, dict.fromkeys(A100.sizes, seconds), memory_growth=growth)
+    return Job(name, arrival, dict.fromkeys(A100.sizes, 20.0), memory_growth=growth)
 
 
 def free(*jobs: Job, gpus: int = 1, costs: OperationCosts = NO_COSTS) -> Trace:
@@ -318,9 +318,9 @@ def test_all_that_can_be_done_is_done(
     policy: str, wanted: list[tuple[int, float, float]], gpus: int, prediction: bool
 ) -> None:
     jobs = [
-        Job(f"j{number}", float(arrival), growing("x", first, last).times, memory_growth=growing("x", first, last).memory_growth)
+        growing(f"j{number}", first, last, arrival=float(arrival))
         for number, (arrival, first, last) in enumerate(wanted)
-    ]  # fmt: skip
+    ]
     done = run(policy, free(*jobs, gpus=gpus), prediction=prediction, sample_s=0.7)
     assert done.unfinished == ()
     assert prediction or not done.metrics.stops
