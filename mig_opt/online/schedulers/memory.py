@@ -126,17 +126,15 @@ class MemoryAware(Policy):
             return
         if cluster.progress(tag) > 0:
             forecast.observe(cluster.progress(tag), cluster.memory_used(tag))
-        if not forecast.converged:
+        gpu, placement = place
+        needed = min(forecast.peak, self.manager.most(cluster.trace.jobs[tag]))
+        if not forecast.converged or needed <= cluster.geometry.placements[placement].profile.memory_gb:
             cluster.wake(cluster.now + self.sample_s, tag)
             return
         self._watched.discard(tag)
-        del self._forecasts[tag]
-        gpu, placement = place
-        most = self.manager.most(cluster.trace.jobs[tag])
-        if min(forecast.peak, most) > cluster.geometry.placements[placement].profile.memory_gb:
-            self._learnt[tag] = min(forecast.peak, most)
-            cluster.stop(tag)
-            self._again(cluster, tag, gpu, placement)
+        self._learnt[tag] = needed
+        cluster.stop(tag)
+        self._again(cluster, tag, gpu, placement)
 
     def start(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Start a job, and watch it if its memory grows."""
