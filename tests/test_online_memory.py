@@ -8,9 +8,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from online_worlds import A100, NO_COSTS, PLAIN_COSTS, assert_sound, audit, job, operations, rows, trace
+from online_worlds import A100, NO_COSTS, PLAIN_COSTS, TABLES, assert_sound, audit, job, operations, place, rows, trace
 
 from mig_opt import InputError, Job, OperationCosts, Simulation, Trace, get_gpu, simulate
+from mig_opt.online import Cluster
+from mig_opt.online.schedulers.partition_manager import PartitionManager
 
 STEPS = 20
 
@@ -141,6 +143,48 @@ def test_fission() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("idle", "wanted"),
+    [
+        # Beside all that exist, though 4g@0 would be faster: 1g@0 is in its way.
+        (["1g.5gb@0"], "3g.20gb@4"),
+        # An idle 3g is there, whatever else could be made.
+        (["3g.20gb@0", "1g.5gb@6"], "3g.20gb@0"),
+        # 3g@4 leaves 1+1 on the left, with 2 configurations; 4g@0 leaves 1g@6, with 2. It destroys one instance less.
+        (["1g.5gb@0", "1g.5gb@1", "1g.5gb@6"], "3g.20gb@4"),
+        # 3g@4 leaves 1+1 as above; 4g@0 leaves 1g@4 and 1g@6, with 1.
+        (["1g.5gb@0", "1g.5gb@1", "1g.5gb@4", "1g.5gb@6"], "3g.20gb@4"),
+        # 3g@4 leaves a full left side, 1; 4g@0 leaves 1g@6, 2. What can be reached comes before what is destroyed.
+        (["2g.10gb@0", "1g.5gb@2", "1g.5gb@3", "1g.5gb@6"], "4g.20gb@0"),
+    ],
+)
+def test_which_placement_is_chosen(idle: list[str], wanted: str) -> None:
+    """A job that is faster on 4g than on 3g, on a GPU with idle instances."""
+    cluster = Cluster(free(sized("a", 16.0, {3: 6.0, 4: 4.0})), TABLES)
+    for name in idle:
+        cluster.create(0, place(name))
+    manager = PartitionManager(cluster, folding=True, slowdown_limit=None)
+    fit = manager.fit(cluster.trace.jobs[0], 16.0)
+    assert fit is not None
+    assert manager.place(fit) == (0, place(wanted))
+    assert manager.place_on(0, fit) == place(wanted)
+
+
+def test_the_gpu_on_which_least_has_to_be_done() -> None:
+    """GPU 0 would have to split 7g, GPU 1 has room, GPU 2 has an idle 1g; then GPU 2 has none left, but has room."""
+    cluster = Cluster(free(small("a", 3), small("b", 3), gpus=3), TABLES)
+    cluster.create(0, place("7g.40gb@0"))
+    cluster.create(1, place("4g.20gb@0"))
+    cluster.create(2, place("1g.5gb@2"))
+    cluster.waiting.update({0: None, 1: None})
+    manager = PartitionManager(cluster, folding=True, slowdown_limit=None)
+    fit = manager.fit(cluster.trace.jobs[0], 4.0)
+    assert fit is not None
+    assert manager.place(fit) == (2, place("1g.5gb@2"))
+    cluster.start(0, 2, place("1g.5gb@2"))
+    assert manager.place(fit) == (1, place("1g.5gb@6"))
+
+
 # Warp folding (section 4.3)
 
 
@@ -213,6 +257,18 @@ def test_a_steady_stream_of_small_jobs_does_not_starve_a_large_one() -> None:
     assert end == 12
 
 
+def test_after_a_rest_the_smallest_come_first_again() -> None:
+    """b comes when all is done; without a rest c, which is larger than a, would be next."""
+    done = run("memory-aware-a", free(small("a", 3), full("c", 5, 10.0), small("b", 2, 10.0)))
+    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("a", 0, 3), ("b", 10, 12), ("c", 12, 17)]
+
+
+def test_jobs_with_the_same_memory_on_other_profiles_have_another_phase() -> None:
+    """a can run on 4g alone, b on 3g alone: b, which takes fewer slices, is first, though both would fit."""
+    done = run("memory-aware-a", free(sized("a", 16.0, {4: 3.0}), sized("b", 16.0, {3: 5.0})))
+    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("b", 0, 5), ("a", 5, 8)]
+
+
 def test_gpus_have_phases_of_their_own() -> None:
     """GPU 0 takes the smallest, which all fit; GPU 1 the next ones."""
     wanted = free(full("a", 6), half("b", 5), half("c", 5), small("d", 9), small("e", 9), gpus=2)
@@ -254,8 +310,12 @@ def test_early_restart(policy: str) -> None:
         ("a", 0, "3g.20gb@0", 6, 26, "FINISHED"),
     ]
     seldom = run(policy, free(growing("a", 1.0, 10.5)), sample_s=4.0)
-    # The second look would be at 8, the third at 12; at 9 it fails.
-    assert rows(seldom.log)[0] == ("a", 0, "1g.5gb@6", 0, 9, "OUT_OF_MEMORY")
+    # Looks are at 4 and 8; at 9 it fails. On 2g they are at 12, 16, 20 and 24, four are too few; at 28 it fails again.
+    assert [row[3:] for row in rows(seldom.log)] == [
+        (0, 9, "OUT_OF_MEMORY"),
+        (9, 28, "OUT_OF_MEMORY"),
+        (28, 48, "FINISHED"),
+    ]
 
 
 @BOTH
