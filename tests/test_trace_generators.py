@@ -39,7 +39,7 @@ def test_every_family(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in NAMES if name not in {"migm-hm1", "migm-hm2", "migm-hm3", "migm-hm4"}]
+    "name", [name for name in NAMES if name not in {"migm-hm1", "migm-hm2", "migm-hm3", "migm-hm4", "migm-nw"}]
 )
 def test_another_seed_is_another_trace(name: str) -> None:
     assert generate_trace(name, seed=1) != generate_trace(name, seed=2)
@@ -142,6 +142,15 @@ def test_what_is_printed_of_the_homogeneous_mixes() -> None:
     # Two halves at once are 1.7 times as fast as the whole: 2 / 1.7.
     times = generate_trace("migm-hm4").jobs[0].times
     assert (times[3] + times[4]) / 2 / times[7] == pytest.approx(2 / 1.7, rel=0.02)
+
+
+def test_seven_at_once_share_the_link() -> None:
+    trace = generate_trace("migm-nw")
+    job = trace.jobs[0]
+    assert len(trace.jobs) == 21
+    assert 7 * job.sensitivity * job.pcie_gbps / trace.pcie_limit == pytest.approx(2.2, abs=0.01)
+    assert generate_trace("migm-nw", pcie=0.0).jobs[0].pcie_gbps == 0
+    assert all(not job.pcie_gbps for job in generate_trace("migm-ml2").jobs)
 
 
 def test_the_classes_of_ht1_have_equal_seconds() -> None:

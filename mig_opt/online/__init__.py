@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from mig_opt.online.checking import check_log
 from mig_opt.online.cluster import Cluster
+from mig_opt.online.forecast import MemoryForecast
 from mig_opt.online.log import Log, LoggedRun, Outcome
 from mig_opt.online.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
 from mig_opt.online.policy import Policy
+from mig_opt.online.reachability import partition_state_machine, reachable_configurations
 from mig_opt.online.registry import PolicyEntry, get_policy, policies
 from mig_opt.online.simulator import Simulation, simulate
 from mig_opt.trace import Job, Trace
@@ -16,6 +18,7 @@ __all__ = [
     "Job",
     "Log",
     "LoggedRun",
+    "MemoryForecast",
     "Metrics",
     "Outcome",
     "Policy",
@@ -28,6 +31,8 @@ __all__ = [
     "fragmentation_series",
     "get_policy",
     "measure",
+    "partition_state_machine",
     "policies",
+    "reachable_configurations",
     "simulate",
 ]

@@ -55,6 +55,8 @@ class PolicyEntry:
 
 _FRAGMENTATION = "An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs"
 
+_MEMORY = "Managing Multi Instance GPUs for High Throughput and Energy Savings (MIGM)"
+
 _POLICIES = (
     PolicyEntry(
         "fragmentation-aware",
@@ -86,6 +88,24 @@ _POLICIES = (
         f"the rival of: {_FRAGMENTATION}, section V-C",
         "mig_opt.online.schedulers.simple:StaticPartition",
     ),
+    PolicyEntry(
+        "memory-aware-a",
+        "tightest memory, jobs by size, placements by reachability, early restart by prediction",
+        f"{_MEMORY}, scheme A",
+        "mig_opt.online.schedulers.by_size:MemoryAwareBySize",
+    ),
+    PolicyEntry(
+        "memory-aware-b",
+        "tightest memory, jobs in order, placements by reachability, early restart by prediction",
+        f"{_MEMORY}, scheme B",
+        "mig_opt.online.schedulers.memory:MemoryAwareInOrder",
+    ),
+    PolicyEntry(
+        "whole-gpu",
+        "one job at a time on each GPU, on its largest instance",
+        f"the baseline of: {_MEMORY}, section 5",
+        "mig_opt.online.schedulers.simple:WholeGpu",
+    ),
 )
 
 
@@ -94,7 +114,7 @@ def policies() -> tuple[PolicyEntry, ...]:
 
     Examples
     --------
-    >>> [policy.name for policy in policies()]
+    >>> [policy.name for policy in policies()][:5]
     ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
     """
     return _POLICIES

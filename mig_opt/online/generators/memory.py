@@ -20,6 +20,11 @@ _SOURCE = "memory-aware MIG scheduler (MIGM), appendix A.1, Tables 1 and 2"
 _ALONE_S = {"small": 4.0, "medium": 8.0, "large": 16.0, "full": 32.0}
 """Seconds on the whole GPU by memory class; assumed, but for the order: small jobs generally take less time."""
 
+_LINK = (
+    "A job needs 9.45 GB/s with a sensitivity of 1, so that seven at once take the printed 2.2 times as long as one"
+    " alone; the bandwidth is not printed."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
@@ -39,6 +44,8 @@ class _Kind:
         Seconds on the whole GPU.
     memory_gb : float, optional
         Where it is printed; else a share of the class.
+    pcie_gbps : float
+        PCIe bandwidth that it uses alone.
     """
 
     label: str
@@ -47,6 +54,7 @@ class _Kind:
     stretch: float
     alone_s: float
     memory_gb: float | None = None
+    pcie_gbps: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,8 @@ _MIXES: Mapping[str, tuple[int, tuple[_Kind, ...]]] = {
         18,
         tuple(_Kind(label, "large", 1, 3.4, 60.0) for label in ("vgg16", "resnet50", "inceptionv3")),
     ),
+    # Section 5.1: seven at once take 2.2 times as long, because they share the link: 2.2 x 30.08 / 7 GB/s each.
+    "nw": (21, (_Kind("needleman-wunsch", "small", 1, 1.0, 4.0, pcie_gbps=9.45),)),
 }
 _LLMS: Mapping[str, tuple[int, _Growing]] = {
     "flan-t5-train": (4, _Growing("flan-t5-train", 41, 15.0, 80)),
@@ -133,11 +143,15 @@ def _mixed(name: str) -> TraceFamily:
             memory = kind.memory_gb or request["fill"] * _CLASS_GB[kind.memory]
             times = stretched(request, seconds[at] * request["slower"], kind.stretch * request["stretch"])
             # On a smaller GPU than the paper's the largest instance has to do.
-            jobs.append(Job(numbered(index, len(drawn), kind.label), 0.0, times, memory_gb=min(memory, largest)))
+            link = kind.pcie_gbps * request["pcie"] if kind.pcie_gbps else 0.0
+            label = numbered(index, len(drawn), kind.label)
+            memory = min(memory, largest)
+            jobs.append(Job(label, 0.0, times, memory_gb=memory, pcie_gbps=link, sensitivity=1.0 if link else 0.0))
         return jobs
 
     parts = [sum(kind.share for kind in kinds if kind.memory == memory) for memory in _CLASS_GB]
     ratio = ":".join(str(part // math.gcd(*parts)) for part in parts)
+    bound = any(kind.pcie_gbps for kind in kinds)
     return TraceFamily(
         f"migm-{name}",
         f"mix {name.capitalize()}: {', '.join(dict.fromkeys(kind.label for kind in kinds))} ({ratio})",
@@ -149,6 +163,7 @@ def _mixed(name: str) -> TraceFamily:
             Parameter("sigma", 0.0 if len(kinds) == 1 else 0.3, "spread of the seconds (lognormal)", "not negative"),
             Parameter("slower", 1.0, "factor on all seconds"),
             Parameter("stretch", 1.0, "factor on how much longer a job takes on one slice"),
+            *((Parameter("pcie", 1.0, "factor on the PCIe bandwidth", "not negative"),) if bound else ()),
         ),
         (
             "Seconds on the whole GPU are assumed: 4, 8, 16 and 32 by class, 60 for training; printed for Hm1 only.",
@@ -157,6 +172,7 @@ def _mixed(name: str) -> TraceFamily:
             "The classes of Ht1 are 11 small, 2 of 20 GB and 2 of 40 GB (called medium and large in the appendix); each"
             " class has the same total of seconds, as printed.",
             "The order is random.",
+            *((_LINK,) if bound else ()),
         ),
         make,
     )

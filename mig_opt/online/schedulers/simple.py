@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from mig_opt.online.schedulers.queueing import QueueingPolicy
 from mig_opt.online.states import GpuState
+from mig_opt.trace import Job, Trace
 
 
 class FirstFit(QueueingPolicy):
@@ -47,3 +48,24 @@ class StaticPartition(FirstFit):
 
     def __init__(self, *, partition: str | Sequence[str] | None = None, backfill: bool = False) -> None:
         super().__init__(backfill=backfill, dynamic_partitioning=False, partition=partition)
+
+
+class WholeGpu(QueueingPolicy):
+    """One job at a time on each GPU, on the largest instance that it can run on, whatever profile it asks for.
+
+    Parameters
+    ----------
+    backfill
+        As of :class:`QueueingPolicy`.
+    """
+
+    def __init__(self, *, backfill: bool = False) -> None:
+        super().__init__(backfill=backfill)
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the same for all without a job."""
+        return None if state.busy else 0
+
+    def _profile(self, trace: Trace, job: Job, least_gb: float) -> int | None:
+        sizes = [profile for profile in trace.gpu.profiles_of("double-memory") if profile.compute_slices in job.times]
+        return self._numbers[sizes[0].name] if sizes[0].memory_gb >= least_gb else None

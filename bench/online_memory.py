@@ -1,0 +1,329 @@
+"""The memory-aware scheduler MIGM in the simulator, beside what its paper prints.
+
+Run: python bench/online_memory.py. It takes some minutes; with --cut (one seed, few rows) seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import memory_tables
+from machine import RESULTS, describe, save
+
+from mig_opt import Job, generate_trace, simulate
+from mig_opt.online import Log
+
+PRINTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "printed_memory.toml").read_text(encoding="utf-8"))
+GENERAL = ("hm1", "hm2", "hm3", "hm4", "nw", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
+LANGUAGE = ("flan-t5-train", "flan-t5", "qwen2", "llama3")
+SEEDS = 20
+
+Options = tuple[tuple[str, Any], ...]
+SCHEMES: dict[str, tuple[str, Options]] = {
+    "A": ("memory-aware-a", ()),
+    "A, one queue": ("memory-aware-a", (("division", "shared"),)),
+    "B": ("memory-aware-b", ()),
+}
+
+
+class Outcome(NamedTuple):
+    """What a scheduler made of a trace: ratios to the whole GPU, more is better, and how often jobs began again."""
+
+    throughput: float
+    energy: float
+    memory: float
+    turnaround: float
+    failures: float
+    stops: float
+
+
+class _Figures(NamedTuple):
+    makespan: float
+    energy: float
+    memory: float
+    turnaround: float
+    failures: int
+    stops: int
+
+
+def memory_share(log: Log) -> float:
+    """Return the share of the fleet's memory that jobs use, mean until the last run ends."""
+    trace, used = log.trace, 0.0
+    for run in log.runs():
+        job = trace.jobs[run.job]
+        seconds = job.times[run.placement.profile.compute_slices]
+        used += _gb_shares(job, (run.end - run.begin) / seconds) * seconds if job.memory_growth else 0.0
+        used += (job.memory_gb or 0.0) * (run.end - run.begin) if not job.memory_growth else 0.0
+    return used / (trace.gpus * trace.gpu.memory_gb * max(log.run_end))
+
+
+def _gb_shares(job: Job, until: float) -> float:
+    """Return the integral of a job's memory over the share of its work, from 0 to ``until``."""
+    ends = [share for share, _ in job.memory_growth[1:]] + [1.0]
+    return sum(max(0.0, min(end, until) - begin) * gb for (begin, gb), end in zip(job.memory_growth, ends, strict=True))
+
+
+@cache
+def _run(family: str, seed: int, parameters: Options, policy: str, options: Options) -> _Figures:
+    trace = generate_trace(f"migm-{family}", seed=seed, **dict(parameters))
+    done = simulate(trace, policy, **dict(options))
+    assert not done.unfinished
+    found = done.metrics
+    share = memory_share(done.log)
+    return _Figures(found.makespan, found.energy, share, found.completion.mean, found.failures, found.stops)
+
+
+def outcome(family: str, seed: int, parameters: Options, policy: str, options: Options) -> Outcome:
+    """Run a scheduler and the whole GPU on the same trace."""
+    base = _run(family, seed, parameters, "whole-gpu", ())
+    own = _run(family, seed, parameters, policy, options)
+    return Outcome(
+        base.makespan / own.makespan,
+        base.energy / own.energy,
+        own.memory / base.memory,
+        base.turnaround / own.turnaround,
+        own.failures,
+        own.stops,
+    )
+
+
+def outcomes(family: str, seeds: int, scheme: str, **parameters: Any) -> list[Outcome]:
+    """Return what a scheme makes of a mix for each seed."""
+    policy, options = SCHEMES[scheme]
+    return [outcome(family, seed, tuple(parameters.items()), policy, options) for seed in range(seeds)]
+
+
+def mean(values: Iterable[float]) -> str:
+    """Return the mean of some ratios."""
+    return f"{statistics.fmean(values):.2f}"
+
+
+def spread(values: Sequence[float]) -> str:
+    """Return the mean of some ratios, with the range if they differ."""
+    low, high = min(values), max(values)
+    return mean(values) if high - low < 0.005 else f"{mean(values)} ({low:.2f}-{high:.2f})"
+
+
+def printed(table: str, mix: str) -> str:
+    """Return what the paper prints for schemes A and B."""
+    found = PRINTED[table].get(mix, {})
+    return " / ".join(f"{found[scheme]:.2f}" if scheme in found else "-" for scheme in "ab")
+
+
+def general_table(seeds: int) -> list[str]:
+    """Return the throughput, energy, memory and turnaround of the mixes whose memory is known."""
+    lines = [
+        "| mix | ceiling | printed A / B | A | A, one queue | B | A at least B | energy A / B (printed) "
+        "| memory A / B | turnaround A / B |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for mix in GENERAL:
+        found = {scheme: outcomes(mix, seeds, scheme) for scheme in SCHEMES}
+        above = sum(a.throughput >= b.throughput - 1e-9 for a, b in zip(found["A"], found["B"], strict=True))
+        ceiling = PRINTED["ceiling"].get(mix)
+        pairs = [
+            " / ".join(mean(getattr(one, name) for one in found[scheme]) for scheme in "AB")
+            for name in ("energy", "memory", "turnaround")
+        ]
+        energy = f"{pairs[0]} ({printed('energy', mix)})" if mix in PRINTED["energy"] else pairs[0]
+        cells = [
+            mix.capitalize(),
+            f"{ceiling:.0f}" if ceiling else "-",
+            printed("throughput", mix),
+            *(spread([one.throughput for one in found[scheme]]) for scheme in SCHEMES),
+            f"{above} of {seeds}",
+            energy,
+            *pairs[1:],
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+VARIED: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("as it is", {}),
+    ("all jobs of a kind equally long", {"sigma": 0.0}),
+    ("lengths spread twice as much (0.6)", {"sigma": 0.6}),
+    ("10 times as long (operations weigh less)", {"slower": 10.0}),
+    ("a tenth as long (operations weigh more)", {"slower": 0.1}),
+    ("2/3 of the seconds on one slice (Ht: no loss there)", {"stretch": 0.667}),
+    ("1.5 times the seconds on one slice (Ht: 2.25 times those of the whole GPU)", {"stretch": 1.5}),
+    ("four times the jobs", {"jobs": 4}),
+)
+
+
+def variation_table(seeds: int, rows: int) -> list[str]:
+    """Return how the throughput of A and B moves with what is assumed."""
+    mixes = ("hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
+    lines = [
+        f"| changed | {' | '.join(mix.capitalize() for mix in mixes)} |",
+        f"|{'---|' * (len(mixes) + 1)}",
+        f"| printed | {' | '.join(printed('throughput', mix) for mix in mixes)} |",
+    ]
+    for label, change in VARIED[:rows]:
+        cells = []
+        for mix in mixes:
+            parameters = dict(change)
+            if "jobs" in parameters:
+                parameters["jobs"] = 4 * len(generate_trace(f"migm-{mix}").jobs)
+            found = [outcomes(mix, seeds, scheme, **parameters) for scheme in "AB"]
+            cells.append(" / ".join(mean(one.throughput for one in own) for own in found))
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return lines
+
+
+def language_table(seeds: int) -> list[str]:
+    """Return what prediction does for the language models, with the printed number of jobs and with more."""
+    variants: list[tuple[str, Options]] = [
+        ("prediction", ()),
+        ("failure only", (("prediction", False),)),
+        ("prediction, from 10 GB", (("start_gb", 10.0),)),
+        ("failure only, from 10 GB", (("start_gb", 10.0), ("prediction", False))),
+    ]
+    lines = [
+        "| model | jobs | scheme A with | throughput | energy | memory | turnaround | failures | early restarts |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    totals: dict[tuple[bool, str], list[Outcome]] = {}
+    for model in LANGUAGE:
+        given = len(generate_trace(f"migm-{model}").jobs)
+        for jobs in (given, 8):
+            for label, options in variants:
+                found = [
+                    outcome(model, seed, (("jobs", jobs), ("noise_gb", 0.01)), "memory-aware-a", options)
+                    for seed in range(seeds)
+                ]
+                totals.setdefault((jobs == given, label), []).extend(found)
+                lines.append(f"| {model} | {jobs} | {label} | {_cells(found)} |")
+    for (as_given, label), found in totals.items():
+        lines.append(f"| mean | {'as printed' if as_given else 8} | {label} | {_cells(found)} |")
+    language = PRINTED["language"]
+    lines.append(
+        f"| printed mean | | prediction | {language['throughput']:.2f} | {language['energy']:.2f} "
+        f"| {language['memory']:.2f} | | | |"
+    )
+    return lines
+
+
+def _cells(found: Sequence[Outcome]) -> str:
+    return " | ".join(mean(values) for values in zip(*found, strict=True))
+
+
+def _early_and_late(model: str, seeds: int, **parameters: Any) -> str:
+    """Return the throughput of scheme A with prediction, and without."""
+    given = (("jobs", 8), *parameters.items())
+    found = [
+        [outcome(model, seed, given, "memory-aware-a", options) for seed in range(seeds)]
+        for options in ((), (("prediction", False),))
+    ]
+    return " / ".join(mean(one.throughput for one in own) for own in found)
+
+
+def restart_table(seeds: int) -> list[str]:
+    """Return how noise and what else is assumed of the language models decide what early restart is worth."""
+    rows: list[tuple[str, Callable[[str], dict[str, Any]]]] = [
+        (f"noise {noise:g} GB", lambda _, noise=noise: {"noise_gb": noise})  # type: ignore[misc]
+        for noise in memory_tables.NOISES
+    ]
+    rows += [
+        ("no slower on one slice", lambda _: {"noise_gb": 0.01, "stretch": 1.0}),
+        ("3 times as slow on one slice", lambda _: {"noise_gb": 0.01, "stretch": 3.0}),
+        ("10 GB run out at 9/10 (memory is flat first, then steep)", lambda model: _iterations(model, 1.1)),
+        ("10 GB run out at 1/4", lambda model: _iterations(model, 4.0)),
+    ]
+    lines = ["| assumed | " + " | ".join(LANGUAGE) + " |", f"|{'---|' * (len(LANGUAGE) + 1)}"]
+    for label, change in rows:
+        cells = [_early_and_late(model, seeds, **change(model)) for model in LANGUAGE]
+        lines.append(f"| {label} | {' | '.join(cells)} |")
+    return lines
+
+
+def _iterations(model: str, factor: float) -> dict[str, Any]:
+    return {"noise_gb": 0.01, "iterations": round(factor * PRINTED["forecast"][model]["fails"])}
+
+
+def energy_table() -> list[str]:
+    """Return which part of the power cannot depend on what is run, by the printed pairs of throughput and energy."""
+    best, language = PRINTED["best"], PRINTED["language"]
+    pairs = [
+        ("best homogeneous mix", best["throughput"], best["energy"]),
+        ("Ml2, scheme A", PRINTED["throughput"]["ml2"]["a"], PRINTED["energy"]["ml2"]["a"]),
+        ("Ml2, scheme B", PRINTED["throughput"]["ml2"]["b"], PRINTED["energy"]["ml2"]["b"]),
+        ("language models, mean", language["throughput"], language["energy"]),
+        ("language models, best", language["best_throughput"], language["best_energy"]),
+    ]
+    lines = ["| printed for | throughput | energy | share of the whole GPU's power at rest |", "|---|---|---|---|"]
+    for label, throughput, energy in pairs:
+        share = (1 - 1 / energy) / (1 - 1 / throughput)
+        lines.append(f"| {label} | {throughput:.2f} | {energy:.2f} | {share:.0%} |")
+    return lines
+
+
+Section = tuple[str, str, Callable[[], list[str]]]
+
+
+def sections(cut: bool) -> list[Section]:
+    """Return the tables with their headings and what there is to know about them."""
+    seeds = 1 if cut else SEEDS
+    return [
+        ("Throughput and energy of the mixes", _MIXES, lambda: general_table(seeds)),
+        ("How the throughput moves with what is assumed", _VARIATION, lambda: variation_table(seeds, 2 if cut else 99)),
+        ("Language models: prediction against failure", _LANGUAGE, lambda: language_table(seeds)),
+        ("Early restart and what is assumed", _RESTART, lambda: restart_table(seeds)),
+        ("When the predictor knows", _FORECAST, lambda: memory_tables.forecast_table(PRINTED, 2 if cut else 100)),
+        ("How large the peak is", _PEAK, lambda: memory_tables.peak_table(PRINTED, 2 if cut else 100)),
+        ("Energy", _ENERGY, energy_table),
+        ("Reachability of each slice", _REACHABILITY, lambda: memory_tables.reachability_table(PRINTED)),
+    ]
+
+
+_MIXES = """Ratios to one job at a time on the whole GPU (`whole-gpu`), mean and range over the seeds; memory is the
+share of the GPU's memory that jobs use. The best homogeneous mix is printed with 6.20 (throughput) and 5.93 (energy).
+How much longer jobs take on small instances is set from the printed throughput of Hm1 to Hm4, Ml2 and Ml3, so these
+show what scheduling loses, and nothing else."""
+_VARIATION = "Throughput of A / B, mean over the seeds; `stretch` and `slower` are factors on the trace family's."
+_LANGUAGE = """Memory with noise of 0.01 GB around its line. One job alone cannot gain: it would have to be faster
+on a part of the GPU than on the whole."""
+_RESTART = """Throughput of scheme A, 8 jobs: with prediction / by failure only. In the last four rows the noise is 0.01
+GB."""
+_FORECAST = """Iteration at which a job on 10 GB is known to need more (the forecast has converged above 10 GB): median
+over the seeds, and how many knew before it failed. Not before the sixth with the default of three steady
+predictions."""
+_PEAK = "Mean error of the peak that is predicted after a tenth of the iterations, whether converged or not."
+_ENERGY = """If a job costs the same energy wherever it runs, and the GPU draws a constant power besides, printed
+throughput and energy together say how large a part of the power that constant is: (1 - 1 / energy) / (1 - 1 /
+throughput). No single model fits: 99 % for Rodinia, a sixth to a third for networks. `PowerModel` counts busy compute
+slices instead, and a job on the whole GPU keeps all seven busy, so its energy follows the throughput."""
+_REACHABILITY = """Configurations that can be reached when a 5 GB instance (1g.5gb) is on a slice of an empty A100, by
+what counts as a configuration. The definition (valid full configurations) is the first row."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cut", action="store_true", help="one seed and few rows: does it run?")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_memory.md")
+    options = parser.parse_args(arguments)
+    lines = [
+        "# The memory-aware scheduler (MIGM)",
+        "",
+        describe("mig-opt", "networkx"),
+        "",
+        "By `python bench/online_memory.py`, one A100 40 GB, "
+        + ("one seed." if options.cut else f"seeds 0 to {SEEDS - 1}.")
+        + " [docs/migm.md](../../docs/migm.md) says what it means.",
+        "",
+    ]
+    for title, text, table in sections(options.cut):
+        lines += [f"## {title}", "", text, "", *table(), ""]
+    save("online_memory", "\n".join(lines), options.results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

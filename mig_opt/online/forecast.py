@@ -1,0 +1,161 @@
+"""How much memory a running job is going to need: the time-series predictor of MIGM.
+
+From *Managing Multi Instance GPUs for High Throughput and Energy Savings* (MIGM), section 3.2.3 and Algorithm 1. One
+straight line is fitted to the memory that a job has requested so far, a second one to how little of it was reused. Both
+are continued to the last iteration. When the prediction no longer moves, it counts.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+from mig_opt.arguments import wrong_integer, wrong_number
+from mig_opt.errors import InputError, Problem
+
+_LEAST = 3
+"""Two points are on a line always; from the third on there are residuals."""
+
+
+class LinearFit:
+    """The line of least squares through points that come one by one.
+
+    Examples
+    --------
+    >>> fit = LinearFit()
+    >>> for at, value in [(1, 2.0), (2, 4.0), (3, 6.0)]:
+    ...     fit.add(at, value)
+    >>> fit.at(10), fit.deviation
+    (20.0, 0.0)
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._mean_x = self._mean_y = 0.0
+        self._xx = self._xy = self._yy = 0.0
+
+    def add(self, x: float, y: float) -> None:
+        """Add a point. Sums of deviations from the means lose no digits where the values are large."""
+        self.count += 1
+        from_x, from_y = x - self._mean_x, y - self._mean_y
+        self._mean_x += from_x / self.count
+        self._mean_y += from_y / self.count
+        self._xx += from_x * (x - self._mean_x)
+        self._xy += from_x * (y - self._mean_y)
+        self._yy += from_y * (y - self._mean_y)
+
+    @property
+    def slope(self) -> float:
+        """By how much y rises for each x; 0 while all points have the same x."""
+        return self._xy / self._xx if self._xx else 0.0
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the residuals (n - 2 degrees of freedom); 0 below three points."""
+        if self.count < _LEAST:
+            return 0.0
+        return math.sqrt(max(0.0, self._yy - self.slope * self._xy) / (self.count - 2))
+
+    def at(self, x: float) -> float:
+        """Return the value of the line."""
+        return self._mean_y + self.slope * (x - self._mean_x)
+
+
+class MemoryForecast:
+    """Predicts the most memory that a job will need, from its iterations so far.
+
+    Memory that was requested and memory that is physically needed differ by what is reused: ``needed = requested x
+    reuse``, with a ratio from 0 to 1. Lines are fitted to the requested memory and to 1 / ratio. The predicted peak is
+    the upper end of the interval of the first over the lower end of that of the second (at least 1) at the last
+    iteration, and at least what has been needed so far.
+
+    The paper leaves open what convergence is. Here the prediction has to have changed by no more than ``tolerance`` of
+    itself, ``steady`` times one after the other. The first prediction is made of three iterations, so ``steady=3``
+    converges at the sixth at the earliest.
+
+    Parameters
+    ----------
+    last : float
+        The last iteration, in the unit of those that are observed: a number, or 1 for shares of the work.
+    confidence : float
+        Of the two-sided interval around each line, above 0 and below 1.
+    tolerance : float
+        Share of a prediction by which it may differ from the one before.
+    steady : int
+        How often.
+
+    Raises
+    ------
+    InputError
+        With every problem of the arguments.
+
+    Examples
+    --------
+    Memory that grows by 0.1 GB from iteration to iteration has reached 12 GB after 100 of them.
+
+    >>> forecast = MemoryForecast(last=100)
+    >>> for iteration in range(1, 7):
+    ...     forecast.observe(iteration, 2.0 + 0.1 * iteration)
+    ...     print(iteration, forecast.converged, round(forecast.peak, 2))
+    1 False 2.1
+    2 False 2.2
+    3 False 12.0
+    4 False 12.0
+    5 False 12.0
+    6 True 12.0
+    """
+
+    def __init__(
+        self, *, last: float = 1.0, confidence: float = 0.99, tolerance: float = 0.05, steady: int = 3
+    ) -> None:
+        problems = [
+            *wrong_number("last", last, "a finite number > 0", above=0),
+            *wrong_number("confidence", confidence, "a number above 0 and below 1", above=0),
+            *wrong_number("tolerance", tolerance, "a finite number >= 0", above=-1e-300),
+            *wrong_integer("steady", steady, 1, 10**6),
+        ]
+        if not problems and confidence >= 1:
+            problems.append(Problem("confidence", f"must be a number above 0 and below 1, is {confidence}"))
+        if problems:
+            raise InputError(problems)
+        self._last = last
+        self._deviations = NormalDist().inv_cdf((1 + confidence) / 2)
+        self._tolerance = tolerance
+        self._steady = steady
+        self._requested = LinearFit()
+        self._saved = LinearFit()
+        self._most = 0.0
+        self._calm = 0
+        self._before: float | None = None
+        self.peak = 0.0
+        """GB that the job is predicted to need; what it has needed until there are three iterations."""
+
+    def observe(self, iteration: float, requested_gb: float, reuse: float = 1.0) -> None:
+        """Add what was seen in an iteration.
+
+        Parameters
+        ----------
+        iteration : float
+            Which one; each is later than the one before.
+        requested_gb : float
+            Memory that the job has requested, in GB.
+        reuse : float
+            Share of it that is physically needed (above 0, up to 1).
+        """
+        self._requested.add(iteration, requested_gb)
+        self._saved.add(iteration, 1 / reuse)
+        self.peak = self._most = max(self._most, requested_gb * reuse)
+        if self._requested.count < _LEAST:
+            return
+        upper = self._requested.at(self._last) + self._deviations * self._requested.deviation
+        lower = self._saved.at(self._last) - self._deviations * self._saved.deviation
+        self.peak = max(self._most, upper / max(1.0, lower))
+        if self._before is not None:
+            calm = abs(self.peak - self._before) <= self._tolerance * self.peak
+            self._calm = self._calm + 1 if calm else 0
+        self._before = self.peak
+
+    @property
+    def converged(self) -> bool:
+        """Whether the prediction no longer moves."""
+        return self._calm >= self._steady
