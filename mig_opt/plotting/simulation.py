@@ -271,7 +271,8 @@ class SimulationChart(Sheet):
 
 
 def plain_seconds(axes: Axes, most: float) -> None:
-    """Let the ticks from left to right be readable numbers of seconds."""
+    """Let the ticks from left to right be readable numbers of seconds, none of them beyond the panel."""
+    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= axes.get_xlim()[1]])
     if 1e-3 <= most < 1e7:
         axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     else:
