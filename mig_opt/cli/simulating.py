@@ -98,6 +98,8 @@ def simulate(
         from mig_opt.cli.simulation_screens import show
 
         show(done, references)
+    if (log or chart) and not as_json:
+        typer.echo("")
     if log is not None:
         from mig_opt.online.log_file import write_log
 
