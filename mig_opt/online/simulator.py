@@ -209,7 +209,8 @@ class _Loop:
         run = event.run
         if event.kind == WAKE:
             actions = cluster.actions
-            self.policy.woken(cluster, cluster.take_tag(event.number))
+            self.policy.woken(cluster, cluster.wake_up(event.number))
+            cluster.wake_over()
             idle = last and not cluster.running and cluster.actions == actions
             self.idle_wakes = self.idle_wakes + 1 if idle else 0
             return
