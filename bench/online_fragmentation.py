@@ -1,6 +1,6 @@
 """The figures that the paper of the fragmentation-aware scheduler prints, beside those of the simulator.
 
-Run: python bench/online_fragmentation.py. It takes about a quarter of an hour; with --cut seconds.
+Run: python bench/online_fragmentation.py. It takes about ten minutes; with --cut seconds.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20, help="traces of each workload (20)")
+    parser.add_argument("--seeds", type=int, default=10, help="traces of each workload (10)")
     parser.add_argument("--cut", action="store_true", help="one seed, 25 jobs, fewer assumptions")
     parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_fragmentation.md and .svg")
     options = parser.parse_args(arguments)

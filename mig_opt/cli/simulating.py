@@ -38,7 +38,7 @@ def simulate(
         typer.Option(
             "--policy",
             metavar="NAMES",
-            help="Some of: fragmentation-aware, first-fit, ..., static; each with :OPTION=VALUE for its options, like "
+            help="Some of: mig-opt methods; each with :OPTION=VALUE for its options, like "
             "static:partition=4+3:backfill=true.",
         ),
     ] = ",".join(_EXPECTED),

@@ -245,7 +245,7 @@ class SimulationChart(Sheet):
                 # Figures of some jobs only are no rivals of the others.
                 style = {"color": self.styles[index]["color"], "alpha": 1.0 if complete[index] else 0.35}
                 axes.barh(index, value, 0.7, gid=f"bar:{number}:{index}", zorder=2, **style)
-                wording = spell_seconds(float(f"{value:.4g}"))
+                wording = spell_seconds(round(value) if value >= 1000 else float(f"{value:.4g}"))
                 if not complete[index]:
                     wording += f" of {metrics[index].finished} of {metrics[index].jobs} jobs"
                 elif bound is not None:
