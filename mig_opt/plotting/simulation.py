@@ -222,11 +222,11 @@ class SimulationChart(Sheet):
             plain_seconds(axes, until)
         else:
             axes.xaxis.set_major_formatter("{x:.6g}")
-        axes.set_xlabel(
-            "seconds from the arrival to the start" + ("" if most else " (none of those that started waited)"),
-            color=INK,
-            fontsize=9,
-        )
+        remark = ""
+        if not most:
+            started = all(steps.levels[-1] == 100 for steps in found)
+            remark = " (no job waits)" if started else " (none of those that started waited)"
+        axes.set_xlabel(f"seconds from the arrival to the start{remark}", color=INK, fontsize=9)
 
     def draw_bars(self, signs: dict[str, Artist]) -> None:
         """Draw the policies side by side, with what no policy falls below."""
