@@ -90,7 +90,7 @@ PARTS: Mapping[str, Part] = {
     "small": Part("10 to 35 tasks", (10, 15, 20, 25, 30, 35), limit=0.2, gap=0.005, reference_limit=3),
     "100": Part("100 tasks", (100,), limit=1, gap=0.002, reference_limit=5),
     "1000": Part("1000 tasks", (1000,), limit=2, gap=0.001, reference_limit=5),
-    "10000": Part("10,000 tasks", (10_000,), limit=20, gap=0.001, reference_limit=20, until=0.0005),
+    "10000": Part("10,000 tasks", (10_000,), limit=20, gap=0.001, reference_limit=3, until=0.0005),
     "real": Part("Measured times", (), limit=1, gap=0.005, reference_limit=20),
 }
 

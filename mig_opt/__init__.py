@@ -74,7 +74,14 @@ if TYPE_CHECKING:
     from mig_opt.online import Job, Simulation, Trace, policies, simulate
     from mig_opt.online.bounds import TraceBounds, trace_bounds, trace_optimum
     from mig_opt.online.generators import generate_trace
-    from mig_opt.plotting import plot_deployment, plot_schedule, save_deployment_plot, save_plot
+    from mig_opt.plotting import (
+        plot_deployment,
+        plot_schedule,
+        plot_simulation,
+        save_deployment_plot,
+        save_plot,
+        save_simulation_plot,
+    )
     from mig_opt.relaxation import FleetBound, fleet_bounds
     from mig_opt.rollout import (
         KubernetesResources,
@@ -123,7 +130,17 @@ _LAZY = {
     **dict.fromkeys(
         ("generate_batch", "instance_info", "instance_names", "load_demand", "load_instance"), "mig_opt.instances"
     ),
-    **dict.fromkeys(("plot_deployment", "plot_schedule", "save_deployment_plot", "save_plot"), "mig_opt.plotting"),
+    **dict.fromkeys(
+        (
+            "plot_deployment",
+            "plot_schedule",
+            "plot_simulation",
+            "save_deployment_plot",
+            "save_plot",
+            "save_simulation_plot",
+        ),
+        "mig_opt.plotting",
+    ),
     **dict.fromkeys(("TraceBounds", "trace_bounds", "trace_optimum"), "mig_opt.online.bounds"),
     "generate_trace": "mig_opt.online.generators",
     **dict.fromkeys(("Job", "Simulation", "Trace", "policies", "simulate"), "mig_opt.online"),
@@ -241,6 +258,7 @@ __all__ = [
     "plan_stream",
     "plot_deployment",
     "plot_schedule",
+    "plot_simulation",
     "policies",
     "prove",
     "read_batch",
@@ -255,6 +273,7 @@ __all__ = [
     "run_study",
     "save_deployment_plot",
     "save_plot",
+    "save_simulation_plot",
     "schedule_script",
     "simulate",
     "solve",

@@ -10,6 +10,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu import GpuModel, Placement, ProfileSet
 
 _WANTED = "a partition such as '4+2+1', or its placements"
+_MOST_OFFERED = 3
 
 
 def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
@@ -35,7 +36,8 @@ def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base")
     Raises
     ------
     InputError
-        If no partition is like that; the message lists all that there are.
+        If no partition is like that; the message offers those with the same instances in another order, or lists all
+        that there are, as far as they have plain profiles only.
 
     Examples
     --------
@@ -48,7 +50,7 @@ def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base")
     """
     legal = gpu.maximal_partitions(profiles)
     if isinstance(wanted, str):
-        words = [word.strip().casefold() for word in re.split(r"[+,]", wanted)]
+        words = _words(wanted)
         for partition in legal:
             if len(words) == len(partition) and all(
                 word in _names(gpu, placement) for word, placement in zip(words, partition, strict=True)
@@ -61,8 +63,26 @@ def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base")
         wanted = " + ".join(map(str, wanted))
     else:
         raise InputError([wrong_type("partition", wanted, _WANTED)])
-    message = f"{gpu.name} has no partition {wanted!r:.60}; choose one of {partition_list(gpu, legal)}"
-    raise InputError([Problem("partition", message)])
+    raise InputError(
+        [Problem("partition", f"{gpu.name} has no partition {wanted!r:.60}; {_offer(gpu, wanted, legal)}")]
+    )
+
+
+def _offer(gpu: GpuModel, wanted: str, legal: Sequence[Sequence[Placement]]) -> str:
+    """Return which partitions may have been meant."""
+    words = _words(wanted)
+    names = [partition_name(gpu, partition) for partition in legal]
+    reordered = [name for name in names if sorted(name.split("+")) == sorted(words)][:_MOST_OFFERED]
+    if reordered:
+        return f"did you mean {' or '.join(reordered)}? Order counts"
+    plain = [name for name in names if "g" not in name]
+    special = sorted({word for name in names for word in name.split("+") if "g" in word})
+    more = f", or one of {len(names) - len(plain)} with {' or '.join(special)}" if special else ""
+    return f"choose one of {', '.join(plain)}{more}"
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip().casefold() for word in re.split(r"[+,]", text)]
 
 
 def partition_name(gpu: GpuModel, partition: Sequence[Placement]) -> str:

@@ -15,6 +15,7 @@ from mig_opt.files import read_batch
 from mig_opt.files.shapes import Kind
 from mig_opt.gpu import catalogue, get_gpu
 from mig_opt.instances import FewestGpus, Finding, generate_batch, instance_info, instance_names
+from mig_opt.online import policies
 from mig_opt.registry import deploy_methods, methods
 from mig_opt.result import Status
 
@@ -71,6 +72,9 @@ def test_methods(run):
     assert [entry["name"] for entry in as_json.json["deploy_methods"]] == [method.name for method in deploy_methods()]
     assert as_json.json["deploy_auto"] == "exact"
     assert all(f"\n{method.name} " in text.out for method in deploy_methods())
+    assert [entry["name"] for entry in as_json.json["policies"]] == [policy.name for policy in policies()]
+    assert all(f"\n{policy.name} " in text.out for policy in policies())
+    assert as_json.json["policies"][-1]["options"] == list(policies()[-1].options())
 
 
 def test_versions(run):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,130 @@ def test_everything_wrong_is_told_at_once(mig_opt: Command) -> None:
         "none.json: no such file",
     )
     refuses(mig_opt("t.json", "--policy", ","), "--policy: names no policy")
+
+
+def test_policies_with_options_side_by_side(mig_opt: Command) -> None:
+    policies = "static:partition=7,static:partition=4+3,static:partition=4+3:backfill=true,static:partition=4+3"
+    found = mig_opt("t.json", "--policy", policies, "--json").json["policies"]
+    assert [entry["label"] for entry in found] == policies.split(",")[:3]
+    assert [entry["policy"] for entry in found] == ["static"] * 3
+    assert found[0]["options"] == {"partition": "7"}
+    assert found[2]["options"] == {"partition": "4+3", "backfill": True}
+    for entry in found:
+        assert entry["unfinished"] == list(simulate(trace(), "static", **entry["options"]).unfinished)
+
+
+def test_a_partition_for_each_gpu(mig_opt: Command) -> None:
+    found = mig_opt("t.json", "--gpus", "2", "--policy", "static:partition=7/4+3", "--json").json["policies"][0]
+    assert (found["options"], found["label"]) == ({"partition": ["7", "4+3"]}, "static:partition=7/4+3")
+    assert found["unfinished"] == []
+
+
+def test_numbers_and_switches(mig_opt: Command) -> None:
+    policy = "fragmentation-aware:threshold=0.25:migration=False"
+    (found,) = mig_opt("t.json", "--policy", policy, "--json").json["policies"]
+    assert found["options"] == {"threshold": 0.25, "migration": False}
+    _, out, _ = mig_opt("t.json", "--policy", policy)
+    for line in ("\nfragmentation-aware ", "\n :threshold=0.25 ", "\n :migration=false "):
+        assert line in out or line.rstrip() + "\n" in out
+
+
+def test_wrong_options_are_told_at_once(mig_opt: Command) -> None:
+    wrong = (
+        "static:backfil=1:partition=3+4:x,fragmentation-aware:threshold=2:migration=1,first-fit:backfill=1:backfill=2"
+    )
+    refuses(
+        mig_opt("none.json", "--policy", wrong, "--time-limit", "0", "--plot", "a.gif"),
+        "--policy static:x: must be OPTION=VALUE, like static:backfill=true",
+        "--policy static:backfil=1: is no option of the policy 'static'; did you mean backfill?",
+        "--policy fragmentation-aware:threshold=2: must be a share from 0 to 1",
+        "--policy fragmentation-aware:migration=1: must be True or False, is 1 (int)",
+        "--policy first-fit:backfill=2: backfill is set more than once; keep one",
+        "--time-limit: must be a finite number of seconds > 0",
+        "a.gif: charts are written as",
+        "none.json: no such file",
+    )
+
+
+def test_options_that_do_not_do_for_the_trace(mig_opt: Command) -> None:
+    """They are found before anything is simulated."""
+    policies = "static:partition=5,static:partition=3+4,static:partition=4+3/7"
+    refuses(
+        mig_opt("t.json", "--policy", policies, "--plot", "t.png"),
+        "--policy static:partition=5: A100-40GB has no partition '5'; choose one of 7, 4+3, 4+2+1, ",
+        "--policy static:partition=3+4: A100-40GB has no partition '3+4'; did you mean 4+3? Order counts",
+        "--policy static:partition=4+3/7: must be one for all GPUs or one for each, has 2",
+    )
+
+
+def test_gaps_to_the_lower_bounds(mig_opt: Command) -> None:
+    document = mig_opt("t.json", "--policy", "first-fit,static:partition=7", "--json").json
+    first, static = document["policies"]
+    bound = document["lower_bounds"]["makespan"]
+    assert first["gaps"]["lower_bound"]["makespan"] == pytest.approx(1 - bound / first["makespan"])
+    bound = document["lower_bounds"]["mean_completion"]
+    assert first["gaps"]["lower_bound"]["mean_completion"] == pytest.approx(1 - bound / first["completion"]["mean"])
+    # b finds no 4g, and who leaves out jobs is compared with nobody.
+    assert static["unfinished"] == ["b"]
+    assert static["gaps"] == {"lower_bound": {"makespan": None, "mean_completion": None}}
+    assert "optimum" not in document
+
+
+def test_gaps_to_the_optimum(mig_opt: Command) -> None:
+    """Best for the mean is b first; a has to wait for it, unlike in order of arrival."""
+    document = mig_opt("t.json", "--policy", "first-fit", "--optimum", "--json").json
+    (found,) = document["policies"]
+    costs = get_gpu("A100").operation_costs
+    best = document["optimum"]
+    assert best["makespan"]["proven"]
+    assert best["mean_completion"]["proven"]
+    a_first = [costs.create[7] + 10.0]
+    a_first.append(a_first[0] + costs.destroy[7] + costs.create[4] + 5.0)
+    b_first = [1.0 + 5.0]
+    b_first.append(b_first[0] + costs.destroy[4] + costs.create[7] + 10.0)
+    least = min(sum(a_first), sum(b_first))
+    assert best["mean_completion"]["value"] == pytest.approx((least - 1.0) / 2, abs=1e-3)
+    assert best["makespan"]["value"] == pytest.approx(min(a_first[1], b_first[1]), abs=1e-3)
+    value = best["makespan"]["value"]
+    assert found["gaps"]["optimum"]["makespan"] == pytest.approx((found["makespan"] - value) / found["makespan"])
+    _, out, _ = mig_opt("t.json", "--policy", "first-fit", "--optimum")
+    assert "\noptimum " in out
+    assert "end/optimum" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_the_optimum_is_for_few_jobs(mig_opt: Command, tmp_path: Path) -> None:
+    write_trace(trace(*(Job(f"j{n}", 2.0, {1: 1.0}) for n in range(20))), tmp_path / "many.json")
+    refuses(mig_opt("many.json", "--optimum"), "--optimum: is for traces of up to 20 jobs, this one has 22")
+
+
+def test_a_chart_and_a_log(mig_opt: Command, tmp_path: Path) -> None:
+    code, out, err = mig_opt("t.json", "--policy", "first-fit,best-fit", "--plot", "t.png", "--save-log", "t.jsonl")
+    assert (code, err) == (0, "")
+    assert out.endswith("Log written to t.jsonl.\nChart written to t.png.\n")
+    assert (tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
+    lines = [json.loads(line) for line in (tmp_path / "t.jsonl").read_text(encoding="utf-8").splitlines()]
+    heads = [line for line in lines if "schema" in line]
+    assert [(head["schema"], head["policy"]) for head in heads] == [
+        ("mig-opt/log/1", "first-fit"),
+        ("mig-opt/log/1", "best-fit"),
+    ]
+    first = lines[: lines.index(heads[1])]
+    done = simulate(trace(), "first-fit")
+    runs = [
+        (line["run"], line["profile"], line["start"], line["begin"], line["end"]) for line in first if "run" in line
+    ]
+    assert runs == [
+        (trace().jobs[run.job].name, run.placement.profile.name, run.placement.start, run.begin, run.end)
+        for run in done.log.runs()
+    ]
+    assert [line["operation"] for line in first if "operation" in line] == [o.kind for o in done.log.operations()]
+
+
+def test_json_stays_json_beside_files(mig_opt: Command) -> None:
+    assert mig_opt("t.json", "--policy", "first-fit", "--plot", "t.svg", "--save-log", "t.jsonl", "--json").json
+
+
+def test_log_and_chart_need_two_files(mig_opt: Command) -> None:
+    refuses(mig_opt("t.json", "--save-log", "a.png", "--plot", "a.png"), "a.png: is wanted for both log and chart")
+    refuses(mig_opt("t.json", "--save-log", "t.json"), "t.json: is read as well")

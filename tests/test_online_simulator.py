@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -311,6 +312,38 @@ def test_jobs_left_waiting_are_reported() -> None:
     done = run(trace(job("a", 0, "1g.5gb", 3), job("b", 1, "1g.5gb", 3)), {"b": (0, "1g.5gb@0")})
     assert done.unfinished == ("a",)
     assert (done.metrics.jobs, done.metrics.finished) == (2, 1)
+
+
+def test_a_policy_that_wakes_up_in_ever_the_same_moment_is_stopped() -> None:
+    """With a job that runs on for ten seconds: nothing else would end it."""
+
+    class Sleepless(Scripted):
+        def begin(self, cluster: Cluster) -> None:
+            cluster.wake(1.0)
+
+        def woken(self, cluster: Cluster, tag: int) -> None:
+            cluster.wake(math.nextafter(cluster.now, math.inf))
+
+    with pytest.raises(SolverError, match="10001 times in a row, at 1 s"):
+        simulate(trace(job("a", 0.0, "1g.5gb", 10.0)), Sleepless({"a": (0, "1g.5gb@0")}))
+
+
+def test_many_wake_ups_in_one_moment_are_no_row() -> None:
+    """Each was asked for on its own, and so is the next one of each."""
+    woken: list[int] = []
+
+    class Timers(Scripted):
+        def begin(self, cluster: Cluster) -> None:
+            for number in range(11_000):
+                cluster.wake(1.0, number)
+
+        def woken(self, cluster: Cluster, tag: int) -> None:
+            woken.append(tag)
+            if cluster.now < 1.0 + 1e-7:
+                cluster.wake(cluster.now + 5e-7, tag)
+
+    simulate(trace(job("a", 0.0, "1g.5gb", 10.0)), Timers({"a": (0, "1g.5gb@0")}))
+    assert woken == [*range(11_000)] * 2
 
 
 def test_a_policy_that_only_wakes_up_comes_to_an_end() -> None:

@@ -48,9 +48,10 @@ LAYERS = (
     ("fleet_control",),
     ("loads",),
     ("models", "heuristics", "files"),
-    ("instances", "plotting", "solving", "changing"),
+    ("instances", "solving", "changing"),
     ("deploying", "rollout"),
     ("studies", "explaining", "export", "proving", "streaming", "online"),
+    ("plotting",),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

@@ -69,6 +69,26 @@ def test_what_cannot_be_a_partition_at_all(wanted: object) -> None:
     assert [problem.path for problem in caught.value.problems] == ["partition"]
 
 
+def test_many_partitions_are_not_listed_one_by_one() -> None:
+    """Of the 78 with 1g.10gb, those of plain profiles are named."""
+    with pytest.raises(InputError) as caught:
+        find_partition(A100, "5", "double-memory")
+    message = caught.value.problems[0].message
+    assert message.startswith("A100-40GB has no partition '5'; choose one of 7, 4+3, 4+2+1, ")
+    assert message.endswith(", 1+1+1+1+1+1+1, or one of 59 with 1g.10gb")
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offered"),
+    [("1+2+4", "4+2+1"), ("1g.10gb+4+1", "4+1g.10gb+1"), ("3+2+1+1", "2+1+1+3 or 1+1+2+3")],
+)
+def test_the_right_instances_in_the_wrong_order(wanted: str, offered: str) -> None:
+    with pytest.raises(InputError, match="Order counts") as caught:
+        find_partition(A100, wanted, "double-memory")
+    assert f"did you mean {offered}?" in caught.value.problems[0].message
+
+
 def test_lists_for_messages() -> None:
     assert partition_list(A30, A30.maximal_partitions()[:2]) == "4, 2+2"
     assert partition_list(A30, ()) == ""

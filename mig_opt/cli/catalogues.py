@@ -251,12 +251,25 @@ def _show_gpu(model: GpuModel) -> None:
 
 
 def methods(as_json: JsonOption = False) -> None:
-    """List the methods of `mig-opt solve` and `mig-opt deploy`."""
+    """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
+    from mig_opt.online.registry import policies
+
     for_batches, for_services = known_methods(), deploy_methods()
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
     if as_json:
         entries, deploy_entries = (list(map(_method, known)) for known in (for_batches, for_services))
-        _print({"auto": auto, "methods": entries, "deploy_auto": deploy_auto, "deploy_methods": deploy_entries})
+        known_policies = [
+            {"name": p.name, "options": list(p.options()), "summary": p.summary, "source": p.source} for p in policies()
+        ]
+        _print(
+            {
+                "auto": auto,
+                "methods": entries,
+                "deploy_auto": deploy_auto,
+                "deploy_methods": deploy_entries,
+                "policies": known_policies,
+            }
+        )
         return
     from mig_opt.cli import screens
 
@@ -271,6 +284,14 @@ def methods(as_json: JsonOption = False) -> None:
             "",
         )
     screens.show(
+        screens.table([("simulate", "name"), ("summary", "text")], ([p.name, p.summary] for p in policies())),
+        "",
+        screens.table(
+            [("simulate", "name"), ("options", "text")], ([p.name, ", ".join(p.options())] for p in policies())
+        ),
+        "",
+        screens.table([("simulate", "name"), ("source", "text")], ([p.name, p.source] for p in policies())),
+        "",
         screens.note(f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy."),
         screens.note("Exact methods end with a proof if they have the time for it."),
     )

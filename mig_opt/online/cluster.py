@@ -13,6 +13,10 @@ from mig_opt.online.ranking import Key, Ranking
 from mig_opt.online.states import GpuState
 from mig_opt.trace import Job, Trace
 
+_BRIEF = 1e-6
+_MOST_BRIEF = 10_000
+"""Wake-ups in a row, each asked for in the one before and due within so many seconds: more of them never end."""
+
 
 class Cluster:
     """The fleet and its jobs at one moment of a simulation.
@@ -51,7 +55,8 @@ class Cluster:
         self._progress = Progress(trace.jobs, trace.pcie_limit)
         self._runs: dict[int, ActiveRun] = {}
         self._places: dict[tuple[int, int], ActiveRun] = {}
-        self._tags: dict[int, int] = {}
+        self._tags: dict[int, tuple[int, int]] = {}
+        self._brief = 0
         self._sizes = tuple(placement.profile.compute_slices for placement in geometry.placements)
         self._memory = tuple(placement.profile.memory_gb for placement in geometry.placements)
 
@@ -196,7 +201,12 @@ class Cluster:
         """Ask to be woken at a later second, with a tag to know why."""
         if not time > self.now:
             raise SolverError(f"to be woken at {time:g} s was asked for at {self.now:g} s; it must be later")
-        self._tags[self._progress.foresee(time, WAKE)] = tag
+        brief = self._brief + 1 if time - self.now < _BRIEF else 0
+        if brief > _MOST_BRIEF:
+            raise SolverError(
+                f"to be woken within {_BRIEF:g} s was asked for {brief} times in a row, at {self.now:g} s"
+            )
+        self._tags[self._progress.foresee(time, WAKE)] = (tag, brief)
 
     # What happens by itself: for the simulator
 
@@ -210,9 +220,14 @@ class Cluster:
         """How many jobs have a place."""
         return len(self._runs)
 
-    def take_tag(self, number: int) -> int:
-        """Return the tag of a wake-up that is due."""
-        return self._tags.pop(number)
+    def wake_up(self, number: int) -> int:
+        """Begin a wake-up that is due, and return its tag."""
+        tag, self._brief = self._tags.pop(number)
+        return tag
+
+    def wake_over(self) -> None:
+        """End it: what is asked for later has nothing to do with it."""
+        self._brief = 0
 
     def move(self, run: ActiveRun) -> None:
         """Let a job go on in its replica, which is ready."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping
@@ -46,6 +47,21 @@ class PolicyEntry:
         for option in options:
             if option not in known:
                 yield Problem(option, f"is no option of the policy {self.name!r}; {nearest(option, known)}")
+
+    def read_option(self, option: str, text: str) -> object:
+        """Return the value that a text stands for: ``true`` or ``false``, a number, or several words with ``/``.
+
+        Where the option takes texts, numbers stay texts: a partition may be called ``7``.
+        """
+        parameter = inspect.signature(self._class()).parameters.get(option)
+        if parameter is not None and "str" in str(parameter.annotation):
+            return tuple(text.split("/")) if "/" in text else text
+        if text.casefold() in ("true", "false"):
+            return text.casefold() == "true"
+        for kind in (int, float):
+            with contextlib.suppress(ValueError):
+                return kind(text)
+        return text
 
     def _class(self) -> Callable[..., Policy]:
         module, name = self.entry.split(":")
@@ -133,3 +149,20 @@ def get_policy(name: str) -> PolicyEntry:
             return policy
     message = f"unknown policy {name!r}; {nearest(name, [policy.name for policy in _POLICIES])}"
     raise InputError([Problem("policy", message)])
+
+
+def policy_label(name: str, options: Mapping[str, object]) -> str:
+    """Return a policy with options as the command line takes it.
+
+    Examples
+    --------
+    >>> policy_label("static", {"partition": ("4+3", "2+2+3"), "backfill": True})
+    'static:partition=4+3/2+2+3:backfill=true'
+    """
+    return ":".join([name, *(f"{option}={_spelled(value)}" for option, value in options.items())])
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

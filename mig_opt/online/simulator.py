@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from mig_opt.arguments import wrong_integer, wrong_type
@@ -17,7 +17,7 @@ from mig_opt.online.log import Log, Outcome
 from mig_opt.online.metrics import Metrics, PowerModel, measure
 from mig_opt.online.policy import Policy
 from mig_opt.online.progress import ARRIVAL, BEGIN, END, MOVE, WAKE
-from mig_opt.online.registry import get_policy
+from mig_opt.online.registry import get_policy, policy_label
 from mig_opt.trace import Trace
 
 Observer = Callable[[Cluster], None]
@@ -44,6 +44,8 @@ class Simulation:
         How many events there were.
     runtime_s : float
         Seconds that the simulation took.
+    options : mapping of str to object
+        What was set of the policy.
     """
 
     trace: Trace
@@ -52,6 +54,12 @@ class Simulation:
     unfinished: tuple[str, ...]
     events: int
     runtime_s: float
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The policy with what was set of it, such as ``static:backfill=true``."""
+        return policy_label(self.policy, self.options)
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -106,9 +114,43 @@ def simulate(
     >>> [(run.job, str(run.placement), round(run.end, 2)) for run in done.log.runs()]
     [(0, '3g.20gb@0', 10.2), (1, '4g.20gb@0', 15.62)]
     """
-    problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
-    problems += wrong_integer("failure_limit", failure_limit, 1, 10**9)
+    problems = list(wrong_integer("failure_limit", failure_limit, 1, 10**9))
+    try:
+        decider = _decider(trace, policy, options)
+    except InputError as error:
+        problems = [*error.problems, *problems]
+    if problems:
+        raise InputError(problems)
+    begin = time.perf_counter()
     name = policy if isinstance(policy, str) else type(policy).__name__
+    cluster = _cluster(trace)
+    events = _Loop(cluster, decider, failure_limit, observer).run()
+    runtime = time.perf_counter() - begin
+    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options)
+
+
+def check_policy(trace: Trace, policy: str | Policy, **options: object) -> None:
+    """Check, before a long simulation, that a policy can begin on a trace; arguments as of :func:`simulate`.
+
+    Raises
+    ------
+    InputError
+        With every problem of its options, also those that show only beside the trace, such as a partition that its
+        GPUs do not have.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu
+    >>> check_policy(Trace((Job("a", 0.0, {4: 10.0}),), get_gpu("A30")), "static", partition="1+2+1")
+    Traceback (most recent call last):
+    ...
+    mig_opt.errors.InputError: partition: A30-24GB has no partition '1+2+1'; did you mean 2+1+1 or 1+1+2? Order counts
+    """
+    _decider(trace, policy, options).begin(_cluster(trace))
+
+
+def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) -> Policy:
+    problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     if isinstance(policy, str):
         entry = get_policy(policy)
         problems += entry.option_problems(options)
@@ -118,13 +160,12 @@ def simulate(
         problems += [Problem(option, "is for policies that are given by name") for option in options]
     if problems:
         raise InputError(problems)
-    begin = time.perf_counter()
-    decider = get_policy(policy).load(**options) if isinstance(policy, str) else policy
+    return get_policy(policy).load(**options) if isinstance(policy, str) else policy
+
+
+def _cluster(trace: Trace) -> Cluster:
     attributes = any(job.profile and trace.gpu.profile(job.profile).attributes for job in trace.jobs)
-    cluster = Cluster(trace, geometry_of(trace.gpu, "all" if attributes else "double-memory"))
-    events = _Loop(cluster, decider, failure_limit, observer).run()
-    runtime = time.perf_counter() - begin
-    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime)
+    return Cluster(trace, geometry_of(trace.gpu, "all" if attributes else "double-memory"))
 
 
 class _Loop:
@@ -168,7 +209,8 @@ class _Loop:
         run = event.run
         if event.kind == WAKE:
             actions = cluster.actions
-            self.policy.woken(cluster, cluster.take_tag(event.number))
+            self.policy.woken(cluster, cluster.wake_up(event.number))
+            cluster.wake_over()
             idle = last and not cluster.running and cluster.actions == actions
             self.idle_wakes = self.idle_wakes + 1 if idle else 0
             return

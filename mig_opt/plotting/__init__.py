@@ -1,4 +1,4 @@
-"""Gantt charts of schedules, and pictures of deployments.
+"""Gantt charts of schedules, and pictures of deployments and simulations.
 
 Each GPU is a panel with its memory slices from top to bottom and the time in seconds from left to right. A run is a
 coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
@@ -10,6 +10,7 @@ interface is used: no display is needed, and figures of the caller are left alon
 
 from __future__ import annotations
 
+from mig_opt.plotting.online import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import (
     check_plot_path,
     plot_deployment,
@@ -18,4 +19,12 @@ from mig_opt.plotting.output import (
     save_plot,
 )
 
-__all__ = ["check_plot_path", "plot_deployment", "plot_schedule", "save_deployment_plot", "save_plot"]
+__all__ = [
+    "check_plot_path",
+    "plot_deployment",
+    "plot_schedule",
+    "plot_simulation",
+    "save_deployment_plot",
+    "save_plot",
+    "save_simulation_plot",
+]

@@ -73,7 +73,7 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
         check_writable(target)
     except InputError as error:
         problems += [Problem(str(target), problem.message) for problem in error.problems]
-    problems += _matplotlib_problems()
+    problems += matplotlib_problems()
     if problems:
         raise InputError(problems)
 
@@ -106,14 +106,15 @@ def save_plot(
         As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
     """
     check_plot_path(path)
-    _save(plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), Path(path), dpi)
+    save_figure(plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), Path(path), dpi)
 
 
-def _save(figure: Figure, target: Path, dpi: float) -> None:
+def save_figure(figure: Figure, target: Path, dpi: float) -> None:
+    """Write a figure to a file whose path has been checked; the same figure gives the same file."""
     import matplotlib as mpl
 
     data, kind = io.BytesIO(), _format(target)
-    with mpl.rc_context(_SAVING), _any_characters():
+    with mpl.rc_context(_SAVING), any_characters():
         figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
     try:
         # A folder rather than a file of tempfile, whose files only their owner can read.
@@ -149,7 +150,7 @@ def save_deployment_plot(
         As :func:`plot_deployment` and :func:`check_plot_path`, and if the file cannot be written.
     """
     check_plot_path(path)
-    _save(plot_deployment(deployment, demand, title=title), Path(path), dpi)
+    save_figure(plot_deployment(deployment, demand, title=title), Path(path), dpi)
 
 
 def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, title: str | None = None) -> Figure:
@@ -189,10 +190,10 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
     'memory slice (slice 7 has no compute)'
     """
     check_deployments(deployment=deployment)
-    problems = [*_matplotlib_problems(), *_deployment_problems(deployment)]
+    problems = [*matplotlib_problems(), *_deployment_problems(deployment)]
     if problems:
         raise InputError(problems)
-    with _any_characters():
+    with any_characters():
         wording = _deployment_title(deployment, demand) if title is None else title
         return FleetChart(deployment, demand, wording).draw()
 
@@ -238,15 +239,15 @@ def plot_schedule(
     >>> figure.axes[0].get_xlabel()
     'time in seconds'
     """
-    problems = [*_matplotlib_problems(), *_schedule_problems(batch, schedule, lower_bound)]
+    problems = [*matplotlib_problems(), *_schedule_problems(batch, schedule, lower_bound)]
     if problems:
         raise InputError(problems)
-    with _any_characters():
+    with any_characters():
         return Chart(batch, schedule, lower_bound, _default_title(batch, schedule) if title is None else title).draw()
 
 
 @contextlib.contextmanager
-def _any_characters() -> Iterator[None]:
+def any_characters() -> Iterator[None]:
     """Silence matplotlib about characters that its font lacks: boxes stand for them, as everywhere."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph \d+ .*missing from", UserWarning)
@@ -258,7 +259,8 @@ def _format(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _matplotlib_problems() -> list[Problem]:
+def matplotlib_problems() -> list[Problem]:
+    """Return what is wrong if there is no matplotlib."""
     if importlib.util.find_spec("matplotlib") is not None:
         return []
     return [Problem("", 'charts need matplotlib, which is not installed: pip install "mig-opt[plot]"')]

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
-    from matplotlib.patches import Patch
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
@@ -84,10 +83,11 @@ class Sheet(ABC):
         bounds = [(text.get_window_extent(renderer, dpi), dpi) for dpi, renderer in self.renderers.items()]
         return max(box.width * 72 / dpi for box, dpi in bounds), max(box.height * 72 / dpi for box, dpi in bounds)
 
-    def key(self, signs: list[Patch], labels: list[str]) -> Legend:
+    def key(self, signs: Sequence[Artist], labels: Sequence[str]) -> Legend:
         """Return the legend of the tasks without a name in the chart, in as many columns as there is room for."""
         from matplotlib.patches import Patch
 
+        signs, labels = list(signs), list(labels)
         if len(labels) > _MOST_KEY_ENTRIES:
             shown = _MOST_KEY_ENTRIES - 1
             signs, labels = signs[:shown], [*labels[:shown], f"and {len(labels) - shown} more"]
