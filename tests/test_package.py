@@ -50,7 +50,8 @@ LAYERS = (
     ("models", "heuristics", "files"),
     ("instances", "plotting", "solving", "changing"),
     ("deploying", "rollout"),
-    ("studies", "explaining", "export", "proving", "streaming", "online"),
+    ("explaining", "export", "proving", "streaming", "online"),
+    ("studies",),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

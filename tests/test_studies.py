@@ -25,7 +25,7 @@ from mig_opt.studies import (
     study_rows,
 )
 from mig_opt.studies.outcome import measure
-from mig_opt.studies.runs import perform, read_run, runs_of
+from mig_opt.studies.runs import read_run, runs_of
 
 # Runs
 
@@ -115,7 +115,7 @@ def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest
     method_that(monkeypatch, lambda batch, control: seen.append(batch))
     settings = GeneratedBatches(n=(5,), seeds=(3,), scaling=("GoodScaling",), times=("NarrowTimes",), gpu=("A30",))
     (run,) = runs_of(Study((settings,), (FAR,)), tmp_path)
-    assert perform(run).status == "no_solution"
+    assert run.perform().status == "no_solution"
     assert seen == [generate_batch(5, seed=3, scaling="GoodScaling", times="NarrowTimes", gpu="A30")]
 
 
