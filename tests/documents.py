@@ -254,7 +254,8 @@ CHECKS = {
     ),
     "pattern": lambda wanted, value: not isinstance(value, str) or re.search(wanted, value),
     "dependentRequired": lambda wanted, value: (
-        not isinstance(value, dict) or all(set(others) <= value.keys() for key, others in wanted.items() if key in value)
+        not isinstance(value, dict)
+        or all(set(others) <= value.keys() for key, others in wanted.items() if key in value)
     ),
     "required": lambda wanted, value: not isinstance(value, dict) or set(wanted) <= value.keys(),
     **{

@@ -13,8 +13,8 @@ from mig_opt.studies.reading import read_study, study_from_json
 from mig_opt.studies.records import Row, StudyRun
 from mig_opt.studies.running import StudyProgress, StudyRows, run_study, study_rows
 from mig_opt.studies.runs import BatchRun
-from mig_opt.studies.simulations import TraceRun
 from mig_opt.studies.summary import Figures, Judged, Line
+from mig_opt.studies.trace_runs import TraceRun
 from mig_opt.studies.trace_summary import TraceLine, Winners
 from mig_opt.study import (
     BatchFromFile,

@@ -17,8 +17,8 @@ from mig_opt.studies.outcome import Outcome
 from mig_opt.studies.records import Records, Row, StudyRun, contradictions, failures
 from mig_opt.studies.runs import BatchRun, read_run, runs_of
 from mig_opt.studies.servant import alone
-from mig_opt.studies.simulations import TraceRun, read_trace_run, trace_runs_of
 from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
+from mig_opt.studies.trace_runs import TraceRun, read_trace_run, trace_runs_of
 from mig_opt.studies.trace_summary import TraceLine, Winners, summarise_traces, winners
 from mig_opt.study import Study
 

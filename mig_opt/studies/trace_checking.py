@@ -12,7 +12,7 @@ from mig_opt.files.limits import MOST_GPUS
 from mig_opt.gpu import get_gpu
 from mig_opt.online.generators import generate_trace, get_trace_family
 from mig_opt.online.registry import get_policy
-from mig_opt.studies.simulations import combinations, policy_columns, settings_of, trace_from_file
+from mig_opt.studies.trace_runs import combinations, policy_columns, settings_of, trace_from_file
 from mig_opt.study import GeneratedTraces, PolicySettings, TraceFromFile, TraceSource
 
 _ARGUMENTS = ("family", "gpu", "gpus", "seed")

@@ -1,8 +1,7 @@
-"""Runs of schedulers on traces: from a study to its runs, and from a run to its outcome."""
+"""Runs of schedulers on traces: every combination of trace, scheduler and options of a study."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import itertools
@@ -12,29 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mig_opt.errors import Problem
 from mig_opt.files import read_trace, trace_to_json
 from mig_opt.gpu import OperationCosts
-from mig_opt.online.bounds import TraceBounds, trace_bounds
-from mig_opt.online.checking import check_log
 from mig_opt.online.generators import generate_trace
-from mig_opt.online.log import Log
-from mig_opt.online.simulator import Simulation, simulate
-from mig_opt.result import Status, relative_gap
-from mig_opt.studies.environment import peak_bytes
-from mig_opt.studies.outcome import Outcome, shielded, violations
+from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.trace_outcome import measure_policy, warm_up_policy
 from mig_opt.study import GeneratedTraces, PolicySettings, Study, TraceFromFile, TraceSource
-from mig_opt.ticks import RESOLUTION
 from mig_opt.trace import Trace
-
-UNFINISHED = "unfinished"
-"""Status of a simulation after which jobs wait for ever."""
-
-_MOST_NAMED = 10
-"""Unfinished jobs whose names are kept."""
-
-_EXAMPLE = ("normal-25", 2)
-"""Family and number of jobs of the trace on which schedulers warm up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +63,16 @@ class TraceRun:
     def label(self) -> str:
         """What messages call the run."""
         name: str = self.source["family"] if "family" in self.source else self.source["file"]
+        where = self.cell if name in self.cell else f"{name} ({self.cell})" if self.cell else name
         seed = f", seed {self.source['seed']}" if "seed" in self.source else ""
-        within = f" ({self.cell})" if self.cell and name not in self.cell else ""
-        return f"{self.column or self.policy} on {name}{seed}{within}"
+        return f"{self.column or self.policy} on {where}{seed}"
 
     def perform(self) -> Outcome:
         """Simulate in this process, and check what comes of it."""
         if not self.fresh:
-            _warm_up(self.policy, json.dumps(dict(self.options)))
+            warm_up_policy(self.policy, json.dumps(dict(self.options)))
         trace = self.trace if self.trace is not None else _generated(self.batch_key)
-        return _simulated(trace, self.policy, self.options, _bounds(self.batch_key, trace), memory=self.fresh)
+        return measure_policy(trace, self.policy, self.options, key=self.batch_key, memory=self.fresh)
 
 
 def read_trace_run(document: Mapping[str, Any]) -> TraceRun:
@@ -226,71 +209,3 @@ def _generated(key: str) -> Trace:
         source["family"], gpu=source["gpu"], gpus=source["gpus"], seed=source["seed"], **source["parameters"]
     )
     return _cost_free(trace, costs=source["operation_costs"])
-
-
-_LATEST_BOUNDS: dict[str, TraceBounds] = {}
-"""Those of the trace of the latest run."""
-
-
-def _bounds(key: str, trace: Trace) -> TraceBounds:
-    if key not in _LATEST_BOUNDS:
-        found = trace_bounds(trace)
-        _LATEST_BOUNDS.clear()
-        _LATEST_BOUNDS[key] = found
-    return _LATEST_BOUNDS[key]
-
-
-@functools.cache
-def _warm_up(policy: str, options: str) -> None:
-    """Load whatever a scheduler loads, so that no run pays for it; what goes wrong will do so again."""
-    trace = generate_trace(_EXAMPLE[0], jobs=_EXAMPLE[1])
-    shielded(lambda: _simulated(trace, policy, json.loads(options), trace_bounds(trace), memory=False))
-
-
-def _simulated(trace: Trace, policy: str, options: Mapping[str, Any], bounds: TraceBounds, *, memory: bool) -> Outcome:
-    done = simulate(trace, policy, **options)
-    peak = peak_bytes() if memory else None
-    complete = not done.unfinished
-    figures = _figures(done, bounds)
-    return Outcome(
-        status=Status.FEASIBLE.value if complete else UNFINISHED,
-        seconds=done.runtime_s,
-        makespan=done.metrics.makespan if complete else None,
-        lower_bound=bounds.makespan[0].value,
-        tolerance=RESOLUTION * done.metrics.makespan,
-        peak_bytes=peak,
-        error=_defects(done, bounds),
-        figures=figures,
-    )
-
-
-def _figures(done: Simulation, bounds: TraceBounds) -> dict[str, Any]:
-    """Return all that a row says of a simulation: metrics, what was not done, bounds, and distances to them."""
-    metrics, complete = done.metrics, not done.unfinished
-    limits = {"makespan": bounds.makespan[0].value, "mean_completion": bounds.mean_completion}
-    reached = {"makespan": metrics.makespan, "mean_completion": metrics.completion.mean}
-    return {
-        **dataclasses.asdict(metrics),
-        "unfinished": len(done.unfinished),
-        "unfinished_names": list(done.unfinished[:_MOST_NAMED]),
-        "events": done.events,
-        "lower_bounds": limits,
-        "gaps": {goal: relative_gap(reached[goal], limits[goal]) if complete else None for goal in limits},
-    }
-
-
-def _defects(done: Simulation, bounds: TraceBounds) -> str:
-    """Return what is wrong with a simulation, in one line; empty if nothing is."""
-    problems: list[Problem] = check_log(done.log)
-    if problems:
-        return f"{len(problems)} violations of the log: {problems[0]}"
-    wrong = violations(*done.log.as_schedule()) if _ran(done.log) else ""
-    mean, least = done.metrics.completion.mean, bounds.mean_completion
-    if not wrong and not done.unfinished and mean < least * (1 - RESOLUTION):
-        return f"jobs end after {mean:.9g} s on the average, which is below the lower bound of {least:.9g} s"
-    return wrong
-
-
-def _ran(log: Log) -> bool:
-    """Whether a job ran for any time at all; else there is no schedule to validate."""
-    return any(end > begin for begin, end in zip(log.run_begin, log.run_end, strict=True))
