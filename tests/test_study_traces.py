@@ -11,7 +11,7 @@ import pytest
 from command_line import Command, called
 from online_worlds import Scripted, job, trace
 from study_jobs import cluster_of_two
-from study_parts import FAR, Heard, problems
+from study_parts import FAR, problems, resumed
 
 from mig_opt import Trace, generate_trace, trace_bounds, write_trace
 from mig_opt.online import PolicyEntry, Simulation, simulate
@@ -20,9 +20,7 @@ from mig_opt.studies import (
     GeneratedBatches,
     GeneratedTraces,
     PolicySettings,
-    Row,
     Study,
-    StudyRun,
     TraceFromFile,
     read_study,
     run_study,
@@ -177,24 +175,8 @@ def test_jobs_that_wait_for_ever_are_a_result(tmp_path: Path) -> None:
 
 
 def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, heard = tmp_path / "rows.jsonl", Heard()
-
-    def stop(row: Row[StudyRun]) -> None:
-        if len(path.read_text().splitlines()) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(heard, "on_row", stop)
-    with pytest.raises(KeyboardInterrupt):
-        run_study(SMALL, path, progress=heard)
-    before = path.read_text()
-    with path.open("a") as file:
-        file.write('{"run": {"tra')  # killed while it wrote
-    assert len(study_rows(SMALL, path).missing) == 5
-    again = Heard()
-    found = run_study(SMALL, path, progress=again)
-    assert (again.known, len(again.missing), len(again.rows)) == (3, 5, 5)
-    assert (len(found.rows), found.missing, found.failures, found.contradictions) == (8, (), [], [])
-    assert path.read_text().startswith(before)
+    path = tmp_path / "rows.jsonl"
+    found = resumed(SMALL, path, monkeypatch)
     assert study_rows(SMALL, path).rows == found.rows
     more = Study(traces=SMALL.traces, policies=(*SMALL.policies, PolicySettings("first-fit", {"backfill": (True,)})))
     assert [run.column for run in study_rows(more, path).missing] == ["first-fit, backfill=True"] * 4

@@ -173,7 +173,7 @@ def _trace_table(lines: Sequence[TraceLine]) -> Table:
 
     from mig_opt.cli import screens
 
-    numbers = ("done", "to end s", "gap %", "wait s", "makespan s", "gap %", "mean ms")
+    numbers = ("done", "to end s", "gap %", "wait s", "makespan s", "gap %", "ms")
     rows: list[list[str | Text]] = []
     for index, line in enumerate(lines):
         if index == 0 or line.cell != lines[index - 1].cell:
@@ -200,7 +200,7 @@ def _mean(figures: Figures | None, factor: float = 1.0) -> str:
 def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Text | str]:
     from mig_opt.cli import screens
 
-    yield screens.note("done: traces on which all jobs were done, whose means the figures are.")
+    yield screens.note("done: traces on which all jobs were done, whose means the figures are. ms: of a simulation.")
     yield screens.note("to end, wait: seconds from arrival; gap %: to the lower bound that no scheduler beats.")
     for line in lines:
         if line.unfinished:

@@ -325,6 +325,8 @@ def _complete(schema: dict[str, Any], shape: type, keywords: dict[str, dict[str,
         if alternatives and set(alternatives) <= {"number", "null"}:
             del found["anyOf"]
             found["type"] = alternatives
+        if "minItems" in keywords[key]:
+            found.pop("default", None)  # of a list that is left out or has entries
         if ITEMS in keywords[key]:
             _let_one_stand_for_a_list(found, keywords[key][ITEMS])
         elif LISTS in keywords[key]:
