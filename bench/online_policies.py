@@ -174,7 +174,7 @@ def sections(results: Sequence[Result]) -> dict[str, list[str]]:
     by_family = []
     for goal, title in GOALS.items():
         means = f"Mean {title}, as a multiple of the lower bound"
-        by_family += [f"{means}; bold: the best and those that tie with it, unless all do.", ""]
+        by_family += [f"{means}; bold: the best and those that tie with it, unless all do; empty: jobs were left.", ""]
         by_family += [*family_table(results, goal), ""]
     return {
         "Winners": ["Those that tie with the first one stand behind it.", "", *winners, ""],
@@ -187,12 +187,12 @@ def sections(results: Sequence[Result]) -> dict[str, list[str]]:
 
 
 def updated(page: str, found: Mapping[str, Sequence[str]]) -> str:
-    """Return a page with sections in place of what stands between their marks, ``<!-- NAME -->`` and ``<!-- end -->``."""
+    """Return a page with sections in place of what stands between marks ``<!-- NAME -->`` and ``<!-- end -->``."""
     for name, lines in found.items():
         mark, end = f"<!-- {name} -->", "<!-- end -->"
         before, there, rest = page.partition(mark)
         if there:
-            page = before + "\n".join([mark, "", *lines]) + end + rest.partition(end)[2]
+            page = before + "\n".join([mark, "", *lines, ""]) + end + rest.partition(end)[2]
     return page
 
 

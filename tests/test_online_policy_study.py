@@ -82,7 +82,7 @@ def test_figures_of_a_regime() -> None:
 def test_a_page_is_updated() -> None:
     page = "text\n<!-- Winners -->\nold\n<!-- end -->\nmore\n<!-- By family -->\nold\n<!-- end -->\n"
     found = {"Winners": ["w", ""], "Other": ["o", ""], "By family": ["f", ""]}
-    wanted = "text\n<!-- Winners -->\n\nw\n<!-- end -->\nmore\n<!-- By family -->\n\nf\n<!-- end -->\n"
+    wanted = "text\n<!-- Winners -->\n\nw\n\n<!-- end -->\nmore\n<!-- By family -->\n\nf\n\n<!-- end -->\n"
     assert online_policies.updated(page, found) == wanted
     assert online_policies.updated(wanted, found) == wanted
 
