@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import itertools
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gaps import Told
 from machine import RESULTS, describe, save
 
 from mig_opt import write_trace
@@ -27,7 +27,6 @@ from mig_opt.studies import (
     Row,
     SourcesChangedError,
     Study,
-    StudyProgress,
     StudyRun,
     read_study,
     run_study,
@@ -115,22 +114,6 @@ def _cut(study: Study) -> Iterator[GeneratedTraces]:
             lists = {name: values[:1] for name, values in source.parameters.items()}
             fewer = _CUT_STREAM if "far-stream" in source.family else _CUT_TRACE
             yield dataclasses.replace(source, seeds=source.seeds[:1], parameters={**lists, **fewer})
-
-
-class Told(StudyProgress):
-    """Says how many runs are done, on standard error."""
-
-    def __init__(self) -> None:
-        self._numbers = itertools.count(1)
-        self._missing = 0
-
-    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
-        """Note how many runs there are."""
-        self._missing = len(missing)
-
-    def on_row(self, row: Row[StudyRun]) -> None:
-        """Say that one was done."""
-        print(f"{next(self._numbers)} of {self._missing}, {row.run.label}", file=sys.stderr, flush=True)
 
 
 def grouped(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
@@ -282,7 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     study, rows = planned(cut=options.cut), options.results / "online_policies.jsonl"
     if not options.table:
-        run_study(study, rows, folder=FOLDER, jobs=options.jobs, keep=options.keep, progress=Told())
+        run_study(study, rows, folder=FOLDER, jobs=options.jobs, keep=options.keep, progress=Told("simulations"))
     found = study_rows(study, rows, folder=FOLDER, keep=options.keep or options.table)
     lines = [
         "# Schedulers on every family of traces",

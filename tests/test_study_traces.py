@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Command, called
+from hypothesis import given
+from hypothesis import strategies as st
 from online_worlds import Scripted, job, trace
 from study_jobs import cluster_of_two
 from study_parts import FAR, problems, resumed
@@ -418,6 +421,20 @@ def test_ties_are_what_the_spread_explains() -> None:
 def test_a_single_trace_has_no_spread() -> None:
     assert best({"a": {"x": 2.0}, "b": {"x": 1.9}, "c": {"x": 1.9}}) == ("b", "c")
     assert best({}) == best({"a": {}}) == ()
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.lists(st.floats(0.1, 1e4), min_size=4, max_size=4), min_size=1),
+    st.lists(st.floats(0.1, 1e3), min_size=4, max_size=4),
+)
+def test_units_of_traces_do_not_matter(values: dict[str, list[float]], units: list[float]) -> None:
+    found = best({name: dict(zip("wxyz", own, strict=True)) for name, own in values.items()})
+    scaled = {name: [value * unit for value, unit in zip(own, units, strict=True)] for name, own in values.items()}
+    again = best({name: dict(zip("wxyz", own, strict=True)) for name, own in scaled.items()})
+    products = {name: math.prod(own) for name, own in values.items()}
+    assert products[found[0]] <= min(products.values()) * (1 + 1e-9)
+    assert products[again[0]] <= min(products.values()) * (1 + 1e-9)
+    assert found[0] in again or again[0] in found
 
 
 def entry(policy: str, trace: str, completion: float, makespan: float | None, cell: str = "cell") -> Entry:
