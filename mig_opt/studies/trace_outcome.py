@@ -6,9 +6,8 @@ import dataclasses
 import functools
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mig_opt.online.bounds import TraceBounds, trace_bounds
 from mig_opt.online.checking import check_log
 from mig_opt.online.generators import generate_trace
 from mig_opt.online.simulator import Simulation, simulate
@@ -17,6 +16,9 @@ from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.outcome import Outcome, shielded, violations
 from mig_opt.ticks import RESOLUTION
 from mig_opt.trace import Trace
+
+if TYPE_CHECKING:
+    from mig_opt.online.bounds import TraceBounds
 
 UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
@@ -85,6 +87,8 @@ def warm_up_policy(policy: str, options: str) -> None:
 
 
 def _bounds(key: str, trace: Trace) -> TraceBounds:
+    from mig_opt.online.bounds import trace_bounds  # loads a solver, which studies of batches may not need
+
     if not key:
         return trace_bounds(trace)
     if key not in _LATEST_BOUNDS:

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from scipy.special import stdtrit
-
 from mig_opt.studies.summary import Entry, Figures
 from mig_opt.ticks import RESOLUTION
 
@@ -127,6 +125,8 @@ def best(values: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
 
 
 def _ties(values: Mapping[str, float], least: Mapping[str, float]) -> bool:
+    from scipy.special import stdtrit  # slow to load
+
     ratios = [math.log(value / least[trace]) for trace, value in values.items()]
     mean, count = statistics.fmean(ratios), len(ratios)
     spread = statistics.stdev(ratios) if count > 1 else 0.0
