@@ -1,8 +1,8 @@
 """Every scheduler on every family of traces: distances to the lower bounds, and who is best where.
 
 Run: python bench/online_policies.py, which does what is missing of the study online/policies.toml, as mig-opt bench
-would, and writes its tables and its figure; or with --cut, which takes seconds. The study names the traces; every
-scheduler that mig_opt has is run, with its usual options unless the study says otherwise.
+would, and writes its tables and its figure; or with --cut, which takes seconds. The study names traces; whatever
+schedulers and families of traces mig_opt has beside those that it names are run as well, as they usually are.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from machine import RESULTS, describe, save
 from mig_opt import write_trace
 from mig_opt.files import import_trace
 from mig_opt.online import policies
+from mig_opt.online.generators import trace_families
 from mig_opt.studies import (
     GeneratedTraces,
     PolicySettings,
@@ -35,6 +36,7 @@ from mig_opt.studies import (
 from mig_opt.studies.trace_summary import GOALS, Goal, best
 
 FOLDER = Path(__file__).with_name("online")
+_OTHER_SEEDS = (0, 1, 2, 3)
 _CUT_TRACE = {"jobs": (6,)}
 _CUT_STREAM = {"batches": (2,), "tasks": (4,)}
 _DAY_S = 86_400.0
@@ -97,14 +99,29 @@ class Result:
 
 
 def planned(*, cut: bool = False) -> Study:
-    """Return the study with every scheduler, in the order of the registry; those it does not name as they are."""
+    """Return the study with every scheduler, in the order of the registry, and every family of traces.
+
+    Schedulers that the file does not name have their usual options; families join the group of those whose names begin
+    alike (``migm-``), with four seeds.
+    """
     study = read_study(FOLDER / "policies.toml")
     names = [entry.name for entry in policies()]
     listed = {settings.policy for settings in study.policies}
     others = tuple(PolicySettings(name) for name in names if name not in listed)
     ordered = sorted(study.policies + others, key=lambda settings: names.index(settings.policy))
-    study = dataclasses.replace(study, policies=tuple(ordered))
+    study = dataclasses.replace(study, policies=tuple(ordered), traces=(*study.traces, *_other_families(study)))
     return dataclasses.replace(study, traces=tuple(_cut(study))) if cut else study
+
+
+def _other_families(study: Study) -> Iterator[GeneratedTraces]:
+    groups: dict[str, str] = {}
+    listed = {}
+    for source in study.traces:
+        for family in source.family if isinstance(source, GeneratedTraces) else ():
+            listed[family] = groups.setdefault(family.partition("-")[0], source.group)
+    for name in (family.name for family in trace_families()):
+        if name not in listed:
+            yield GeneratedTraces((name,), _OTHER_SEEDS, group=groups.get(name.partition("-")[0], "other families"))
 
 
 def _cut(study: Study) -> Iterator[GeneratedTraces]:

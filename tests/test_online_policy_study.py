@@ -29,6 +29,13 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
     assert [settings.policy for settings in study.policies] == [entry.name for entry in policies()]
     families = {family for source in study.traces if isinstance(source, GeneratedTraces) for family in source.family}
     assert families == {family.name for family in trace_families()}
+    more = [dataclasses.replace(trace_families()[0], name=name) for name in ("migm-new", "strange")]
+    monkeypatch.setattr("online_policies.trace_families", lambda: (*trace_families(), *more))
+    joined = [source for source in online_policies.planned().traces if isinstance(source, GeneratedTraces)][-2:]
+    assert [(source.family, source.group) for source in joined] == [
+        (("migm-new",), "memory mixes"),
+        (("strange",), "other families"),
+    ]
     new = PolicyEntry("newest", "", "", "mig_opt.online.schedulers.simple:FirstFit")
     monkeypatch.setattr("online_policies.policies", lambda: (*policies(), new))
     assert online_policies.planned().policies[-1].policy == "newest"
