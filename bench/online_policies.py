@@ -165,6 +165,7 @@ def ratio(results: Sequence[Result], goal: Goal) -> tuple[float, float] | None:
 def sections(results: Sequence[Result]) -> dict[str, list[str]]:
     """Return the winners, a table for each regime, and one by families for each goal, by the name of the section."""
     regimes = grouped(results, lambda result: result.regime)
+    results = [result for own in regimes.values() for result in own]
     heads = [f"shortest {title}" if goal == "makespan" else f"least {title}" for goal, title in GOALS.items()]
     rows = [
         [name, str(len({run.trace for run in own})), *(_names(winning(own, goal), own) for goal in GOALS)]

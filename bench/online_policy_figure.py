@@ -16,7 +16,7 @@ _BEST, _OTHER = "#0072B2", "#888888"
 """After Okabe and Ito; winners are filled as well, so that nobody has to tell the colours apart."""
 
 _WIDEST = 3.0
-"""An axis ends at so many times the median distance from the bound; who is beyond is drawn at its edge."""
+"""Whoever is beyond so many times the median distance from the bound, and beyond all bars of others, has no point."""
 
 
 def side_by_side(results: Iterable[Result]) -> Figure:
@@ -80,10 +80,13 @@ def _remark(axis: Axes, at: int, text: str, where: float, side: str) -> None:
 
 
 def _end(found: Mapping[str, tuple[float, float] | None]) -> float:
-    """Return where the axis ends: beyond all bars, or where only stragglers are left out."""
+    """Return where the axis ends: beyond all bars, but for those of stragglers."""
     known = [figures for figures in found.values() if figures is not None]
     if not known:
         return 2.0
-    widest = 1 + _WIDEST * statistics.median(mean - 1 for mean, _ in known)
-    inside = [mean + spread for mean, spread in known if mean <= widest] or [mean + spread for mean, spread in known]
-    return 1 + 1.06 * max(max(inside) - 1, 1e-4)
+    end, shown = 1 + _WIDEST * statistics.median(mean - 1 for mean, _ in known), 0
+    while shown < (count := sum(mean <= end for mean, _ in known)):
+        shown = count
+        # All bars of those within; the axis that needs may have room for one more.
+        end = max(1 + 1.06 * (mean + spread - 1) for mean, spread in known if mean <= end)
+    return max(end, 1 + 1e-4)
