@@ -84,6 +84,14 @@ STUDY = {
         {"method": "cp", "time_limit": [1, None], "gap": 0.5, "workers": 2, "deterministic": False, "label": "a"},
         {"method": "far", "label": "b"},
     ],
+    "traces": [
+        {"family": ["normal-25", "long-25"], "seeds": 2, "gpus": [2, None], "parameters": {"jobs": 5, "sigma": [0.5]}},
+        {"family": "pcie-4", "gpu": ["A30"], "operation_costs": [True], "group": "g"},
+    ],
+    "policies": [
+        {"policy": "first-fit", "label": "c"},
+        {"policy": "fragmentation-aware", "options": {"threshold": [0.2, 0.4], "backfill": True}},
+    ],
     "repetitions": 2,
     "seed": 1,
     "fresh": False,
@@ -245,6 +253,10 @@ CHECKS = {
         not isinstance(value, list) or not any(map(flaws, wanted, value[: len(wanted)]))
     ),
     "pattern": lambda wanted, value: not isinstance(value, str) or re.search(wanted, value),
+    "dependentRequired": lambda wanted, value: (
+        not isinstance(value, dict)
+        or all(set(others) <= value.keys() for key, others in wanted.items() if key in value)
+    ),
     "required": lambda wanted, value: not isinstance(value, dict) or set(wanted) <= value.keys(),
     **{
         keyword: lambda wanted, value, kind=kind: not isinstance(value, kind) or len(value) >= wanted

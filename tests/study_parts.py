@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,17 @@ import pytest
 from mig_opt import Batch, InputError
 from mig_opt.control import Control
 from mig_opt.registry import Method
-from mig_opt.studies import GeneratedBatches, MethodSettings, Row, Study, StudyProgress, StudyRun
+from mig_opt.studies import (
+    GeneratedBatches,
+    MethodSettings,
+    Row,
+    Study,
+    StudyProgress,
+    StudyRows,
+    StudyRun,
+    run_study,
+    study_rows,
+)
 
 FAR = MethodSettings("far")
 SMALL = Study((GeneratedBatches(n=(3, 4), seeds=(0, 1)),), (FAR, MethodSettings("cp", time_limit=(5.0,))))
@@ -43,6 +54,30 @@ class Heard(StudyProgress):
 
     def on_row(self, row: Row[StudyRun]) -> None:
         self.rows.append(row)
+
+
+def resumed(study: Study, path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyRows:
+    """Stop a study of eight runs after three of them, begin it again, and return what it ends with."""
+    heard = Heard()
+
+    def stop(row: Row[StudyRun]) -> None:
+        if len(path.read_text().splitlines()) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(heard, "on_row", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(study, path, progress=heard)
+    before = path.read_text()
+    with path.open("a") as file:
+        file.write('{"run": {"ba')  # killed while it wrote
+    assert len(study_rows(study, path).missing) == 5
+    again = Heard()
+    found = run_study(study, path, progress=again)
+    assert (again.known, len(again.missing), len(again.rows)) == (3, 5, 5)
+    assert (len(found.rows), found.missing, found.failures, found.contradictions) == (8, (), [], [])
+    assert path.read_text().startswith(before)
+    assert len(path.read_text().splitlines()) == 8
+    return found
 
 
 def failing(batch: Batch, control: Control) -> None:

@@ -34,7 +34,8 @@ def test_schema_and_reader_agree(kind: Any) -> None:
         r"cannot start|no profile|must be from 0 to|has no seconds|no instances|follows from|"
         r"no bundled|unknown method|unknown configuration|another label|no profile table|none is for|is that of|"
         r"already; keep|there is no GPU|unknown GPU|several kinds|GPU that was measured|add the profile tables|"
-        r"times has no seconds|must rise|is less than memory_growth reaches"
+        r"times has no seconds|must rise|is less than memory_growth reaches|"
+        r"no family|has no parameter|unknown policy|no option of the policy|^.*\.parameters\.|^.*\.options\."
     )
     refused = accepted = 0
     for place in places_in(DOCUMENTS[kind]):

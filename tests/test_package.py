@@ -50,8 +50,8 @@ LAYERS = (
     ("models", "heuristics", "files"),
     ("instances", "solving", "changing"),
     ("deploying", "rollout"),
-    ("studies", "explaining", "export", "proving", "streaming", "online"),
-    ("plotting",),
+    ("explaining", "export", "proving", "streaming", "online"),
+    ("studies", "plotting"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

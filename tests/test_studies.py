@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from study_parts import FAR, SMALL, Heard, document, failing, method_that, problems
+from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
 from mig_opt.control import Control
@@ -17,15 +17,13 @@ from mig_opt.studies import (
     BundledBatch,
     GeneratedBatches,
     MethodSettings,
-    Row,
     Study,
-    StudyRun,
     run_study,
     study_from_json,
     study_rows,
 )
 from mig_opt.studies.outcome import measure
-from mig_opt.studies.runs import perform, read_run, runs_of
+from mig_opt.studies.runs import read_run, runs_of
 
 # Runs
 
@@ -115,7 +113,7 @@ def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest
     method_that(monkeypatch, lambda batch, control: seen.append(batch))
     settings = GeneratedBatches(n=(5,), seeds=(3,), scaling=("GoodScaling",), times=("NarrowTimes",), gpu=("A30",))
     (run,) = runs_of(Study((settings,), (FAR,)), tmp_path)
-    assert perform(run).status == "no_solution"
+    assert run.perform().status == "no_solution"
     assert seen == [generate_batch(5, seed=3, scaling="GoodScaling", times="NarrowTimes", gpu="A30")]
 
 
@@ -123,25 +121,8 @@ def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, heard = tmp_path / "rows.jsonl", Heard()
-
-    def stop(row: Row[StudyRun]) -> None:
-        if len(path.read_text().splitlines()) == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(heard, "on_row", stop)
-    with pytest.raises(KeyboardInterrupt):
-        run_study(SMALL, path, progress=heard)
-    before = path.read_text()
-    with path.open("a") as file:
-        file.write('{"run": {"ba')  # killed while it wrote
-    assert len(study_rows(SMALL, path).missing) == 5
-    again = Heard()
-    found = run_study(SMALL, path, progress=again)
-    assert (again.known, len(again.missing), len(again.rows)) == (3, 5, 5)
-    assert (len(found.rows), found.missing, found.failures, found.contradictions) == (8, (), [], [])
-    assert path.read_text().startswith(before)
-    assert len(path.read_text().splitlines()) == 8
+    path = tmp_path / "rows.jsonl"
+    found = resumed(SMALL, path, monkeypatch)
     assert study_rows(SMALL, path) == found
     monkeypatch.setattr("mig_opt.studies.running.perform", None)
     run_study(SMALL, path)  # nothing is left to do

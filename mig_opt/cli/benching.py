@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from mig_opt.studies import Line, StudyProgress, StudyRows
+    from mig_opt.studies import Figures, Line, StudyProgress, StudyRows, TraceLine
 
 MOST_SHOWN = 10
 """Failures that are shown in full."""
@@ -50,7 +50,7 @@ def bench(
     as_json: JsonOption = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Do the runs of a study that are missing, and show its table.
+    """Do the runs of a study that are missing, and show its tables: methods on batches, schedulers on traces.
 
     Each run is a line of the output, written when it ends: a study that was stopped goes on with the same command, and
     only runs in flight are lost. A run that fails is a line with its error. Exits with 0 if all is done, 1 if runs
@@ -123,6 +123,9 @@ def _show(found: StudyRows, results: Path, *, interrupted: bool, table: bool) ->
         screens.show(_table(lines), "", screens.note("gap %: mean, to the best bound of all runs on a batch."))
         screens.show(screens.note("above %: mean, over the shortest makespan of all runs on a batch, or on record."))
         screens.show("")
+    simulated = found.trace_summary()
+    if simulated:
+        screens.show(_trace_table(simulated), "", *_trace_notes(simulated), "", _winners(found), "")
     failures = found.failures
     if failures:
         more = [f"and {len(failures) - MOST_SHOWN} more"] if len(failures) > MOST_SHOWN else []
@@ -165,9 +168,58 @@ def _table(lines: Sequence[Line]) -> Table:
     return screens.table([("batches, methods", "text"), *((name, "number") for name in numbers)], rows)
 
 
+def _trace_table(lines: Sequence[TraceLine]) -> Table:
+    from rich.text import Text
+
+    from mig_opt.cli import screens
+
+    numbers = ("done", "to end s", "gap %", "wait s", "makespan s", "gap %", "ms")
+    rows: list[list[str | Text]] = []
+    for index, line in enumerate(lines):
+        if index == 0 or line.cell != lines[index - 1].cell:
+            rows.append([Text(printable(line.cell), "bold"), *[""] * len(numbers)])
+        rows.append(
+            [
+                Text(f"  {line.policy}"),
+                f"{line.complete}/{line.runs}",
+                _mean(line.completion),
+                _mean(line.completion_gap, 100),
+                _mean(line.wait),
+                _mean(line.makespan),
+                _mean(line.makespan_gap, 100),
+                _mean(line.seconds, 1000),
+            ]
+        )
+    return screens.table([("traces, policies", "text"), *((name, "number") for name in numbers)], rows)
+
+
+def _mean(figures: Figures | None, factor: float = 1.0) -> str:
+    return "-" if figures is None else f"{factor * figures.mean:.1f}"
+
+
+def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Text | str]:
+    from mig_opt.cli import screens
+
+    yield screens.note("done: traces on which all jobs were done, whose means the figures are. ms: of a simulation.")
+    yield screens.note("to end, wait: seconds from arrival; gap %: to the lower bound that no scheduler beats.")
+    for line in lines:
+        if line.unfinished:
+            count = plural(line.unfinished, "job")
+            yield f"{line.policy} leaves {count} waiting for ever: {printable(line.cell)}"
+
+
+def _winners(found: StudyRows) -> Table:
+    from mig_opt.cli import screens
+    from mig_opt.studies.trace_summary import GOALS
+
+    rows = [[entry.cell, GOALS[entry.goal], "; ".join(entry.policies) or "-"] for entry in found.winners()]
+    return screens.table([("traces", "name"), ("least", "name"), ("policy, and those within the spread", "text")], rows)
+
+
 def _document(found: StudyRows, *, interrupted: bool) -> str:
     from mig_opt.files.documents import rendered
     from mig_opt.studies.summary import line_document
+    from mig_opt.studies.trace_summary import trace_line_document
 
     return rendered(
         {
@@ -176,6 +228,8 @@ def _document(found: StudyRows, *, interrupted: bool) -> str:
             "foreign": found.foreign,
             "interrupted": interrupted,
             "lines": [line_document(line) for line in found.summary()],
+            "simulated": [trace_line_document(line) for line in found.trace_summary()],
+            "winners": [trace_line_document(entry) for entry in found.winners()],
             "failures": found.failures,
             "contradictions": found.contradictions,
         }

@@ -25,7 +25,7 @@ from mig_opt.files.serving_shapes import (
     ProfilesFile,
     ServicesFile,
 )
-from mig_opt.files.study_shapes import ITEMS, STUDY_KEYWORDS, StudyFile
+from mig_opt.files.study_shapes import ITEMS, LISTS, STUDY_KEYWORDS, StudyFile
 from mig_opt.files.trace_shapes import TRACE_KEYWORDS, TraceFile
 from mig_opt.gpu import OperationCosts
 from mig_opt.result import Status, TrajectoryPoint
@@ -325,11 +325,16 @@ def _complete(schema: dict[str, Any], shape: type, keywords: dict[str, dict[str,
         if alternatives and set(alternatives) <= {"number", "null"}:
             del found["anyOf"]
             found["type"] = alternatives
+        if "minItems" in keywords[key]:
+            found.pop("default", None)  # of a list that is left out or has entries
         if ITEMS in keywords[key]:
             _let_one_stand_for_a_list(found, keywords[key][ITEMS])
+        elif LISTS in keywords[key]:
+            item = keywords[key][LISTS]
+            found["additionalProperties"] = {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
         elif "anyOf" in keywords[key]:
             found.clear()
-        found.update({name: value for name, value in keywords[key].items() if name != ITEMS})
+        found.update({name: value for name, value in keywords[key].items() if name not in (ITEMS, LISTS)})
 
 
 def _let_one_stand_for_a_list(schema: dict[str, Any], keywords: dict[str, Any]) -> None:
@@ -355,6 +360,11 @@ def key_names(shape: type) -> dict[str, bool]:
 def listed_keys(shape: type) -> tuple[str, ...]:
     """Return the keys of an object whose values are lists, where a single value may stand for a list of one."""
     return tuple(key for key, keywords in KEYWORDS[shape].items() if ITEMS in keywords)
+
+
+def mapped_keys(shape: type) -> tuple[str, ...]:
+    """Return the keys of an object whose values are objects of such lists."""
+    return tuple(key for key, keywords in KEYWORDS[shape].items() if LISTS in keywords)
 
 
 def sized_keys(shape: type) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,50 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text, shown
 from mig_opt.files.limits import MOST_SEEDS
 from mig_opt.files.parts import NOTHING, Findings, Raw, check_keys, read_document, read_object, read_value
-from mig_opt.files.shapes import listed_keys
-from mig_opt.study import BatchFromFile, BatchSource, BundledBatch, GeneratedBatches, MethodSettings, Study
+from mig_opt.files.shapes import listed_keys, mapped_keys
+from mig_opt.study import (
+    BatchFromFile,
+    BatchSource,
+    BundledBatch,
+    GeneratedBatches,
+    GeneratedTraces,
+    MethodSettings,
+    PolicySettings,
+    Study,
+    TraceFromFile,
+    TraceSource,
+)
 
-PartProblems = Callable[[Sequence[BatchSource | None], Sequence[MethodSettings | None]], Iterable[Problem]]
-"""Finds what is wrong with the parts of a study beyond their shape; None is a part that cannot be read."""
 
-_SOURCES: dict[str, type[Any]] = {"instance": BundledBatch, "file": BatchFromFile, "n": GeneratedBatches}
-"""Kinds of entries of ``batches``, by the key that only they have."""
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The lists of a study, as far as they can be read; None is an entry that cannot.
+
+    Attributes
+    ----------
+    batches, methods, traces, policies : sequence
+        As of :class:`mig_opt.studies.Study`.
+    """
+
+    batches: Sequence[BatchSource | None]
+    methods: Sequence[MethodSettings | None]
+    traces: Sequence[TraceSource | None]
+    policies: Sequence[PolicySettings | None]
+
+
+PartProblems = Callable[[Parts], Iterable[Problem]]
+"""Finds what is wrong with the parts of a study beyond their shape."""
+
+_KINDS: dict[str, tuple[dict[str, type[Any]], str]] = {
+    "batches": (
+        {"instance": BundledBatch, "file": BatchFromFile, "n": GeneratedBatches},
+        '"instance" (a bundled one), "file", and "n" (of the generator)',
+    ),
+    "methods": ({"method": MethodSettings}, ""),
+    "traces": ({"file": TraceFromFile, "family": GeneratedTraces}, '"file" and "family" (of the generator)'),
+    "policies": ({"policy": PolicySettings}, ""),
+}
+"""For each list the kinds of its entries, by the key that only they have; and where there are several, in words."""
 
 _STAND_INS: dict[type[Any], Raw] = {GeneratedBatches: {"n": [1]}}
 """What takes the place of what cannot be read, so that the rest can be checked."""
@@ -61,11 +98,7 @@ def study_from_json(document: Document, part_problems: PartProblems, *, source: 
     """
     raw, findings = read_document(document, source)
     check_keys(raw, "study", findings)
-    batches = [_source(entry, f"batches[{index}]", findings) for index, entry in _entries(raw, "batches", findings)]
-    methods = [
-        _read(MethodSettings, entry, f"methods[{index}]", findings)
-        for index, entry in _entries(raw, "methods", findings)
-    ]
+    parts = Parts(**{key: _list(raw, key, findings) for key in _KINDS})
     values: dict[str, Any] = {
         key: value
         for key, shape in (("repetitions", int), ("seed", int), ("fresh", bool))
@@ -74,32 +107,32 @@ def study_from_json(document: Document, part_problems: PartProblems, *, source: 
     for key, least in (("repetitions", 1), ("seed", 0)):
         if not least <= values.get(key, least) < 2**30:
             findings.add(key, f"must be from {least} to {2**30 - 1}, is {values[key]}")
-    # A list that is missing or none has been reported, an empty one has not.
-    findings.extend(
-        part_problems(
-            batches if batches or raw.get("batches") == [] else [None],
-            methods if methods or raw.get("methods") == [] else [None],
-        )
-    )
+    findings.extend(part_problems(parts))
     findings.check()
-    return Study(tuple(entry for entry in batches if entry), tuple(entry for entry in methods if entry), **values)
+    # What cannot be read has been reported.
+    lists: dict[str, Any] = {key: tuple(getattr(parts, key)) for key in _KINDS}
+    return Study(**lists, **values)
 
 
-def _entries(raw: Raw, key: str, findings: Findings) -> Iterable[tuple[int, object]]:
+def _list(raw: Raw, key: str, findings: Findings) -> list[Any]:
+    """Return the entries of a list; what is there and is none counts as one entry that cannot be read."""
     entries = raw.get(key, [])
     if not isinstance(entries, list):
         findings.add(key, f"must be a list [...], is {shown(entries)}")
-        return ()
-    return enumerate(entries)
+        return [None]
+    if not entries and key in raw:
+        findings.add(key, "needs at least one entry")
+        return [None]
+    return [_entry(key, entry, f"{key}[{index}]", findings) for index, entry in enumerate(entries)]
 
 
-def _source(entry: object, path: str, findings: Findings) -> BatchSource | None:
-    kinds = [key for key in _SOURCES if key in entry] if isinstance(entry, dict) else list(_SOURCES)[:1]
-    if len(kinds) != 1:
-        findings.add(path, 'needs one of "instance" (a bundled one), "file", and "n" (of the generator), and only one')
+def _entry(key: str, entry: object, path: str, findings: Findings) -> Any:
+    kinds, words = _KINDS[key]
+    found = [name for name in kinds if name in entry] if isinstance(entry, dict) and len(kinds) > 1 else list(kinds)[:1]
+    if len(found) != 1:
+        findings.add(path, f"needs one of {words}, and only one")
         return None
-    found: BatchSource | None = _read(_SOURCES[kinds[0]], entry, path, findings)
-    return found
+    return _read(kinds[found[0]], entry, path, findings)
 
 
 def _read(shape: type[Any], entry: object, path: str, findings: Findings) -> Any:
@@ -107,7 +140,7 @@ def _read(shape: type[Any], entry: object, path: str, findings: Findings) -> Any
     if not isinstance(entry, dict):
         return read_object(shape, entry, path, findings)
     raw, single = dict(entry), set()
-    if shape is GeneratedBatches and type(raw.get("seeds")) is int:
+    if shape in (GeneratedBatches, GeneratedTraces) and type(raw.get("seeds")) is int:
         if not 1 <= raw["seeds"] <= MOST_SEEDS:
             findings.add(f"{path}.seeds", f"must be from 1 to {MOST_SEEDS} seeds, or a list of them, is {raw['seeds']}")
             raw["seeds"] = 1
@@ -116,6 +149,9 @@ def _read(shape: type[Any], entry: object, path: str, findings: Findings) -> Any
         if key in raw and not isinstance(raw[key], list):
             raw[key] = [raw[key]]
             single.add(f"{key}[0]")
+    for key in mapped_keys(shape):
+        if isinstance(raw.get(key), dict):
+            raw[key] = {name: value if isinstance(value, list) else [value] for name, value in raw[key].items()}
     found = Findings("")
     part = read_object(shape, raw, "", found, _STAND_INS.get(shape, NOTHING))
     for problem in found.problems:

@@ -1,10 +1,10 @@
-"""What is wrong with a study: names that nobody has, values out of range, batch files that cannot be read."""
+"""What is wrong with a study: names that nobody has, values out of range, files that cannot be read."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +12,16 @@ from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.batch import Batch
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.limits import MOST_GPUS
+from mig_opt.files.studies import Parts
 from mig_opt.instances import generate_batch, load_instance
 from mig_opt.solving import check_options, check_partition
 from mig_opt.studies.runs import batch_from_file, columns
+from mig_opt.studies.trace_checking import policy_problems, title_problems, trace_problems, value_problems
 from mig_opt.study import BatchFromFile, BatchSource, BundledBatch, GeneratedBatches, MethodSettings, Study
 
 _LARGEST_SEED = 2**31 - 1
 _MOST_REPETITIONS = 1_000_000
+_SETTINGS = ("n", "seeds", "scaling", "times", "p_sup", "gpu", "gpus", "variant", "operation_costs")
 
 
 def check_study(study: Study, folder: Path) -> None:
@@ -29,41 +32,51 @@ def check_study(study: Study, folder: Path) -> None:
     study : Study
         Any study.
     folder : Path
-        Where relative paths of batch files begin.
+        Where relative paths of files begin.
 
     Raises
     ------
     InputError
         With every problem.
     """
-    problems = list(part_problems(study.batches, study.methods, folder))
+    problems = list(part_problems(Parts(study.batches, study.methods, study.traces, study.policies), folder))
     problems += number_problems(study.repetitions, study.seed)
     problems += wrong_flag("fresh", study.fresh)
     if problems:
         raise InputError(problems)
 
 
-def part_problems(
+def part_problems(parts: Parts, folder: Path) -> Iterator[Problem]:
+    """Yield what is wrong with the parts of a study beyond their shape; of what cannot be read nothing."""
+    simulated = bool(parts.traces or parts.policies)
+    if parts.batches or parts.methods or not simulated:
+        yield from _missing({"batches": parts.batches, "methods": parts.methods}, "traces and policies")
+    if simulated:
+        yield from _missing({"traces": parts.traces, "policies": parts.policies}, "batches and methods")
+    yield from _batch_problems(parts.batches, parts.methods, folder)
+    yield from trace_problems(parts.traces, folder)
+    yield from policy_problems(parts.policies)
+
+
+def _missing(lists: Mapping[str, Sequence[object]], others: str) -> Iterator[Problem]:
+    alone = not any(lists.values())
+    for key, entries in lists.items():
+        if not entries:
+            yield Problem(key, "needs at least one entry" + (f", or the study needs {others}" if alone else ""))
+
+
+def _batch_problems(
     batches: Sequence[BatchSource | None], methods: Sequence[MethodSettings | None], folder: Path
 ) -> Iterator[Problem]:
-    """Yield what is wrong with the parts of a study; None stands for a part of which that is known already."""
-    for key, parts in (("batches", batches), ("methods", methods)):
-        if not parts:
-            yield Problem(key, "needs at least one entry")
     for index, source in enumerate(batches):
         yield from (problem.below(f"batches[{index}]") for problem in _wrong_source(source, folder))
     samples = functools.cache(lambda: list(_samples(batches, folder)))
-    titles: dict[str, int] = {}
+    titles: list[set[str]] = []
     for index, method in enumerate(methods):
-        if method is None:
-            continue
-        wrong = [*_wrong_method(method), *_wrong_partitions(method, samples)]
+        wrong = [*_wrong_method(method), *_wrong_partitions(method, samples)] if method else []
         yield from (problem.below(f"methods[{index}]") for problem in wrong)
-        for title in () if wrong else {title for *_, title in columns([method])}:
-            first = titles.setdefault(title, index)
-            if first != index:
-                message = f"tables would call this {title!r}, like methods[{first}]; give one of them another label"
-                yield Problem(f"methods[{index}].label", message)
+        titles.append({title for *_, title in columns([method])} if method and not wrong else set())
+    yield from title_problems("methods", titles)
 
 
 def number_problems(repetitions: object, seed: object) -> Iterator[Problem]:
@@ -76,7 +89,7 @@ def _wrong_source(source: BatchSource | None, folder: Path) -> Iterator[Problem]
     if source is None:
         return
     if isinstance(source, GeneratedBatches):
-        yield from _wrong_settings(source)
+        yield from value_problems(source, _SETTINGS, _wrong_setting)
         return
     if source.gpus is not None:
         yield from wrong_integer("gpus", source.gpus, 1, MOST_GPUS)
@@ -91,16 +104,6 @@ def _wrong_source(source: BatchSource | None, folder: Path) -> Iterator[Problem]
                 yield Problem("instance", problem.message)
             else:
                 yield Problem("file", f"{source.file}: {problem}")
-
-
-def _wrong_settings(source: GeneratedBatches) -> Iterator[Problem]:
-    for name in ("n", "seeds", "scaling", "times", "p_sup", "gpu", "gpus", "variant", "operation_costs"):
-        values: tuple[Any, ...] = getattr(source, name)
-        if not values:
-            yield Problem(name, "needs at least one value")
-        for index, value in enumerate(values):
-            where = name if len(values) == 1 else f"{name}[{index}]"
-            yield from (Problem(where, problem.message) for problem in _wrong_setting(name, value))
 
 
 def _wrong_setting(name: str, value: Any) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""One run of one method on one batch: timed, validated again, and never an exception."""
+"""What a run gave; one of a method on a batch: timed, validated again, and never an exception."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from mig_opt.batch import Batch
 from mig_opt.control import Callbacks, Control
@@ -37,7 +38,7 @@ class Outcome:
     Attributes
     ----------
     status : str
-        A :class:`~mig_opt.Status`, or ``crashed``.
+        A :class:`~mig_opt.Status`, ``crashed``, or ``unfinished`` after a simulation in which jobs wait for ever.
     seconds : float
         Wall-clock time that the caller waited.
     makespan : float or None
@@ -52,6 +53,9 @@ class Outcome:
         Most memory of the process, where a run had one of its own.
     error : str
         What went wrong in a run that has no result, or whose schedule is not valid; else empty.
+    figures : mapping of str to object
+        More that was measured; of a simulation its :class:`~mig_opt.online.Metrics`, ``unfinished`` jobs, the
+        ``lower_bounds`` of the trace and the ``gaps`` to them.
     """
 
     status: str
@@ -62,6 +66,7 @@ class Outcome:
     seconds_to_gap: Mapping[str, float] = field(default_factory=dict, hash=False)
     peak_bytes: int | None = None
     error: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def gap(self) -> float:

@@ -17,7 +17,7 @@ def read_study(path: str | Path) -> Study:
     Raises
     ------
     InputError
-        With every problem of the file, and of the batch files that it names.
+        With every problem of the file, and of the files that it names.
     """
     return study_from_json(study_document(path), folder=Path(path).parent, source=str(path))
 
@@ -30,14 +30,14 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
     document : str, bytes or mapping
         JSON text, or the object that it stands for.
     folder : str or Path
-        Where relative paths of batch files begin.
+        Where relative paths of files begin.
     source : str
         Where the document is from, for messages.
 
     Raises
     ------
     InputError
-        With every problem of the document, and of the batch files that it names.
+        With every problem of the document, and of the files that it names.
 
     Examples
     --------
@@ -48,4 +48,4 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
     >>> study.batches[0].seeds, study.methods[1].time_limit
     ((0, 1, 2), (10.0,))
     """
-    return from_json(document, lambda batches, methods: part_problems(batches, methods, Path(folder)), source=source)
+    return from_json(document, lambda parts: part_problems(parts, Path(folder)), source=source)

@@ -18,7 +18,7 @@ from mig_opt.studies.outcome import Outcome, contradictory
 
 
 class Keyed(Protocol):
-    """A run that is to be done: of one batch, by one method, with certain arguments."""
+    """A run that is to be done: of one batch (or trace), by one method, with certain arguments."""
 
     @property
     def key(self) -> str:
@@ -31,6 +31,25 @@ class Keyed(Protocol):
     @property
     def label(self) -> str:
         """What messages call the run."""
+
+
+class StudyRun(Keyed, Protocol):
+    """A run of a study: of a method on a batch, or of a scheduler on a trace."""
+
+    @property
+    def source(self) -> Mapping[str, Any]:
+        """What the batch or the trace is, as far as the key says it."""
+
+    @property
+    def cell(self) -> str:
+        """What tables call the group of batches or traces."""
+
+    @property
+    def column(self) -> str:
+        """What tables call the method or scheduler with its arguments."""
+
+    def perform(self) -> Outcome:
+        """Do the run in this process; what goes wrong is an exception, or the error of the outcome."""
 
 
 R = TypeVar("R", bound=Keyed)
@@ -104,7 +123,7 @@ class Records(Generic[R]):
         if self._path is not None:
             document = {
                 "run": json.loads(run.key),
-                "outcome": dataclasses.asdict(outcome),
+                "outcome": _outcome_document(outcome),
                 "fingerprint": current,
                 "date": row.date,
                 "environment": dict(row.environment),
@@ -122,6 +141,11 @@ class Records(Generic[R]):
             file.flush()
             os.fsync(file.fileno())
             self._whole = file.tell()
+
+
+def _outcome_document(outcome: Outcome) -> dict[str, Any]:
+    document = dataclasses.asdict(outcome)
+    return document if outcome.figures else {key: value for key, value in document.items() if key != "figures"}
 
 
 def _whole_lines(path: Path) -> int:

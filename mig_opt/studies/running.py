@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mig_opt.arguments import wrong_integer
 from mig_opt.errors import InputError
@@ -13,10 +14,12 @@ from mig_opt.studies.checking import check_study
 from mig_opt.studies.engine import run_missing
 from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.outcome import Outcome
-from mig_opt.studies.records import Records, Row, contradictions, failures
-from mig_opt.studies.runs import StudyRun, perform, read_run, runs_of
+from mig_opt.studies.records import Records, Row, StudyRun, contradictions, failures
+from mig_opt.studies.runs import BatchRun, read_run, runs_of
 from mig_opt.studies.servant import alone
 from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
+from mig_opt.studies.trace_runs import TraceRun, read_trace_run, trace_runs_of
+from mig_opt.studies.trace_summary import TraceLine, Winners, summarise_traces, winners
 from mig_opt.study import Study
 
 _MOST_JOBS = 1000
@@ -42,22 +45,34 @@ class StudyRows:
 
     @property
     def contradictions(self) -> list[str]:
-        """Lower bounds above a schedule of the same batch: defects, always."""
+        """Lower bounds above a schedule of the same batch or trace: defects, always."""
         return contradictions(self.rows)
 
     @property
     def failures(self) -> list[str]:
-        """Runs without a result, and schedules that are not valid."""
+        """Runs without a result, and schedules or logs that are not valid."""
         return failures(self.rows)
 
     def judged(self) -> list[Judged]:
-        """Return each run beside the best on its batch; for bundled instances also beside the best on record."""
-        entries = [Entry(row.run.batch_key, row.run.cell, row.run.column, row.outcome) for row in self.rows]
-        return judge(entries, {row.run.batch_key: best for row in self.rows if (best := _on_record(row.run))})
+        """Return each run of a method beside the best on its batch, for bundled instances also the best on record."""
+        runs = [row for row in self.rows if isinstance(row.run, BatchRun)]
+        return judge([*map(_entry, runs)], {row.run.batch_key: best for row in runs if (best := _on_record(row.run))})
 
     def summary(self) -> list[Line]:
         """Return a line for each method in each cell."""
         return summarise(self.judged())
+
+    def simulated(self) -> list[Entry]:
+        """Return the runs of schedulers, as tables see them."""
+        return [_entry(row) for row in self.rows if isinstance(row.run, TraceRun)]
+
+    def trace_summary(self) -> list[TraceLine]:
+        """Return a line for each scheduler in each group of traces."""
+        return summarise_traces(self.simulated())
+
+    def winners(self) -> list[Winners]:
+        """Return which schedulers are best in each group of traces."""
+        return winners(self.simulated())
 
 
 class StudyProgress:
@@ -91,7 +106,7 @@ def run_study(
         File with one line of JSON for each run. Runs that it has are not done again, so that a study that was stopped
         goes on. By default rows are only returned.
     folder : str or Path
-        Where relative paths of batch files begin.
+        Where relative paths of files begin.
     jobs : int, optional
         Runs at the same time, in processes of their own; a run that kills its process is a row with its error. By
         default the runs are done in this process (with ``scheduler``: on all threads of the cluster).
@@ -130,7 +145,7 @@ def run_study(
     folder = Path(folder)
     check_jobs(jobs)
     check_study(study, folder)
-    runs = runs_of(study, folder)
+    runs = _runs(study, folder)
     records = _records(results, keep=keep)
     current = fingerprint()
     known = _known(runs, records, current, retry=retry)
@@ -179,9 +194,14 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
     """
     folder = Path(folder)
     check_study(study, folder)
-    runs = runs_of(study, folder)
+    runs = _runs(study, folder)
     current = fingerprint()
     return _collected(runs, _known(runs, _records(results, keep=keep), current), current)
+
+
+def perform(run: StudyRun) -> Outcome:
+    """Do a run in this process."""
+    return run.perform()
 
 
 def perform_alone(run: StudyRun) -> Outcome:
@@ -190,7 +210,15 @@ def perform_alone(run: StudyRun) -> Outcome:
 
 
 def _records(results: str | Path | None, *, keep: bool) -> Records[StudyRun]:
-    return Records(None if results is None else Path(results), read_run, keep=keep)
+    return Records(None if results is None else Path(results), _read, keep=keep)
+
+
+def _read(document: Mapping[str, Any]) -> StudyRun:
+    return read_trace_run(document) if "trace" in document else read_run(document)
+
+
+def _runs(study: Study, folder: Path) -> list[StudyRun]:
+    return [*runs_of(study, folder), *trace_runs_of(study, folder)]
 
 
 def _known(
@@ -209,6 +237,10 @@ def _collected(runs: Sequence[StudyRun], known: dict[str, Row[StudyRun]], curren
     )
     missing = tuple(run for run in runs if run.key not in known)
     return StudyRows(rows, missing, sum(row.fingerprint != current for row in rows))
+
+
+def _entry(row: Row[StudyRun]) -> Entry:
+    return Entry(row.run.batch_key, row.run.cell, row.run.column, row.outcome)
 
 
 def _on_record(run: StudyRun) -> float | None:

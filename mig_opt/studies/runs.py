@@ -1,4 +1,4 @@
-"""From a study to its runs: every combination of batch, method, arguments and repetition."""
+"""Runs of methods on batches: every combination of batch, method, arguments and repetition of a study."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _OPTIONS = ("partition",)
 
 
 @dataclass(frozen=True, slots=True)
-class StudyRun:
-    """One run.
+class BatchRun:
+    """One run of a method.
 
     Attributes
     ----------
@@ -81,8 +81,33 @@ class StudyRun:
         seed = f", seed {self.source['seed']}" if "seed" in self.source else ""
         return f"{self.column or self.method} on {self.cell or self.batch_key}{seed}"
 
+    def perform(self) -> Outcome:
+        """Do the run in this process.
 
-def read_run(document: Mapping[str, Any]) -> StudyRun:
+        Raises
+        ------
+        KeyboardInterrupt
+            After Ctrl-C: what was cut short is no measurement.
+        """
+        if not self.fresh:
+            warm_up(self.method)
+        outcome = measure(
+            self.batch if self.batch is not None else _generated(self.batch_key),
+            self.method,
+            time_limit=self.time_limit,
+            seed=self.seed,
+            workers=self.workers,
+            gap=self.gap,
+            deterministic=self.deterministic,
+            partition=self.partition,
+            memory=self.fresh,
+        )
+        if outcome.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return outcome
+
+
+def read_run(document: Mapping[str, Any]) -> BatchRun:
     """Return the run of a row in a file of results.
 
     Raises
@@ -91,37 +116,11 @@ def read_run(document: Mapping[str, Any]) -> StudyRun:
         If it is none.
     """
     given = {name: document[name] for name in _OPTIONS if name in document}
-    return StudyRun(document["batch"], **{name: document[name] for name in _ARGUMENTS}, **given)
+    return BatchRun(document["batch"], **{name: document[name] for name in _ARGUMENTS}, **given)
 
 
-def perform(run: StudyRun) -> Outcome:
-    """Do a run, in this process.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C: what was cut short is no measurement.
-    """
-    if not run.fresh:
-        warm_up(run.method)
-    outcome = measure(
-        _built(run),
-        run.method,
-        time_limit=run.time_limit,
-        seed=run.seed,
-        workers=run.workers,
-        gap=run.gap,
-        deterministic=run.deterministic,
-        partition=run.partition,
-        memory=run.fresh,
-    )
-    if outcome.status == Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    return outcome
-
-
-def runs_of(study: Study, folder: Path) -> list[StudyRun]:
-    """Return the runs of a study, each once, batch by batch.
+def runs_of(study: Study, folder: Path) -> list[BatchRun]:
+    """Return the runs of methods in a study, each once, batch by batch.
 
     Parameters
     ----------
@@ -131,13 +130,13 @@ def runs_of(study: Study, folder: Path) -> list[StudyRun]:
         Where relative paths of batch files begin.
     """
     varying = _varying([source for source in study.batches if isinstance(source, GeneratedBatches)])
-    runs: dict[str, StudyRun] = {}
+    runs: dict[str, BatchRun] = {}
     for source, cell, batch in itertools.chain.from_iterable(
         _batches(entry, varying, folder) for entry in study.batches
     ):
         for repetition in range(study.repetitions):
             for method, arguments, column in columns(study.methods):
-                run = StudyRun(
+                run = BatchRun(
                     source,
                     method.method,
                     deterministic=method.deterministic,
@@ -235,10 +234,6 @@ def _text(name: str, value: Any, varying: Sequence[str]) -> str:
     if name == "operation_costs":
         return "" if value else "no operation costs"
     return f"p_sup {value:g}" if name == "p_sup" else str(value)
-
-
-def _built(run: StudyRun) -> Batch:
-    return run.batch if run.batch is not None else _generated(run.batch_key)
 
 
 @functools.lru_cache(maxsize=4)

@@ -20,11 +20,11 @@ class Entry:
     Attributes
     ----------
     batch : str
-        Runs with the same one are of the same batch.
+        Runs with the same one are of the same batch, or trace.
     cell : str
-        Batches that are summarised together.
+        Batches, or traces, that are summarised together.
     method : str
-        The method with its arguments, as tables call it.
+        The method, or scheduler, with its arguments, as tables call it.
     outcome : Outcome
         What the run gave.
     """
