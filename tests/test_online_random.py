@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from online_worlds import Chaos, assert_sound, audit, traces
 
 from mig_opt import Trace, policies, simulate
-from mig_opt.online import Log, Outcome
+from mig_opt.online import Log, Outcome, get_policy
 
 NAMES = [policy.name for policy in policies()]
 
@@ -34,11 +34,18 @@ def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
 @given(traces(), st.booleans(), st.data())
 @pytest.mark.parametrize("name", NAMES)
 def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObject) -> None:
-    options: dict[str, object] = {"backfill": backfill}
+    options: dict[str, object] = {"backfill": backfill} if "backfill" in get_policy(name).options() else {}
     if name == "fragmentation-aware":
         for technique in ("load_balancing", "dynamic_partitioning", "migration"):
             options[technique] = data.draw(st.booleans())
         options["threshold"] = data.draw(st.sampled_from([0.0, 0.4, 0.6, 1.0]))
+    if name.startswith("pcie"):
+        options["wait_threshold"] = data.draw(st.sampled_from([None, 0.0, 3.0, 60.0]))
+        options["partition"] = data.draw(st.sampled_from([None, "7", "4+3", "2+2+2+1"]))
+    if name == "pcie-aware":
+        options["delay_threshold"] = data.draw(st.sampled_from([None, 1.0, 1.5, 3.0]))
+        jobs = st.sampled_from([job.name for job in trace.jobs])
+        options["sensitivities"] = data.draw(st.dictionaries(jobs, st.sampled_from([0.0, 0.4, 2.0])))
     done = simulate(trace, name, observer=audit, **options)
     assert_sound(done.log)
     again = simulate(trace, name, **options)

@@ -8,6 +8,7 @@ from mig_opt.online.log import Log, LoggedRun, Outcome
 from mig_opt.online.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
 from mig_opt.online.policy import Policy
 from mig_opt.online.registry import PolicyEntry, get_policy, policies
+from mig_opt.online.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
 from mig_opt.online.simulator import Simulation, simulate
 from mig_opt.trace import Job, Trace
 
@@ -21,10 +22,13 @@ __all__ = [
     "Policy",
     "PolicyEntry",
     "PowerModel",
+    "ProfiledRun",
+    "SensitivityFit",
     "Simulation",
     "Spread",
     "Trace",
     "check_log",
+    "fit_sensitivity",
     "fragmentation_series",
     "get_policy",
     "measure",

@@ -55,6 +55,8 @@ class PolicyEntry:
 
 _FRAGMENTATION = "An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs"
 
+_PCIE = "PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs"
+
 _POLICIES = (
     PolicyEntry(
         "fragmentation-aware",
@@ -86,6 +88,18 @@ _POLICIES = (
         f"the rival of: {_FRAGMENTATION}, section V-C",
         "mig_opt.online.schedulers.simple:StaticPartition",
     ),
+    PolicyEntry(
+        "pcie-aware",
+        "the GPU where PCIe contention slows the job down least; reconfigures idle GPUs only",
+        f"{_PCIE}, section 4",
+        "mig_opt.online.schedulers.pcie:PcieAware",
+    ),
+    PolicyEntry(
+        "pcie-unaware",
+        "the GPU of lowest index with an idle instance; reconfigures idle GPUs only",
+        f"the baseline of: {_PCIE}, section 5.1",
+        "mig_opt.online.schedulers.pcie:PcieUnaware",
+    ),
 )
 
 
@@ -95,7 +109,7 @@ def policies() -> tuple[PolicyEntry, ...]:
     Examples
     --------
     >>> [policy.name for policy in policies()]
-    ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
+    ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static', 'pcie-aware', 'pcie-unaware']
     """
     return _POLICIES
 
