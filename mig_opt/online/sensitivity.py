@@ -142,7 +142,10 @@ def fit_sensitivity(
 
 
 def _bandwidth(run: ProfiledRun, pcie_limit: float) -> float:
-    return pcie_limit / run.competitors if run.competitors is not None else run.bandwidth or pcie_limit
+    if run.competitors is not None:
+        return pcie_limit / run.competitors
+    assert run.bandwidth is not None
+    return run.bandwidth
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:

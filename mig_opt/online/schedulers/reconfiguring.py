@@ -48,14 +48,17 @@ class ReconfiguringPolicy(Policy):
     the first one first, looks for an idle instance of its profile (stage 3) and runs or is skipped (stage 4); both
     again until nothing changes. What the paper leaves open is decided so:
 
-    * A job is *unmatched* if no GPU that is not marked has an idle instance of its profile. If no GPU is marked for
-      this profile, it marks one: of those that could have more instances of the profile than they have the one of the
-      least estimated end, idle ones first, then the least index. A mark goes when no job waits for its profile.
+    * A job is *unmatched* if no GPU that is not marked has an idle instance of its profile. It marks a GPU: of those
+      that could have more instances of the profile than they have an idle one, else the one of the least estimated
+      end, then the least index. One GPU is marked for a profile at a time; the mark moves if another gets idle first,
+      and goes when no job waits for the profile.
+    * GPUs are marked when all waiting jobs have had their turn, so that none misses an instance that is there.
     * An idle marked GPU is divided so that the most unmatched jobs find an instance. If some of them starve, the
-      first of these gets one in any case. Of equal ways the one that keeps most instances is taken; what is left is
-      filled with the smallest instances.
+      first of these gets one in any case. Of equal ways one is taken that uses the most instances that are there; what
+      is left is filled with the smallest instances.
+    * A marked GPU is the second choice, for jobs that are expected to end no later than those that run there. That may
+      let a job pass one of its kind that takes longer.
     * An unmatched job that starves takes the smallest larger instance that is idle, if the trace has a time for it.
-    * A marked GPU is the second choice, for jobs that are expected to end no later than those that run there.
     * Estimated ends follow from the times in the trace and the predicted slowdowns; progress is not looked at.
     * A job that ran out of memory waits again, last in the queue, for its smallest profile with as much memory as it
       needed.
@@ -75,6 +78,7 @@ class ReconfiguringPolicy(Policy):
     """
 
     delay_threshold: float | None = None
+    """Largest predicted slowdown with which a job starts that does not starve; None: any."""
 
     def __init__(self, *, wait_threshold: float | None = 60.0, partition: str | Sequence[str] | None = None) -> None:
         problems = list(wrong_threshold("wait_threshold", wait_threshold, "seconds", 0.0))
@@ -102,6 +106,7 @@ class ReconfiguringPolicy(Policy):
         self._all_of = tuple(map(geometry.mask, geometry.placements_of))
         # On a GPU with room there are fewer others than that.
         self._most = max(self._divider.most)
+        self._idle_lane = self._most * len(geometry.profiles)
         self._kinds: dict[tuple[int, float | None], Kind] = {}
         self._queue = WaitingJobs()
         self._estimates = Estimates(gpus)
@@ -174,15 +179,11 @@ class ReconfiguringPolicy(Policy):
             idle = not cluster.states[gpu].busy
             if profile in counts and not idle:
                 continue
-            unmatched = {
-                wanted: count for wanted, count in counts.items() if self._best(wanted, self._most - 1) is None
-            }
-            del self._marks[profile]
-            self._marked.discard(gpu)
+            unmatched = {wanted: count for wanted, count in counts.items() if not self._matched(wanted)}
+            self._unmark(cluster, profile)
             if profile in counts and unmatched:
                 first = self._first_starving(cluster, unmatched)
                 self._create(cluster, gpu, self._divider.divide(cluster.states[gpu].idle, unmatched, first))
-            self._look(cluster, gpu)
 
     def _first_starving(self, cluster: Cluster, unmatched: Mapping[int, int]) -> int | None:
         """Return the profile of the first of the unmatched jobs that starve."""
@@ -221,52 +222,80 @@ class ReconfiguringPolicy(Policy):
         if gpu is not None and (starving or self._views[gpu].bound <= kind.most):
             self._start(cluster, kind, job, gpu, kind.profile)
             return True
-        if gpu is None and starving:
-            for profile, size in self._larger[kind.profile]:
-                larger = self._best(profile, kind.free) if size in cluster.trace.jobs[job].times else None
-                if larger is not None:
-                    self._start(cluster, kind, job, larger, profile)
+        for marked, begin, end in self._marked_with(cluster, kind.profile, kind.free):
+            bound = self._views[marked].bound
+            for short, patient in self._queue.short(kind, end - begin):
+                fits = begin + patient.seconds * predicted(patient.factor, bound + 1) <= end
+                if fits and (bound <= kind.most or self._starves(cluster, patient)):
+                    self._start(cluster, kind, short, marked, kind.profile)
                     return True
-        return bool(self._marks) and self._place_on_marked(cluster, kind)
+        return gpu is None and starving and self._place_on_larger(cluster, kind, job, waiting.factor)
 
-    def _place_on_marked(self, cluster: Cluster, kind: Kind) -> bool:
-        usable = [gpu for gpu in self._marked if cluster.states[gpu].idle_of(kind.profile)]
-        for gpu in sorted(usable, key=lambda gpu: (self.order(self._views[gpu], kind.free), gpu)):
-            bound, end = self._views[gpu].bound, self._estimates.ends[gpu]
-            begin = max(cluster.now, cluster.ready(gpu, cluster.states[gpu].idle_of(kind.profile)[0]))
-            for job, waiting in self._queue.short(kind, end - begin):
-                fits = begin + waiting.seconds * predicted(waiting.factor, bound + 1) <= end
-                if fits and (bound <= kind.most or self._starves(cluster, waiting)):
-                    self._start(cluster, kind, job, gpu, kind.profile)
-                    return True
+    def _place_on_larger(self, cluster: Cluster, kind: Kind, job: int, factor: float | None) -> bool:
+        """Start a job that starves on the smallest larger instance."""
+        times = cluster.trace.jobs[job].times
+        for profile, size in self._larger[kind.profile]:
+            if size not in times:
+                continue
+            gpu = self._best(profile, kind.free)
+            if gpu is None:
+                for marked, begin, end in self._marked_with(cluster, profile, kind.free):
+                    if begin + times[size] * predicted(factor, self._views[marked].bound + 1) <= end:
+                        gpu = marked
+                        break
+            if gpu is not None:
+                self._start(cluster, kind, job, gpu, profile)
+                return True
         return False
+
+    def _marked_with(self, cluster: Cluster, profile: int, free: int) -> list[tuple[int, float, float]]:
+        """Return the marked GPUs with an idle instance, the best first: when a job would begin, and when they end."""
+        found = []
+        for gpu in self._marked:
+            for place in cluster.states[gpu].idle_of(profile)[:1]:
+                begin = max(cluster.now, cluster.ready(gpu, place))
+                found.append((self.order(self._views[gpu], free), gpu, begin, self._estimates.ends[gpu]))
+        return [(gpu, begin, end) for _, gpu, begin, end in sorted(found)]
 
     def _mark(self, cluster: Cluster, profile: int) -> bool:
         """Mark a GPU for an unmatched job, and return whether it is idle."""
-        if profile in self._marks or self._matched(profile):
+        if self._matched(profile):
             return False
-        ends, all_of, most = self._estimates.ends, self._all_of[profile], self._divider.most[profile]
-        found = min(
-            (
-                (ends[gpu], gpu)
+        idle = self._ranking.best(self._idle_lane + profile)
+        gpu = idle
+        if idle is None and profile not in self._marks:
+            ends, all_of, most = self._estimates.ends, self._all_of[profile], self._divider.most[profile]
+            usable = (
+                gpu
                 for instances, gpus in self._partitions.items()
                 if (instances & all_of).bit_count() < most
                 for gpu in gpus
                 if gpu not in self._marked
-            ),
-            default=None,
-        )
-        if found is None:
+            )
+            gpu = min(usable, key=lambda gpu: (ends[gpu], gpu), default=None)
+        if gpu is None:
             return False
-        gpu = found[1]
+        if profile in self._marks:
+            self._unmark(cluster, profile)
         self._marks[profile] = gpu
         self._marked.add(gpu)
         self._look(cluster, gpu)
-        return not cluster.states[gpu].busy
+        return idle is not None
+
+    def _unmark(self, cluster: Cluster, profile: int) -> None:
+        gpu = self._marks.pop(profile)
+        self._marked.discard(gpu)
+        self._look(cluster, gpu)
 
     # Small steps
 
     def _key(self, view: View, lane: int) -> int | None:
+        """Return the order of GPUs with an idle instance, for profile and ``free``, or of idle GPUs to divide anew."""
+        if lane >= self._idle_lane:
+            profile = lane - self._idle_lane
+            instances = (view.state.idle & self._all_of[profile]).bit_count()
+            more = not view.state.busy and not view.marked and instances < self._divider.most[profile]
+            return 0 if more else None
         profile, free = divmod(lane, self._most)
         return None if view.marked or not view.state.idle & self._all_of[profile] else self.order(view, free)
 
