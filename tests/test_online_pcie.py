@@ -7,6 +7,8 @@ one of 15 GB/s by half of that, so two of them run at full speed (``light``). Op
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -463,3 +465,14 @@ def test_divisions_use_what_is_there() -> None:
     three, one = (TABLES.profile_index(A100.profile(name)) for name in ("3g.20gb", SMALL))
     assert Divider(TABLES).divide(there, {three: 1, one: 2}) == ()
     assert len(Divider(TABLES).divide(there, {three: 2})) == 1
+
+
+PAGE = Path(__file__).parents[1] / "docs" / "pcie.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), {"__name__": "page"})
+    assert capsys.readouterr().out.splitlines()[1:] == re.findall(r"# (1\.25.*)", blocks[1])
