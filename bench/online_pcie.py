@@ -1,6 +1,6 @@
 """The PCIe-aware scheduler beside what its paper printed, and how that moves with what the paper does not say.
 
-Run: python bench/online_pcie.py. It takes about three minutes on one core; with --cut (few seeds, short traces) some
+Run: python bench/online_pcie.py. It takes about two minutes on one core; with --cut (few seeds, short traces) some
 seconds. All traces are generated (pcie-4, pcie-60): the paper's are not public.
 """
 
