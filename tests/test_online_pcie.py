@@ -21,6 +21,7 @@ from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.online import Cluster
 from mig_opt.online.geometry import members
 from mig_opt.online.schedulers.dividing import Divider, smallest_instances
+from mig_opt.online.schedulers.draining import Draining
 from mig_opt.online.schedulers.estimates import Estimates
 from mig_opt.online.schedulers.pcie import PcieAware
 from mig_opt.online.schedulers.waiting import Kind
@@ -417,6 +418,27 @@ def test_estimated_ends() -> None:
     estimates.remove(1, 2, 30.0)
     estimates.remove(1, 1, 30.0)
     assert estimates.ends == [-math.inf, -math.inf]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_the_gpu_that_is_idle_first(data: st.DataObject) -> None:
+    """Against a look at all of them. So many changes that what no longer holds is cleared out."""
+    draining = Draining(4)
+    known: dict[int, tuple[float, int]] = {}
+    steps = data.draw(
+        st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 3]), st.integers(0, 9)), max_size=40)
+    )
+    for gpu, instances, end in steps * 40:
+        if end == 9:
+            draining.drop(gpu)
+            known.pop(gpu, None)
+        else:
+            draining.put(gpu, instances, float(end))
+            known[gpu] = float(end), instances
+        for wanted in ({1}, {1, 3}, {2, 3}):
+            suiting = [(at, other) for other, (at, there) in known.items() if there in wanted]
+            assert draining.first(wanted.__contains__) == (min(suiting)[1] if suiting else None)
 
 
 # Divisions

@@ -14,6 +14,7 @@ from mig_opt.online.geometry import Geometry
 from mig_opt.online.policy import Policy
 from mig_opt.online.ranking import Ranking
 from mig_opt.online.schedulers.dividing import Divider, smallest_instances
+from mig_opt.online.schedulers.draining import Draining
 from mig_opt.online.schedulers.estimates import Estimates, predicted
 from mig_opt.online.schedulers.partitioning import fleet_partitions
 from mig_opt.online.schedulers.queueing import profile_for
@@ -112,7 +113,7 @@ class ReconfiguringPolicy(Policy):
         self._estimates = Estimates(gpus)
         self._marks: dict[int, int] = {}
         self._marked: set[int] = set()
-        self._partitions: dict[int, set[int]] = {0: set(range(gpus))}
+        self._draining = Draining(gpus)
         self._views = [View(state, 0, False) for state in cluster.states]
         self._ranking = Ranking(self._views, self._key)
         if self.partition is None:
@@ -252,8 +253,8 @@ class ReconfiguringPolicy(Policy):
         """Return the marked GPUs with an idle instance, the best first: when a job would begin, and when they end."""
         found = []
         for gpu in self._marked:
-            for place in cluster.states[gpu].idle_of(profile)[:1]:
-                begin = max(cluster.now, cluster.ready(gpu, place))
+            if cluster.states[gpu].idle & self._all_of[profile]:
+                begin = max(cluster.now, cluster.ready(gpu, cluster.states[gpu].idle_of(profile)[0]))
                 found.append((self.order(self._views[gpu], free), gpu, begin, self._estimates.ends[gpu]))
         return [(gpu, begin, end) for _, gpu, begin, end in sorted(found)]
 
@@ -264,15 +265,8 @@ class ReconfiguringPolicy(Policy):
         idle = self._ranking.best(self._idle_lane + profile)
         gpu = idle
         if idle is None and profile not in self._marks:
-            ends, all_of, most = self._estimates.ends, self._all_of[profile], self._divider.most[profile]
-            usable = (
-                gpu
-                for instances, gpus in self._partitions.items()
-                if (instances & all_of).bit_count() < most
-                for gpu in gpus
-                if gpu not in self._marked
-            )
-            gpu = min(usable, key=lambda gpu: (ends[gpu], gpu), default=None)
+            all_of, most = self._all_of[profile], self._divider.most[profile]
+            gpu = self._draining.first(lambda instances: (instances & all_of).bit_count() < most)
         if gpu is None:
             return False
         if profile in self._marks:
@@ -320,15 +314,19 @@ class ReconfiguringPolicy(Policy):
 
     def _create(self, cluster: Cluster, gpu: int, places: Iterable[int]) -> None:
         """Give a GPU without jobs some instances; those in the way go."""
-        self._partitions[cluster.states[gpu].idle].discard(gpu)
         for place in places:
             cluster.create(gpu, place)
-        self._partitions.setdefault(cluster.states[gpu].idle, set()).add(gpu)
         self._look(cluster, gpu)
 
     def _look(self, cluster: Cluster, gpu: int) -> None:
-        self._views[gpu] = View(cluster.states[gpu], self._estimates.bound[gpu], gpu in self._marked)
+        """Bring what is known of a GPU up to date."""
+        state, marked = cluster.states[gpu], gpu in self._marked
+        self._views[gpu] = View(state, self._estimates.bound[gpu], marked)
         self._ranking.changed.add(gpu)
+        if marked:
+            self._draining.drop(gpu)
+        else:
+            self._draining.put(gpu, state.busy | state.idle, self._estimates.ends[gpu])
 
     def _larger_than(self, geometry: Geometry, profile: int) -> tuple[tuple[int, int], ...]:
         """Return the profiles that have all that one has, and more, the smallest first; with their compute slices."""
