@@ -44,6 +44,13 @@ def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObjec
         options |= {"slowdown_limit": data.draw(st.sampled_from([None, 1.0, 2.0])), "sample_s": 0.5, "tolerance": 0.5}
     if name == "memory-aware-a":
         options["division"] = data.draw(st.sampled_from(["equal", "shared"]))
+    if name.startswith("pcie"):
+        options["wait_threshold"] = data.draw(st.sampled_from([None, 0.0, 3.0, 60.0]))
+        options["partition"] = data.draw(st.sampled_from([None, "7", "4+3", "2+2+2+1"]))
+    if name == "pcie-aware":
+        options["delay_threshold"] = data.draw(st.sampled_from([None, 1.0, 1.5, 3.0]))
+        jobs = st.sampled_from([job.name for job in trace.jobs])
+        options["sensitivities"] = data.draw(st.dictionaries(jobs, st.sampled_from([0.0, 0.4, 2.0])))
     done = simulate(trace, name, observer=audit, **options)
     assert_sound(done.log)
     again = simulate(trace, name, **options)

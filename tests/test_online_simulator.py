@@ -423,7 +423,6 @@ def test_the_list_of_policies() -> None:
     names = [policy.name for policy in policies()]
     assert len(set(names)) == len(names)
     for policy in policies():
-        assert "backfill" in policy.options()
         assert policy.summary
         assert policy.source
 

@@ -10,6 +10,7 @@ from mig_opt.online.metrics import Metrics, PowerModel, Spread, fragmentation_se
 from mig_opt.online.policy import Policy
 from mig_opt.online.reachability import partition_state_machine, reachable_configurations
 from mig_opt.online.registry import PolicyEntry, get_policy, policies
+from mig_opt.online.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
 from mig_opt.online.simulator import Simulation, simulate
 from mig_opt.trace import Job, Trace
 
@@ -24,10 +25,13 @@ __all__ = [
     "Policy",
     "PolicyEntry",
     "PowerModel",
+    "ProfiledRun",
+    "SensitivityFit",
     "Simulation",
     "Spread",
     "Trace",
     "check_log",
+    "fit_sensitivity",
     "fragmentation_series",
     "get_policy",
     "measure",

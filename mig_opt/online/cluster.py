@@ -62,7 +62,7 @@ class Cluster:
 
     # What there is
 
-    def ranking(self, key: Key) -> Ranking:
+    def ranking(self, key: Key) -> Ranking[GpuState]:
         """Return the GPUs in an order that depends on their states, for decisions whose cost does not grow with them.
 
         Examples

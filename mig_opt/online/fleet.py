@@ -28,7 +28,7 @@ class Fleet:
         self._log = log
         self._states = States(geometry)
         self.states: list[GpuState] = [self._states.get(0, 0)] * trace.gpus
-        self._rankings: list[Ranking] = []
+        self._rankings: list[Ranking[GpuState]] = []
         self._driver = [0.0] * trace.gpus
         self._ready: dict[tuple[int, int], float] = {}
         profiles = [placement.profile for placement in geometry.placements]
@@ -37,7 +37,7 @@ class Fleet:
             tuple(trace.operations.of("destroy", profile) for profile in profiles),
         )
 
-    def ranking(self, key: Key) -> Ranking:
+    def ranking(self, key: Key) -> Ranking[GpuState]:
         """Return the GPUs in an order that is kept up to date."""
         ranking = Ranking(self.states, key)
         self._rankings.append(ranking)

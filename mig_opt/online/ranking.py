@@ -8,36 +8,40 @@ A decision costs the logarithm of the number of GPUs.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
 
 from mig_opt.online.states import GpuState
 
 Key = Callable[[GpuState, int], int | None]
 """What a policy thinks of a state for a profile: the least integer >= 0 is first, ``None`` is out of the question."""
 
+_State = TypeVar("_State", bound=Hashable)
+
 _BITS = 20
 _GPU = (1 << _BITS) - 1
 
 
-class Ranking:
+class Ranking(Generic[_State]):
     """The GPUs in order, for each profile.
 
     Parameters
     ----------
-    states : sequence of GpuState
-        The state of each GPU. The owner says in :attr:`changed` which of them are new.
+    states : sequence
+        The state of each GPU, of :class:`GpuState` or anything else that equals itself and repeats. The owner says in
+        :attr:`changed` which of them are new.
     key : callable
         The order.
     """
 
-    def __init__(self, states: Sequence[GpuState], key: Key) -> None:
+    def __init__(self, states: Sequence[_State], key: Callable[[_State, int], int | None]) -> None:
         self.changed: set[int] = set()
         """GPUs whose state may be another than when the ranking was last asked."""
         self._states = states
         self._key = key
         self._heaps: dict[int, list[int]] = {}
         self._entries: dict[int, list[int]] = {}
-        self._known: dict[int, dict[GpuState, int]] = {}
+        self._known: dict[int, dict[_State, int]] = {}
 
     def best(self, profile: int) -> int | None:
         """Return the first GPU for a profile, or None if all are out of the question."""
@@ -79,7 +83,7 @@ class Ranking:
                 self._update(asked, heap)
             self.changed.clear()
         if profile not in self._heaps:
-            known: dict[GpuState, int] = {}
+            known: dict[_State, int] = {}
             self._known[profile] = known
             self._entries[profile] = [self._entry(profile, known, gpu) for gpu in range(len(self._states))]
             self._heaps[profile] = sorted(entry for entry in self._entries[profile] if entry >= 0)
@@ -96,7 +100,7 @@ class Ranking:
         if len(heap) > 3 * len(entries) + 1000:
             heap[:] = sorted(entry for entry in entries if entry >= 0)
 
-    def _entry(self, profile: int, known: dict[GpuState, int], gpu: int) -> int:
+    def _entry(self, profile: int, known: dict[_State, int], gpu: int) -> int:
         state = self._states[gpu]
         key = known.get(state)
         if key is None:

@@ -72,6 +72,7 @@ class PolicyEntry:
 _FRAGMENTATION = "An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs"
 
 _MEMORY = "Managing Multi Instance GPUs for High Throughput and Energy Savings (MIGM)"
+_PCIE = "PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs"
 
 _POLICIES = (
     PolicyEntry(
@@ -121,6 +122,18 @@ _POLICIES = (
         "one job at a time on each GPU, on its largest instance",
         f"the baseline of: {_MEMORY}, section 5",
         "mig_opt.online.schedulers.simple:WholeGpu",
+    ),
+    PolicyEntry(
+        "pcie-aware",
+        "the GPU where PCIe contention slows the job down least; reconfigures idle GPUs only",
+        f"{_PCIE}, section 4",
+        "mig_opt.online.schedulers.pcie:PcieAware",
+    ),
+    PolicyEntry(
+        "pcie-unaware",
+        "the GPU of lowest index with an idle instance; reconfigures idle GPUs only",
+        f"the baseline of: {_PCIE}, section 5.1",
+        "mig_opt.online.schedulers.pcie:PcieUnaware",
     ),
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from mig_opt.arguments import wrong_flag
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu import Profile
 from mig_opt.online.cluster import Cluster
 from mig_opt.online.policy import Policy
 from mig_opt.online.schedulers.partitioning import fleet_partitions
@@ -119,9 +120,10 @@ class QueueingPolicy(Policy):
                 del heads[profile]
 
     def _admit(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        profile = self._profile(cluster.trace, cluster.trace.jobs[job], least_gb)
-        if profile is None:
+        wanted = profile_for(cluster.trace, cluster.trace.jobs[job], least_gb)
+        if wanted is None:
             return
+        profile = self._numbers[wanted.name]
         queue = self._queues.setdefault(profile, deque())
         first = not queue if self.backfill else not self._queued
         if not (first and self._place(cluster, profile, job)):
@@ -136,9 +138,7 @@ class QueueingPolicy(Policy):
         cluster.start(job, gpu, self.pick(cluster.states[gpu], profile))
         return True
 
-    def _profile(self, trace: Trace, job: Job, least_gb: float) -> int | None:
-        if job.profile is not None and not least_gb:
-            return self._numbers[job.profile]
-        enough = (profile for profile in trace.profiles(job) if profile.memory_gb >= least_gb)
-        profile = next(enough, None)
-        return None if profile is None else self._numbers[profile.name]
+
+def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None:
+    """Return the profile that a job asks for, else the smallest on which it can run; None if none has the memory."""
+    return next((profile for profile in trace.profiles(job) if profile.memory_gb >= least_gb), None)
