@@ -65,6 +65,10 @@ class QueueingPolicy(Policy):
         """Return the placement for a job of a profile on a GPU that has room: the first one."""
         return min(option.placement for option in self.options(state, profile))
 
+    def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
+        """Return the profile that a job waits for, with so much memory at least; None if there is none."""
+        return profile_for(trace, job, least_gb)
+
     def options(self, state: GpuState, profile: int) -> Sequence[Option]:
         """Return the placements that a job of a profile may take: all that are free, or the instances that exist."""
         options = state.options(profile)
@@ -120,7 +124,7 @@ class QueueingPolicy(Policy):
                 del heads[profile]
 
     def _admit(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        wanted = profile_for(cluster.trace, cluster.trace.jobs[job], least_gb)
+        wanted = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
         if wanted is None:
             return
         profile = self._numbers[wanted.name]

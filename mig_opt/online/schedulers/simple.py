@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mig_opt.gpu import Profile
 from mig_opt.online.schedulers.queueing import QueueingPolicy
 from mig_opt.online.states import GpuState
 from mig_opt.trace import Job, Trace
@@ -66,6 +67,7 @@ class WholeGpu(QueueingPolicy):
         """Return the same for all without a job."""
         return None if state.busy else 0
 
-    def _profile(self, trace: Trace, job: Job, least_gb: float) -> int | None:
+    def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
+        """Return the largest profile on which a job can run, whatever it asks for."""
         sizes = [profile for profile in trace.gpu.profiles_of("double-memory") if profile.compute_slices in job.times]
-        return self._numbers[sizes[0].name] if sizes[0].memory_gb >= least_gb else None
+        return sizes[0] if sizes[0].memory_gb >= least_gb else None
