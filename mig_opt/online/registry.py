@@ -86,6 +86,12 @@ _POLICIES = (
         f"the rival of: {_FRAGMENTATION}, section V-C",
         "mig_opt.online.schedulers.simple:StaticPartition",
     ),
+    PolicyEntry(
+        "planner",
+        "rolling plans for the jobs that wait, from the state of the fleet",
+        "this toolkit (docs/planner.md)",
+        "mig_opt.online.schedulers.planner:Planner",
+    ),
 )
 
 
@@ -95,7 +101,7 @@ def policies() -> tuple[PolicyEntry, ...]:
     Examples
     --------
     >>> [policy.name for policy in policies()]
-    ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
+    ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static', 'planner']
     """
     return _POLICIES
 

@@ -24,8 +24,7 @@ _MOST_LOOKS = 1_000_000
 """Looks at a place in one local search; with many jobs and GPUs there are fewer rounds."""
 
 _STEADY = 1.0
-"""If more jobs are expected, and none of those that wait has a choice, simple orders are as good as searched ones
-(bench/results/online_planner.md)."""
+"""If more jobs are expected and some are PCIe-bound, simple orders do: what a plan says of the link is too coarse."""
 
 _MOST_SOLVED = 400
 """Jobs x GPUs up to which ``solve`` is asked."""
@@ -91,7 +90,7 @@ class Choice:
         self._effort = effort
         self._work = situation.work
         self._count = len(situation.wishes)
-        self._thorough = aim.later < _STEADY or max(len(wish.options) for wish in situation.wishes) > 1
+        self._thorough = aim.later < _STEADY or not situation.work.slope.any()
         self._scratch = Ground(**{name: column.copy() for name, column in situation.ground._asdict().items()})
         count = self._count
         self._put = Put(

@@ -45,17 +45,14 @@ class Plan:
 
     Attributes
     ----------
-    made : float
-        The second at which it was made.
-    ends : dict of int to float
-        For each job that is planned the second at which it ends.
+    jobs : set of int
+        Those that it is for.
     started : list of (int, int)
         Jobs that it has started, with their GPUs.
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.made = cluster.now
-        self.ends: dict[int, float] = {}
+        self.jobs: set[int] = set()
         self.started: list[tuple[int, int]] = []
         self._cluster = cluster
         self._steps: dict[int, deque[Step]] = defaultdict(deque)
@@ -159,7 +156,7 @@ def plan_in_order(situation: Situation, placed: Iterable[Placed]) -> Plan:
             state = cluster.states[entry.gpu]
             lives[entry.gpu] = {place: Life(place) for place in members(state.busy | state.idle)}
             for place, life in lives[entry.gpu].items():
-                ends[life] = plan.made + situation.free(entry.gpu, place)
+                ends[life] = situation.now + situation.free(entry.gpu, place)
                 plan.keep(entry.gpu, life)
         here = lives[entry.gpu]
         if entry.placement not in here:
@@ -170,7 +167,8 @@ def plan_in_order(situation: Situation, placed: Iterable[Placed]) -> Plan:
             begin = entry.begin - float(create[entry.placement])
             steps[entry.gpu].append(Step(begin, True, here[entry.placement]))
         here[entry.placement].jobs.append(entry.job)
-        ends[here[entry.placement]] = plan.ends[entry.job] = entry.end
+        ends[here[entry.placement]] = entry.end
+        plan.jobs.add(entry.job)
     for gpu, found in steps.items():
         for step in sorted(found, key=lambda step: step.begin):
             plan.add(gpu, step)
@@ -188,7 +186,7 @@ def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> 
     rank = {id(operation): index for index, operation in enumerate(schedule.operations or ())}
     for known in lives_with_runs(batch, schedule):
         gpu, place = situation.gpus[known.gpu], geometry.index(known.profile, known.start)
-        life, end = Life(place), plan.made + (known.runs[0].begin if known.runs else 0.0)
+        life, end = Life(place), situation.now + (known.runs[0].begin if known.runs else 0.0)
         seconds = {}
         for run in known.runs:
             options = dict(situation.wishes[int(run.task)].options)
@@ -199,13 +197,13 @@ def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> 
             job = situation.wishes[number].job
             begin, end = end, end + seconds[number]
             life.jobs.append(job)
-            plan.ends[job] = end
+            plan.jobs.add(job)
             placed.append(Placed(job, gpu, place, begin, end))
         if known.create is None:
             plan.keep(gpu, life)
         for operation in (known.create, known.destroy):
             if operation is not None:
-                step = Step(plan.made + operation.begin, operation.kind == "create", life)
+                step = Step(situation.now + operation.begin, operation.kind == "create", life)
                 steps.append((rank[id(operation)], gpu, step))
     for _, gpu, step in sorted(steps, key=lambda entry: entry[0]):
         plan.add(gpu, step)

@@ -22,16 +22,25 @@ _MOST_GPUS = 64
 _BEST_FITTING = 8
 """How many GPUs with room, for each profile."""
 
+_MOST_EAGER = 400
+"""Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better."""
+
+_MOST_EXPECTED = 1e6
+"""Jobs; the first gaps may be as short as numbers can be."""
+
+_ALL = 1 << 30
+"""More than any rank of a GPU."""
+
 _OFF = 0.02
-"""A run that ends earlier or later than planned by this share of the time since then is a reason to plan anew."""
+"""A run that takes longer or less long than was foreseen when it began, by this share, is a reason to plan anew."""
 
 
 class Planner(Policy):
     """Plans the jobs that wait for the fleet as it is, and carries the plan out until something new is known.
 
     It reads in the trace how long jobs run, what they ask for and what PCIe does to them, but nothing of jobs that have
-    not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends otherwise than planned
-    or for lack of memory, and when less than half of a plan for a part of the queue is left. The best of these is
+    not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (of many jobs
+    on many GPUs only if that was not foreseen), and when less than half of a plan for a part of the queue is left. The best of these is
     chosen:
 
     * the schedule of :func:`mig_opt.solve` for the jobs as a batch, with the live instances and their expected ends as
@@ -113,12 +122,13 @@ class Planner(Policy):
         self._order = Order()
         self._options: dict[int, tuple[tuple[int, float], ...]] = {}
         self._needs: dict[int, float] = {}
+        self._foreseen: dict[int, tuple[float, float]] = {}
         self._first = cluster.trace.jobs[0].arrival
         self._later_arrivals = 0
         self._window_ends = -math.inf
         self._large = cluster.trace.gpus > _MOST_GPUS
         self._ranking = cluster.ranking(_free_slices) if self._large else None
-        self._ends: list[tuple[float, int]] = []
+        self._ends: list[tuple[float, int, int]] = []
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
@@ -138,12 +148,13 @@ class Planner(Policy):
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Go on with the plan, or plan anew if it did not foresee this."""
+        begin, end = self._foreseen.pop(job)
+        off = abs(cluster.now - end) > _OFF * (end - begin)
         if not cluster.waiting:
             return
-        planned = self._plan.ends.get(job)
         self._carry_out(cluster, [gpu])
-        off = planned is None or abs(cluster.now - planned) > _OFF * (planned - self._plan.made)
-        if off or not cluster.running or self._nearly_done(cluster):
+        small = len(cluster.waiting) * cluster.trace.gpus <= _MOST_EAGER
+        if off or small or not cluster.running or self._nearly_done(cluster):
             self._plan_anew(cluster)
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
@@ -157,27 +168,32 @@ class Planner(Policy):
         self._plan_anew(cluster)
 
     def _plan_anew(self, cluster: Cluster) -> None:
-        wishes = self._wishes(cluster)
-        if not wishes:
-            return
-        situation = Situation(cluster, wishes, self._gpus(cluster, wishes))
-        later = self._expected(situation)
-        aim = Aim(self.balance / (1 + later), later)
-        self._plan, self._order = Choice(situation, aim, self.effort).best(self._order)
-        self._carry_out(cluster, self._plan.gpus)
+        """Plan, and go on to plan as long as half of that can begin at once."""
+        actions = -1
+        while cluster.actions > actions and (wishes := self._wishes(cluster)):
+            actions = cluster.actions
+            situation = Situation(cluster, wishes, self._gpus(cluster, wishes))
+            expected, others = self._expected(situation), len(cluster.waiting) - len(wishes)
+            # On the average, half of an area is still to be taken when a job arrives.
+            aim = Aim(self.balance / (1 + expected + others), expected / 2 + others)
+            self._plan, self._order = Choice(situation, aim, self.effort).best(self._order)
+            self._carry_out(cluster, self._plan.gpus)
+            if not self._nearly_done(cluster):
+                break
 
     def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:
         self._plan.advance(gpus)
-        if self._large:
-            for job, gpu in self._plan.started:
-                heapq.heappush(self._ends, (cluster.expected_end(job), gpu))
+        for job, gpu in self._plan.started:
+            self._foreseen[job] = cluster.now, cluster.expected_end(job)
+            if self._large:
+                heapq.heappush(self._ends, (cluster.expected_end(job), job, gpu))
         self._plan.started.clear()
 
     def _nearly_done(self, cluster: Cluster) -> bool:
         """Whether jobs wait that are not planned, and half of those that are have begun."""
-        planned = sum(job in self._plan.ends for job in cluster.waiting)
+        planned = sum(job in self._plan.jobs for job in cluster.waiting)
         return planned < self.most / 2 and any(
-            job not in self._plan.ends and self._options_of(cluster, job) for job in cluster.waiting
+            job not in self._plan.jobs and self._options_of(cluster, job) for job in cluster.waiting
         )
 
     def _wishes(self, cluster: Cluster) -> list[Wish]:
@@ -202,43 +218,52 @@ class Planner(Policy):
         return options
 
     def _expected(self, situation: Situation) -> float:
-        """Return how many jobs arrive until this work is done, if they go on to arrive as they did so far."""
+        """Return how many jobs arrive until what is planned is done, if they go on to arrive as they did so far."""
         work, elapsed = situation.work, situation.now - self._first
         if elapsed <= 0:
             return 0.0
         ends = work.offsets[1:]
         areas = sum(float(work.area[first:end].min()) for first, end in zip(work.offsets, ends, strict=False))
-        return self._later_arrivals / elapsed * (areas + float(situation.ground.until.mean()))
+        expected = self._later_arrivals / elapsed * (areas + float(situation.ground.until.mean()))
+        return min(expected, _MOST_EXPECTED)
 
     def _gpus(self, cluster: Cluster, wishes: list[Wish]) -> list[int]:
         """Return the GPUs to be looked at: all, or those with room, and those that are free first."""
         if self._ranking is None:
             return list(range(cluster.trace.gpus))
         found: set[int] = set()
-        for profile in sorted({profile for wish in wishes for profile, _ in wish.options}):
-            self._ranking.first(profile, _Collected(found), below=1 << 30)
+        profiles = sorted({profile for wish in wishes for profile, _ in wish.options})
+        self._add_with_room(found, profiles, _BEST_FITTING)
         popped = []
         while self._ends and len(found) < _MOST_GPUS:
-            entry = heapq.heappop(self._ends)
-            if entry[0] > cluster.now:
-                popped.append(entry)
-                found.add(entry[1])
+            _, job, gpu = heapq.heappop(self._ends)
+            if cluster.place(job) is not None:
+                popped.append((cluster.expected_end(job), job, gpu))
+                found.add(gpu)
         for entry in popped:
             heapq.heappush(self._ends, entry)
+        if len(found) < _MOST_GPUS:
+            self._add_with_room(found, profiles, _MOST_GPUS)
         return sorted(found)
+
+    def _add_with_room(self, found: set[int], profiles: list[int], count: int) -> None:
+        """Add for each profile the GPUs with room that have the fewest free slices."""
+        assert self._ranking is not None
+        for profile in profiles:
+            self._ranking.first(profile, _Collected(found, count), below=_ALL)
 
 
 class _Collected:
     """Takes what it is shown until it has seen enough."""
 
-    def __init__(self, found: set[int]) -> None:
+    def __init__(self, found: set[int], count: int) -> None:
         self._found = found
-        self._seen = 0
+        self._left = count
 
     def __call__(self, gpu: int) -> bool:
         self._found.add(gpu)
-        self._seen += 1
-        return self._seen == _BEST_FITTING
+        self._left -= 1
+        return not self._left
 
 
 def _free_slices(state: GpuState, profile: int) -> int | None:
