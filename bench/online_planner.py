@@ -58,6 +58,11 @@ def small_trace(seed: int, moldable: bool) -> Trace:
     return Trace(tuple(jobs), get_gpu("A30" if moldable else "A100"))
 
 
+def drawn(family: str, seed: int, parameters: Mapping[str, int]) -> Trace:
+    """Return a trace of a family."""
+    return generate_trace(family, gpu="A100", gpus=None, seed=seed, **parameters)
+
+
 def in_both(done: Simulation) -> tuple[float, float]:
     """Return makespan and mean completion; infinite if a job was never done."""
     if done.unfinished:
@@ -125,7 +130,7 @@ def large(families: Mapping[str, int], parameters: Mapping[str, int]) -> list[st
         ratios: dict[str, list[tuple[float, float]]] = {name: [] for name in runs()}
         seconds = 0.0
         for seed in range(seeds):
-            trace = generate_trace(family, seed=seed, **parameters)
+            trace = drawn(family, seed, parameters)
             bounds = trace_bounds(trace)
             for name, run in runs().items():
                 begin = time.process_time()
@@ -152,7 +157,7 @@ def large(families: Mapping[str, int], parameters: Mapping[str, int]) -> list[st
 def variants(families: Sequence[str], seeds: int, parameters: Mapping[str, int]) -> list[str]:
     """Compare the options of the planner."""
     lines = [f"| option | {' | '.join(families)} |", f"|---|{'---|' * len(families)}"]
-    traces = {family: [generate_trace(family, seed=seed, **parameters) for seed in range(seeds)] for family in families}
+    traces = {family: [drawn(family, seed, parameters) for seed in range(seeds)] for family in families}
     for label, options in VARIANTS.items():
         cells = []
         for family in families:
@@ -187,16 +192,16 @@ def main(arguments: Sequence[str]) -> None:
         "",
         "## Small traces, beside somebody who knows all arrivals",
         "",
-        f"`trace_optimum` for both goals, {EXACT_SECONDS:g} s each; where that is not proven, the best schedule it found.",
-        "It neither migrates nor preempts; `fragmentation-aware` migrates.",
+        f"`trace_optimum` for both goals, {EXACT_SECONDS:g} s each; where that is not proven, the best it found, which",
+        "a policy may fall below. It neither migrates nor preempts; `fragmentation-aware` migrates.",
         "",
         *parts[0],
         "",
         "## Families, beside the lower bounds",
         "",
-        "Each cell: makespan / lower bound, and mean completion / lower bound (`trace_bounds`). The least are bold. The",
-        "bounds leave out PCIe, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the planner, for",
-        "one trace. A policy that never runs a job to its end has `inf`.",
+        "Each cell: makespan / lower bound, and mean completion / lower bound (`trace_bounds`). The least are bold.",
+        "The bounds leave out PCIe, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the",
+        "planner, for one trace. A policy that never runs some job to its end has `inf`.",
         "",
         *parts[1],
         "",

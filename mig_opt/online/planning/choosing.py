@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +22,9 @@ _STARTS = 2
 
 _MOST_LOOKS = 1_000_000
 """Looks at a place in one local search; with many jobs and GPUs there are fewer rounds."""
+
+_SAME = 1e-6
+"""Seconds that are no reason to change a plan."""
 
 _STEADY = 1.0
 """If more jobs are expected and some are PCIe-bound, simple orders do: what a plan says of the link is too coarse."""
@@ -101,8 +104,16 @@ class Choice:
             end=np.empty(count),
         )
 
-    def best(self, before: Order) -> tuple[Plan, Order]:
-        """Return the best plan, and its order for the next time; ``before`` is that of the last time."""
+    def best(self, before: Order, current: Plan | None) -> tuple[Plan, Order]:
+        """Return the best plan, and its order for the next time.
+
+        Parameters
+        ----------
+        before : Order
+            That of the last time.
+        current : Plan, optional
+            What is being carried out, if all goes as planned. It is kept unless there is a better one.
+        """
         solved = self._solved()
         starts = [*self._simple_orders(), *self._order_again(before)]
         if solved is not None:
@@ -117,15 +128,23 @@ class Choice:
             found = self._improve(order, tied, price) if self._thorough else value
             if found < best:
                 best, chosen = found, (order, tied, price)
+        advised = None if solved is None else plan_by_schedule(self._situation, *solved)
+        by_advice = np.inf if advised is None else self._value(advised.placed.values())
+        if current is not None and self._promise(current) <= min(best, by_advice) + _SAME:
+            return current, before
         self._sequence(*chosen)
         order, tied, price = chosen
         wishes = self._situation.wishes
         kept = {wishes[at].job: self._profile(at, int(tied[at])) for at in order if tied[at] >= 0}
         again = Order([wishes[at].job for at in order], kept, price)
-        advised = None if solved is None else plan_by_schedule(self._situation, *solved)
-        if advised is not None and self._value(advised[1]) < best:
-            return advised[0], again
+        if advised is not None and by_advice < best:
+            return advised, again
         return plan_in_order(self._situation, self._placed(order)), again
+
+    def _promise(self, plan: Plan) -> float:
+        """Return the value of what a plan promises for these jobs; infinite if it is not for all of them."""
+        jobs = [wish.job for wish in self._situation.wishes]
+        return self._value(plan.placed[job] for job in jobs) if plan.placed.keys() >= set(jobs) else np.inf
 
     def _solved(self) -> tuple[Batch, Schedule] | None:
         """Return what ``solve`` says, unless it knows too little or would take too long."""
@@ -208,7 +227,7 @@ class Choice:
             for at, number in enumerate(order)
         ]
 
-    def _value(self, placed: Sequence[Placed]) -> float:
+    def _value(self, placed: Iterable[Placed]) -> float:
         """Return the value of a plan, as :func:`sequence` does."""
         situation, aim, work = self._situation, self._aim, self._work
         numbers = {wish.job: number for number, wish in enumerate(situation.wishes)}

@@ -31,6 +31,25 @@ class Step:
     life: Life
 
 
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A job with its place, and the seconds from which to which it is going to run.
+
+    Attributes
+    ----------
+    job, gpu, placement : int
+        Which job, and where.
+    begin, end : float
+        Seconds after the start of the trace.
+    """
+
+    job: int
+    gpu: int
+    placement: int
+    begin: float
+    end: float
+
+
 class Plan:
     """Where and in which order jobs run, and the operations in between, in the order in which drivers do them.
 
@@ -45,14 +64,14 @@ class Plan:
 
     Attributes
     ----------
-    jobs : set of int
-        Those that it is for.
+    placed : dict of int to Placed
+        The jobs that it is for, with what it promises.
     started : list of (int, int)
         Jobs that it has started, with their GPUs.
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.jobs: set[int] = set()
+        self.placed: dict[int, Placed] = {}
         self.started: list[tuple[int, int]] = []
         self._cluster = cluster
         self._steps: dict[int, deque[Step]] = defaultdict(deque)
@@ -121,25 +140,6 @@ class Plan:
             self._cluster.destroy(gpu, place)
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A job with its place, and the seconds from which to which it is going to run.
-
-    Attributes
-    ----------
-    job, gpu, placement : int
-        Which job, and where.
-    begin, end : float
-        Seconds after the start of the trace.
-    """
-
-    job: int
-    gpu: int
-    placement: int
-    begin: float
-    end: float
-
-
 def plan_in_order(situation: Situation, placed: Iterable[Placed]) -> Plan:
     """Return the plan in which jobs follow each other in a given order.
 
@@ -168,20 +168,20 @@ def plan_in_order(situation: Situation, placed: Iterable[Placed]) -> Plan:
             steps[entry.gpu].append(Step(begin, True, here[entry.placement]))
         here[entry.placement].jobs.append(entry.job)
         ends[here[entry.placement]] = entry.end
-        plan.jobs.add(entry.job)
+        plan.placed[entry.job] = entry
     for gpu, found in steps.items():
         for step in sorted(found, key=lambda step: step.begin):
             plan.add(gpu, step)
     return plan
 
 
-def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> tuple[Plan, list[Placed]] | None:
-    """Return a schedule of the situation's batch as a plan, and where its jobs run; None if a profile is not allowed.
+def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> Plan | None:
+    """Return a schedule of the situation's batch as a plan; None if a profile is not allowed.
 
     Of the jobs on an instance those come first that are short for their weight. That changes no other time.
     """
     cluster, geometry = situation.cluster, situation.cluster.geometry
-    plan, placed = Plan(cluster), []
+    plan = Plan(cluster)
     steps: list[tuple[int, int, Step]] = []
     rank = {id(operation): index for index, operation in enumerate(schedule.operations or ())}
     for known in lives_with_runs(batch, schedule):
@@ -197,8 +197,7 @@ def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> 
             job = situation.wishes[number].job
             begin, end = end, end + seconds[number]
             life.jobs.append(job)
-            plan.jobs.add(job)
-            placed.append(Placed(job, gpu, place, begin, end))
+            plan.placed[job] = Placed(job, gpu, place, begin, end)
         if known.create is None:
             plan.keep(gpu, life)
         for operation in (known.create, known.destroy):
@@ -207,7 +206,7 @@ def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> 
                 steps.append((rank[id(operation)], gpu, step))
     for _, gpu, step in sorted(steps, key=lambda entry: entry[0]):
         plan.add(gpu, step)
-    return plan, placed
+    return plan
 
 
 def _shortest_first(situation: Situation, seconds: dict[int, float]) -> Sequence[int]:

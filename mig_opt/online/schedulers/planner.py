@@ -39,9 +39,9 @@ class Planner(Policy):
     """Plans the jobs that wait for the fleet as it is, and carries the plan out until something new is known.
 
     It reads in the trace how long jobs run, what they ask for and what PCIe does to them, but nothing of jobs that have
-    not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (of many jobs
-    on many GPUs only if that was not foreseen), and when less than half of a plan for a part of the queue is left. The best of these is
-    chosen:
+    not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (where many jobs wait
+    for many GPUs, only if its end was not foreseen), and when less than half of a plan for a part of the queue is left.
+    The best of these is chosen; while all goes as planned, the plan that is being carried out is one of them:
 
     * the schedule of :func:`mig_opt.solve` for the jobs as a batch, with the live instances and their expected ends as
       initial state, short jobs first on each instance;
@@ -155,7 +155,7 @@ class Planner(Policy):
         self._carry_out(cluster, [gpu])
         small = len(cluster.waiting) * cluster.trace.gpus <= _MOST_EAGER
         if off or small or not cluster.running or self._nearly_done(cluster):
-            self._plan_anew(cluster)
+            self._plan_anew(cluster, None if off or not cluster.running else self._plan)
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Plan anew, the job on instances with as much memory as it needed."""
@@ -167,8 +167,8 @@ class Planner(Policy):
         """Plan anew."""
         self._plan_anew(cluster)
 
-    def _plan_anew(self, cluster: Cluster) -> None:
-        """Plan, and go on to plan as long as half of that can begin at once."""
+    def _plan_anew(self, cluster: Cluster, current: Plan | None = None) -> None:
+        """Plan, and go on as long as half of a plan can begin at once; keep the current plan if it is as good."""
         actions = -1
         while cluster.actions > actions and (wishes := self._wishes(cluster)):
             actions = cluster.actions
@@ -176,7 +176,7 @@ class Planner(Policy):
             expected, others = self._expected(situation), len(cluster.waiting) - len(wishes)
             # On the average, half of an area is still to be taken when a job arrives.
             aim = Aim(self.balance / (1 + expected + others), expected / 2 + others)
-            self._plan, self._order = Choice(situation, aim, self.effort).best(self._order)
+            self._plan, self._order = Choice(situation, aim, self.effort).best(self._order, current)
             self._carry_out(cluster, self._plan.gpus)
             if not self._nearly_done(cluster):
                 break
@@ -191,9 +191,9 @@ class Planner(Policy):
 
     def _nearly_done(self, cluster: Cluster) -> bool:
         """Whether jobs wait that are not planned, and half of those that are have begun."""
-        planned = sum(job in self._plan.jobs for job in cluster.waiting)
+        planned = sum(job in self._plan.placed for job in cluster.waiting)
         return planned < self.most / 2 and any(
-            job not in self._plan.jobs and self._options_of(cluster, job) for job in cluster.waiting
+            job not in self._plan.placed and self._options_of(cluster, job) for job in cluster.waiting
         )
 
     def _wishes(self, cluster: Cluster) -> list[Wish]:
