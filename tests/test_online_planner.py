@@ -204,3 +204,9 @@ def test_wrong_options_are_named() -> None:
     for method in ("fixpart", "no-such-method"):
         with pytest.raises(InputError, match="method"):
             simulate(wanted, "planner", method=method)
+
+
+def test_times_may_be_as_short_as_numbers_can_be() -> None:
+    jobs = [job("a", 0, "7g.40gb", 1e-310), job("b", 1e-313, "7g.40gb", 1), job("c", 0.5, "7g.40gb", 1e-320)]
+    for window in (0.0, 1e-300):
+        assert not run(trace(*jobs, costs=NO_COSTS), window=window).unfinished

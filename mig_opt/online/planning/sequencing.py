@@ -52,7 +52,8 @@ class Ground(NamedTuple):
 
     ``holder`` is the placement of the instance there or -1, ``until`` when that is free, or since when the slice is;
     PCIe-bound jobs run from the slice until ``bound_until`` and slow down by ``bound_slope`` for each of them there.
-    ``driver`` is by GPU.
+    ``driver`` is by GPU: when it has done what it was given. By GPU and placement, ``begin`` is when a job that is put
+    there next begins, and ``creates`` whether an instance is created for it.
     """
 
     holder: Integers
@@ -67,7 +68,9 @@ class Ground(NamedTuple):
 class Work(NamedTuple):
     """The jobs: their weights, how PCIe slows them down, and their options.
 
-    The options of job j are those from ``offsets[j]`` on: profile, seconds, and area as a share of the whole fleet.
+    For each PCIe-bound job on a GPU, one of slope s takes s times as long, if that is longer than alone. The options of
+    job j are those from ``offsets[j]`` on: profile, seconds, and area as a share of the whole fleet x seconds. ``least``
+    is the weight times the shortest seconds.
     """
 
     weight: Floats
@@ -80,7 +83,10 @@ class Work(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What is least: ``(1 - balance) * (weighted mean of ends + later * area / weight) + balance * last end``."""
+    """What is least: ``(1 - balance) * (ends + later * areas) / weight + balance * last end``.
+
+    ``ends`` is the weighted sum of the ends, ``areas`` the sum of the areas, and ``weight`` that of the weights.
+    """
 
     balance: float
     later: float

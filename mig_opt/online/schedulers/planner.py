@@ -25,6 +25,9 @@ _BEST_FITTING = 8
 _MOST_EAGER = 400
 """Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better."""
 
+_MOST_WEIGHT = 1e6
+"""Seconds may be as short as numbers can be."""
+
 _MOST_EXPECTED = 1e6
 """Jobs; the first gaps may be as short as numbers can be."""
 
@@ -123,7 +126,7 @@ class Planner(Policy):
         self._options: dict[int, tuple[tuple[int, float], ...]] = {}
         self._needs: dict[int, float] = {}
         self._foreseen: dict[int, tuple[float, float]] = {}
-        self._first = cluster.trace.jobs[0].arrival
+        self._first = cluster.trace.jobs[0].arrival  # counts from that moment on only
         self._later_arrivals = 0
         self._window_ends = -math.inf
         self._large = cluster.trace.gpus > _MOST_GPUS
@@ -139,7 +142,7 @@ class Planner(Policy):
         if not self.window:
             self._plan_anew(cluster)
         elif self._window_ends < cluster.now:
-            self._window_ends = cluster.now + self.window
+            self._window_ends = max(cluster.now + self.window, math.nextafter(cluster.now, math.inf))
             cluster.wake(self._window_ends)
 
     def woken(self, cluster: Cluster, tag: int) -> None:
@@ -204,7 +207,7 @@ class Planner(Policy):
             if options:
                 shortest = min(seconds for _, seconds in options)
                 waited = cluster.now - cluster.trace.jobs[job].arrival
-                found.append(Wish(job, options, 1 + waited / (self.patience * shortest)))
+                found.append(Wish(job, options, min(1 + waited / (self.patience * shortest), _MOST_WEIGHT)))
         return heapq.nsmallest(self.most, found, key=lambda wish: (wish.shortest / wish.weight, wish.job))
 
     def _options_of(self, cluster: Cluster, job: int) -> tuple[tuple[int, float], ...]:
