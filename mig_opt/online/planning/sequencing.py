@@ -68,9 +68,9 @@ class Ground(NamedTuple):
 class Work(NamedTuple):
     """The jobs: their weights, how PCIe slows them down, and their options.
 
-    For each PCIe-bound job on a GPU, one of slope s takes s times as long, if that is longer than alone. The options of
-    job j are those from ``offsets[j]`` on: profile, seconds, and area as a share of the whole fleet x seconds. ``least``
-    is the weight times the shortest seconds.
+    Beside others a PCIe-bound job of slope s takes s times as long for each of them, itself included, if that is longer
+    than alone. The options of job j are those from ``offsets[j]`` on: profile, seconds, and area (share of the whole
+    fleet x seconds). ``least`` is the weight times the shortest seconds.
     """
 
     weight: Floats
