@@ -35,6 +35,9 @@ def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObject) -> None:
     options: dict[str, object] = {"backfill": backfill} if "backfill" in get_policy(name).options() else {}
+    if name == "planner":
+        options = {"method": "list", "rounds": 20, "balance": data.draw(st.sampled_from([0.0, 0.5, 1.0]))}
+        options |= {"window": data.draw(st.sampled_from([0.0, 2.5])), "most": data.draw(st.sampled_from([3, 48]))}
     if name == "fragmentation-aware":
         for technique in ("load_balancing", "dynamic_partitioning", "migration"):
             options[technique] = data.draw(st.booleans())

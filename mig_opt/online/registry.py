@@ -135,6 +135,12 @@ _POLICIES = (
         f"the baseline of: {_PCIE}, section 5.1",
         "mig_opt.online.schedulers.pcie:PcieUnaware",
     ),
+    PolicyEntry(
+        "planner",
+        "rolling plans for the jobs that wait, from the state of the fleet",
+        "this toolkit (docs/planner.md)",
+        "mig_opt.online.schedulers.planner:Planner",
+    ),
 )
 
 
