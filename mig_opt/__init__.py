@@ -22,11 +22,12 @@ from mig_opt.control import Callbacks
 from mig_opt.deployment import Deployment, Segment
 from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
+from mig_opt.fleet_state import FleetState, HeldInstance, Migration
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
 from mig_opt.profile_table import Point, ProfileTable
 from mig_opt.proving import Check, check, prove
 from mig_opt.registry import Method, deploy_methods, methods
-from mig_opt.result import DeploymentResult, Result, Status, TrajectoryPoint
+from mig_opt.result import DefragmentationResult, DeploymentResult, Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.serving import Demand, GpuPool, Service, SloRule
 from mig_opt.solving import solve
@@ -36,16 +37,20 @@ from mig_opt.validation import (
     ChangeViolationCode,
     DeploymentValidation,
     DeploymentViolationCode,
+    MigrationValidation,
+    MigrationViolationCode,
     Validation,
     Violation,
     ViolationCode,
     validate,
     validate_change,
     validate_deployment,
+    validate_migrations,
 )
 
 if TYPE_CHECKING:
     from mig_opt.changing import align, plan_change
+    from mig_opt.defragmenting import defragment, least_fragmentation
     from mig_opt.deploying import deploy
     from mig_opt.export import export_model
     from mig_opt.files import (
@@ -91,6 +96,7 @@ if TYPE_CHECKING:
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
+    **dict.fromkeys(("defragment", "least_fragmentation"), "mig_opt.defragmenting"),
     "deploy": "mig_opt.deploying",
     **dict.fromkeys(("align", "plan_change"), "mig_opt.changing"),
     "export_model": "mig_opt.export",
@@ -158,6 +164,7 @@ __all__ = [
     "Claim",
     "Conflict",
     "CriticalTask",
+    "DefragmentationResult",
     "Demand",
     "Deployment",
     "DeploymentResult",
@@ -165,8 +172,10 @@ __all__ = [
     "DeploymentViolationCode",
     "Explanation",
     "FleetBound",
+    "FleetState",
     "GpuModel",
     "GpuPool",
+    "HeldInstance",
     "InputError",
     "Job",
     "KubernetesResources",
@@ -175,6 +184,9 @@ __all__ = [
     "MigOptError",
     "MigPartedConfig",
     "MigPartedEntry",
+    "Migration",
+    "MigrationValidation",
+    "MigrationViolationCode",
     "Operation",
     "OperationCosts",
     "Placement",
@@ -215,6 +227,7 @@ __all__ = [
     "check",
     "compare",
     "concatenate",
+    "defragment",
     "deploy",
     "deploy_methods",
     "deployment_script",
@@ -232,6 +245,7 @@ __all__ = [
     "instance_names",
     "json_schema",
     "kubernetes_resources",
+    "least_fragmentation",
     "load_demand",
     "load_instance",
     "lower_bounds",
@@ -263,6 +277,7 @@ __all__ = [
     "validate",
     "validate_change",
     "validate_deployment",
+    "validate_migrations",
     "write_batch",
     "write_certificate",
     "write_demand",
