@@ -18,9 +18,6 @@ from mig_opt.result import Status
 _MOST_RETRIES = 12
 """Other choices that are asked for if there is no order for the first one without detours."""
 
-_MOST_SEARCHED = 4
-"""GPUs of a fleet that is searched state by state if the integer program does not settle the matter."""
-
 
 @dataclass
 class Found:
@@ -211,15 +208,15 @@ class Planner:
 
     def _order(self, columns: list[Column], choice: Choice) -> None:
         """Find an order for a choice or for one that is as good; else look for something else that can be done."""
+        geometry, masks = self._fleet.geometry, self._fleet.masks
         for other in self._alternatives(columns, choice):
             targets = self._targets(other)
-            if self._offer(ordered(self._fleet.geometry, self._fleet.masks, targets)):
+            if self._offer(ordered(geometry, masks, targets)):
                 return
-            self._offer(ordered(self._fleet.geometry, self._fleet.masks, targets, detours=True))
-        if len(self._fleet.masks) <= _MOST_SEARCHED:
-            self._search()
-        if not self._settled:
-            self._stay_within()
+            self._offer(ordered(geometry, masks, targets, detours=True))
+            if other is choice and self._search():
+                return
+        self._stay_within()
 
     def _alternatives(self, columns: list[Column], choice: Choice) -> Iterator[Choice]:
         """Yield a choice and others with as few migrations that differ in what is blocked."""
@@ -236,7 +233,8 @@ class Planner:
                 return
             yield choice
 
-    def _search(self) -> None:
+    def _search(self) -> bool:
+        """Look at what can be reached, state by state; return whether that settles the matter."""
         goal, found = self._goal, self.found
         end = searched(self._fleet, goal, self._limits, enough=found.least_cost, most_moves=self._most_moves)
         if end.moves is not None:
@@ -248,6 +246,7 @@ class Planner:
             found.infeasible = f"{self._why_not()} and can be reached by migrations"
         elif not goal.least:
             found.lower_bound = max(found.lower_bound, end.depth + 1)
+        return end.whole
 
     def _stay_within(self) -> None:
         """Offer what can be reached in any case."""

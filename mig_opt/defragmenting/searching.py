@@ -1,4 +1,4 @@
-"""Looks at everything that migrations can make of a small fleet, in the order of their number."""
+"""Looks at everything that migrations can make of a fleet that is small or nearly full, by their number."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mig_opt.defragmenting.goals import Goal
 from mig_opt.defragmenting.ordering import Move
 from mig_opt.online.geometry import members
 
-_MOST_STATES = 30_000
-"""Of a fleet, which take some seconds."""
+_MOST_WORK = 500_000
+"""Migrations that are tried, times the GPUs that a state has: about a second."""
 
 Masks = tuple[int, ...]
 
@@ -64,7 +64,7 @@ def searched(fleet: Fleet, goal: Goal, limits: Limits, *, enough: int, most_move
 
     came_from: dict[Masks, tuple[Masks, Move] | None] = {fleet.masks: None}
     known = {key(fleet.masks)}
-    frontier, depth = [fleet.masks], 0
+    frontier, depth, work = [fleet.masks], 0, 0
     best, best_cost = (fleet.masks, fleet.cost(fleet.masks)) if goal.least else (None, 0)
 
     def ended(*, whole: bool) -> Searched:
@@ -90,9 +90,10 @@ def searched(fleet: Fleet, goal: Goal, limits: Limits, *, enough: int, most_move
             return ended(whole=True)
         following = []
         for masks in frontier:
-            if len(known) > _MOST_STATES or limits.expired:
+            if work > _MOST_WORK or limits.expired:
                 return ended(whole=False)
             for move in _steps(fleet, masks):
+                work += len(masks)
                 after = list(masks)
                 after[move.source[0]] ^= 1 << move.source[1]
                 after[move.target[0]] |= 1 << move.target[1]
