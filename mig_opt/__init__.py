@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         read_profiles,
         read_result,
         read_schedule,
+        read_state,
         read_trace,
         write_batch,
         write_certificate,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
         write_profiles,
         write_result,
         write_schedule,
+        write_state,
         write_trace,
     )
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_demand, load_instance
@@ -90,6 +92,7 @@ if TYPE_CHECKING:
         deployment_script,
         kubernetes_resources,
         mig_parted_config,
+        migration_script,
         schedule_script,
     )
     from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
@@ -114,6 +117,7 @@ _LAZY = {
             "read_profiles",
             "read_result",
             "read_schedule",
+            "read_state",
             "read_trace",
             "write_batch",
             "write_certificate",
@@ -122,6 +126,7 @@ _LAZY = {
             "write_profiles",
             "write_result",
             "write_schedule",
+            "write_state",
             "write_trace",
         ),
         "mig_opt.files",
@@ -143,6 +148,7 @@ _LAZY = {
             "deployment_script",
             "kubernetes_resources",
             "mig_parted_config",
+            "migration_script",
             "schedule_script",
         ),
         "mig_opt.rollout",
@@ -251,6 +257,7 @@ __all__ = [
     "lower_bounds",
     "methods",
     "mig_parted_config",
+    "migration_script",
     "plan_change",
     "plan_stream",
     "plot_deployment",
@@ -264,6 +271,7 @@ __all__ = [
     "read_profiles",
     "read_result",
     "read_schedule",
+    "read_state",
     "read_study",
     "read_trace",
     "run_study",
@@ -285,6 +293,7 @@ __all__ = [
     "write_profiles",
     "write_result",
     "write_schedule",
+    "write_state",
     "write_trace",
 ]
 

@@ -310,9 +310,7 @@ class _Placed(Protocol):
     def start(self) -> int: ...
 
 
-def instance_problems(
-    gpu: GpuModel, gpus: int, key: str, instances: Sequence[_Placed | None]
-) -> Iterator[Problem]:
+def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[_Placed | None]) -> Iterator[Problem]:
     """Yield what keeps instances from existing together on GPUs of a kind; None stands for one that is not known.
 
     Parameters

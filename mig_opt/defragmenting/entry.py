@@ -108,7 +108,7 @@ def defragment(
         planner.run()
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
-    result = _conclude(state, fleet, goal, planner.found, limits, status)
+    result = _conclude(state, planner, limits, status)
     _verify(result, wanted, within_gpus=within_gpus, most_migrations=most_migrations, fragmentation=fragmentation)
     return result
 
@@ -166,9 +166,8 @@ def _room_problems(state: object, names: tuple[str, ...]) -> list[Problem]:
     return problems
 
 
-def _conclude(
-    state: FleetState, fleet: Fleet, goal: Goal, found: Found, limits: Limits, status: Status | None
-) -> DefragmentationResult:
+def _conclude(state: FleetState, planner: Planner, limits: Limits, status: Status | None) -> DefragmentationResult:
+    fleet, goal, found = planner.fleet, planner.goal, planner.found
     proven = _proven(goal, found)
     if status is None:
         if found.moves is None:
@@ -268,7 +267,7 @@ def least_fragmentation(state: FleetState) -> float:
 def _least_cost(
     gpu: GpuModel, profiles: ProfileSet, groups: tuple[tuple[int, int], ...], totals: tuple[int, ...]
 ) -> int:
-    columns = []
+    columns: list[Column] = []
     for group, (pinned, _) in enumerate(groups):
         best: dict[tuple[int, ...], Column] = {}
         for layout in layouts_of(gpu, profiles):

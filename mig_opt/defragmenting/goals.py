@@ -54,20 +54,20 @@ class Goal:
         masks = list(masks)
         # For each amount of what is still wanted the rooms that were taken, GPU by GPU.
         reached: dict[tuple[int, ...], tuple[tuple[int, tuple[int, ...]], ...]] = {self.wanted: ()}
+        nothing = (0,) * len(self.wanted)
         for gpu, mask in enumerate(masks):
             for left, way in list(reached.items()):
                 for room in self.rooms(mask):
                     if any(room):
                         rest = tuple(max(0, have - give) for have, give in zip(left, room, strict=True))
                         reached.setdefault(rest, (*way, (gpu, room)))
-            if not any(min(reached, key=sum)):
+            if nothing in reached:
                 break
-        best = min(reached, key=sum)
-        if any(best):
+        if nothing not in reached:
             return None
         left = self.wanted
         found = []
-        for gpu, room in reached[best]:
+        for gpu, room in reached[nothing]:
             take = tuple(map(min, left, room))
             left = tuple(have - give for have, give in zip(left, take, strict=True))
             places = next(places for places in self._ways(masks[gpu], take) if self._counted(places) == take)

@@ -71,13 +71,15 @@ class Planner:
 
     Attributes
     ----------
+    fleet, goal
+        As given.
     found : Found
         What is known, also if the run ends early.
     """
 
     def __init__(self, fleet: Fleet, goal: Goal, *, within: bool, most_moves: int | None, limits: Limits) -> None:
-        self._fleet = fleet
-        self._goal = goal
+        self.fleet = fleet
+        self.goal = goal
         self._most_moves = most_moves
         self._limits = limits
         self._within = within or len(fleet.masks) == 1
@@ -88,9 +90,9 @@ class Planner:
 
     def run(self) -> None:
         """Look for the best plan."""
-        if not self._goal.least and self.found.moves is not None:
+        if not self.goal.least and self.found.moves is not None:
             return
-        columns = (columns_within if self._within else columns_between)(self._fleet, self._goal)
+        columns = (columns_within if self._within else columns_between)(self.fleet, self.goal)
         choice = self._chosen(columns)
         if choice is None:
             return
@@ -101,29 +103,29 @@ class Planner:
         self._bound_again(columns)
 
     def _least_layout(self, pinned: int) -> int:
-        if not self._goal.least:
+        if not self.goal.least:
             return 0
-        return min(layout.cost for layout in self._fleet.layouts if layout.mask & pinned == pinned)
+        return min(layout.cost for layout in self.fleet.layouts if layout.mask & pinned == pinned)
 
     def _reaches(self, masks: tuple[int, ...] | list[int]) -> bool:
-        goal = self._goal
-        fits = goal.most_cost is None or self._fleet.cost(masks) <= goal.most_cost
+        goal = self.goal
+        fits = goal.most_cost is None or self.fleet.cost(masks) <= goal.most_cost
         return fits and goal.places(masks) is not None
 
     # What it looks like at the end
 
     def _task(self, most_cost: int | None) -> Task:
-        fleet = self._fleet
+        fleet = self.fleet
         sizes = tuple(len(gpus) for gpus in fleet.groups.values())
         totals = () if self._within else fleet.totals
-        return Task(sizes, totals, self._goal.wanted, most_cost, self._most_moves)
+        return Task(sizes, totals, self.goal.wanted, most_cost, self._most_moves)
 
     def _chosen(self, columns: list[Column]) -> Choice | None:
         """Return the choice of least fragmentation, if that is wanted, and of fewest migrations for that."""
-        if len(self._fleet.masks) == 1:
+        if len(self.fleet.masks) == 1:
             return self._only(columns)
-        most_cost = self._goal.most_cost
-        if self._goal.least:
+        most_cost = self.goal.most_cost
+        if self.goal.least:
             least = choose(columns, self._task(None), self._limits, "cost")
             self.found.least_cost = max(self.found.least_cost, least.bound or 0)
             if not least.counts:
@@ -135,7 +137,7 @@ class Planner:
 
     def _only(self, columns: list[Column]) -> Choice | None:
         """Return the best column of a single GPU: there is nothing to solve."""
-        goal, most = self._goal, self._most_moves
+        goal, most = self.goal, self._most_moves
         allowed = [
             column
             for column in columns
@@ -161,7 +163,7 @@ class Planner:
         where = "within their GPUs" if self._within else "on these GPUs"
         most = self._most_moves
         how = "" if most is None else f" with at most {most} migration{'s' if most != 1 else ''}"
-        what = "has that room" if self._goal.wanted else "has as little fragmentation"
+        what = "has that room" if self.goal.wanted else "has as little fragmentation"
         return f"no arrangement of these instances {where}{how} {what}"
 
     def _targets(self, choice: Choice) -> list[int]:
@@ -169,8 +171,8 @@ class Planner:
         taken: dict[int, list[int]] = {}
         for column, count in choice.counts.items():
             taken.setdefault(column.group, []).extend([column.target] * count)
-        targets = list(self._fleet.masks)
-        for group, gpus in enumerate(self._fleet.groups.values()):
+        targets = list(self.fleet.masks)
+        for group, gpus in enumerate(self.fleet.groups.values()):
             for gpu, target in zip(gpus, taken[group], strict=True):
                 targets[gpu] = target
         return targets
@@ -178,7 +180,7 @@ class Planner:
     # How to get there
 
     def _moves_within(self, targets: list[int]) -> list[Move]:
-        fleet = self._fleet
+        fleet = self.fleet
         looks = zip(fleet.masks, fleet.pinned, targets, strict=True)
         return [
             move
@@ -190,25 +192,25 @@ class Planner:
         """Keep a plan if it does what it should; return whether there is nothing better."""
         if moves is None or (self._most_moves is not None and len(moves) > self._most_moves):
             return False
-        masks = list(self._fleet.masks)
+        masks = list(self.fleet.masks)
         for move in moves:
             masks[move.source[0]] ^= 1 << move.source[1]
             masks[move.target[0]] |= 1 << move.target[1]
         if not self._reaches(masks):
             return False
         found = self.found
-        found.offer(moves, masks, self._fleet.cost(masks), self._goal)
+        found.offer(moves, masks, self.fleet.cost(masks), self.goal)
         return self._settled
 
     @property
     def _settled(self) -> bool:
         found = self.found
-        done = not self._goal.least or found.cost <= found.least_cost
+        done = not self.goal.least or found.cost <= found.least_cost
         return found.moves is not None and done and len(found.moves) <= found.lower_bound
 
     def _order(self, columns: list[Column], choice: Choice) -> None:
         """Find an order for a choice or for one that is as good; else look for something else that can be done."""
-        geometry, masks = self._fleet.geometry, self._fleet.masks
+        geometry, masks = self.fleet.geometry, self.fleet.masks
         for other in self._alternatives(columns, choice):
             targets = self._targets(other)
             if self._offer(ordered(geometry, masks, targets)):
@@ -221,7 +223,7 @@ class Planner:
     def _alternatives(self, columns: list[Column], choice: Choice) -> Iterator[Choice]:
         """Yield a choice and others with as few migrations that differ in what is blocked."""
         yield choice
-        most_cost = choice.cost if self._goal.least else self._goal.most_cost
+        most_cost = choice.cost if self.goal.least else self.goal.most_cost
         task = dataclasses.replace(self._task(most_cost), most_moves=choice.moves)
         refused: list[dict[Column, int]] = []
         while len(refused) < _MOST_RETRIES and not self._limits.expired:
@@ -235,8 +237,8 @@ class Planner:
 
     def _search(self) -> bool:
         """Look at what can be reached, state by state; return whether that settles the matter."""
-        goal, found = self._goal, self.found
-        end = searched(self._fleet, goal, self._limits, enough=found.least_cost, most_moves=self._most_moves)
+        goal, found = self.goal, self.found
+        end = searched(self.fleet, goal, self._limits, enough=found.least_cost, most_moves=self._most_moves)
         if end.moves is not None:
             self._offer(end.moves)
         if end.whole and end.moves is not None:
@@ -250,15 +252,13 @@ class Planner:
 
     def _stay_within(self) -> None:
         """Offer what can be reached in any case."""
-        inner = Planner(self._fleet, self._goal, within=True, most_moves=self._most_moves, limits=self._limits)
+        inner = Planner(self.fleet, self.goal, within=True, most_moves=self._most_moves, limits=self._limits)
         inner.run()
         self._offer(inner.found.moves)
 
     def _bound_again(self, columns: list[Column]) -> None:
         """Find out how few migrations might do for the fragmentation that is reached, if that is not the least."""
         found = self.found
-        if self._goal.least and found.moves is not None and found.cost > found.least_cost:
+        if self.goal.least and found.moves is not None and found.cost > found.least_cost:
             choice = choose(columns, self._task(found.cost), self._limits, "moves")
             found.lower_bound = max(choice.bound or 0, 0)
-
-

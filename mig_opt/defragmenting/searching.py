@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mig_opt.control import Limits
@@ -55,55 +56,78 @@ def searched(fleet: Fleet, goal: Goal, limits: Limits, *, enough: int, most_move
     most_moves : int, optional
         How many migrations there may be.
     """
-    alike: dict[int, list[int]] = defaultdict(list)
-    for gpu, pinned in enumerate(fleet.pinned):
-        alike[pinned].append(gpu)
+    return _Search(fleet, goal, enough).run(limits, most_moves)
 
-    def key(masks: Masks) -> tuple[Masks, ...]:
-        return tuple(tuple(sorted(masks[gpu] for gpu in gpus)) for gpus in alike.values())
 
-    came_from: dict[Masks, tuple[Masks, Move] | None] = {fleet.masks: None}
-    known = {key(fleet.masks)}
-    frontier, depth, work = [fleet.masks], 0, 0
-    best, best_cost = (fleet.masks, fleet.cost(fleet.masks)) if goal.least else (None, 0)
+class _Search:
+    """What has been reached so far; GPUs with the same pinned instances are as good as each other."""
 
-    def ended(*, whole: bool) -> Searched:
+    def __init__(self, fleet: Fleet, goal: Goal, enough: int) -> None:
+        self._fleet = fleet
+        self._goal = goal
+        self._enough = enough
+        alike: dict[int, list[int]] = defaultdict(list)
+        for gpu, pinned in enumerate(fleet.pinned):
+            alike[pinned].append(gpu)
+        self._alike = tuple(alike.values())
+        self._came_from: dict[Masks, tuple[Masks, Move] | None] = {fleet.masks: None}
+        self._known = {self._key(fleet.masks)}
+        self._best = fleet.masks if goal.least else None
+        self._cost = fleet.cost(fleet.masks)
+        self._depth = 0
+        self._work = 0
+
+    def run(self, limits: Limits, most_moves: int | None) -> Searched:
+        """Look at states until it is clear which one is the best, or it takes too long."""
+        frontier = [self._fleet.masks]
+        while frontier:
+            if any(map(self._ends, frontier)) or self._depth == most_moves:
+                break
+            following: list[Masks] = []
+            for masks in frontier:
+                if self._work > _MOST_WORK or limits.expired:
+                    return self._ended(whole=False)
+                following += self._new(masks)
+            frontier = following
+            self._depth += 1
+        return self._ended(whole=True)
+
+    def _ends(self, masks: Masks) -> bool:
+        """Keep a state if it is the best so far; return whether there is nothing better."""
+        goal, cost = self._goal, self._fleet.cost(masks)
+        if not goal.least:
+            if goal.places(masks) is None or (goal.most_cost is not None and cost > goal.most_cost):
+                return False
+            self._best, self._cost = masks, cost
+            return True
+        if cost < self._cost:
+            self._best, self._cost = masks, cost
+        return self._cost <= self._enough
+
+    def _new(self, masks: Masks) -> Iterator[Masks]:
+        """Yield the states that a migration leads to, those that are new."""
+        for move in _steps(self._fleet, masks):
+            self._work += len(masks)
+            after = list(masks)
+            after[move.source[0]] ^= 1 << move.source[1]
+            after[move.target[0]] |= 1 << move.target[1]
+            reached = tuple(after)
+            key = self._key(reached)
+            if key not in self._known:
+                self._known.add(key)
+                self._came_from[reached] = (masks, move)
+                yield reached
+
+    def _key(self, masks: Masks) -> tuple[Masks, ...]:
+        return tuple(tuple(sorted(masks[gpu] for gpu in gpus)) for gpus in self._alike)
+
+    def _ended(self, *, whole: bool) -> Searched:
         moves: list[Move] = []
-        step = None if best is None else came_from[best]
+        step = None if self._best is None else self._came_from[self._best]
         while step is not None:
             moves.append(step[1])
-            step = came_from[step[0]]
-        return Searched(None if best is None else moves[::-1], best_cost, whole, depth)
-
-    while frontier:
-        for masks in frontier:
-            cost = fleet.cost(masks)
-            if not goal.least:
-                if goal.places(masks) is not None and (goal.most_cost is None or cost <= goal.most_cost):
-                    best, best_cost = masks, cost
-                    return ended(whole=True)
-            elif cost < best_cost:
-                best, best_cost = masks, cost
-                if cost <= enough:
-                    return ended(whole=True)
-        if depth == most_moves:
-            return ended(whole=True)
-        following = []
-        for masks in frontier:
-            if work > _MOST_WORK or limits.expired:
-                return ended(whole=False)
-            for move in _steps(fleet, masks):
-                work += len(masks)
-                after = list(masks)
-                after[move.source[0]] ^= 1 << move.source[1]
-                after[move.target[0]] |= 1 << move.target[1]
-                reached = tuple(after)
-                if key(reached) not in known:
-                    known.add(key(reached))
-                    came_from[reached] = (masks, move)
-                    following.append(reached)
-        frontier, depth = following, depth + 1
-    return ended(whole=True)
+            step = self._came_from[step[0]]
+        return Searched(None if self._best is None else moves[::-1], self._cost, whole, self._depth)
 
 
 def _steps(fleet: Fleet, masks: Masks) -> list[Move]:

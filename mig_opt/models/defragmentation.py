@@ -23,7 +23,7 @@ from mig_opt.control import Limits
 from mig_opt.models.cbc import Cbc
 from mig_opt.models.highs import Highs
 from mig_opt.models.linear import LinearProgram, Term
-from mig_opt.models.lpsolvers import Backend, solve_program
+from mig_opt.models.lpsolvers import Backend, Values, solve_program
 from mig_opt.result import Status
 
 _NOISE = 1e-4
@@ -137,47 +137,69 @@ def choose(
     without : iterable of dict
         Columns that must not be taken as often as that all together.
     """
-    linear = LinearProgram("defragmentation")
-    variables = [linear.number(f"x{number}", task.sizes[column.group]) for number, column in enumerate(columns)]
-    taken = list(zip(columns, variables, strict=True))
-    groups: dict[int, list[Term]] = defaultdict(list)
-    for column, variable in taken:
-        groups[column.group].append((variable, 1))
-    for group, size in enumerate(task.sizes):
-        linear.equal(f"group{group}", groups[group], size)
-    for profile, total in enumerate(task.totals):
-        linear.equal(f"profile{profile}", [(variable, column.counts[profile]) for column, variable in taken], total)
-    for number, count in enumerate(task.wanted):
-        linear.at_least(f"room{number}", [(variable, column.room[number]) for column, variable in taken], count)
-    unit = math.gcd(*(column.cost for column in columns)) or 1
-    costs = [(variable, column.cost // unit) for column, variable in taken]
-    moves = [(variable, column.moves) for column, variable in taken]
-    if task.most_cost is not None:
-        linear.at_most("cost", costs, task.most_cost // unit)
-    if task.most_moves is not None:
-        linear.at_most("moves", moves, task.most_moves)
-    for number, cut in enumerate(without):
-        terms = [(variable, 1) for column, variable in taken if column in cut]
-        linear.at_most(f"without{number}", terms, sum(cut.values()) - 1)
-    weight = 1
-    if goal == "moves":
-        instances = sum(task.totals)
-        weight = instances + 1 if instances <= _MOST_WEIGHED else 1
-        tie = int(weight > 1)
-        terms = [(variable, weight * column.moves + tie * column.blocked) for column, variable in taken]
-    else:
-        terms = costs
-    linear.minimise_sum((variable, factor) for variable, factor in terms if factor)
+    program = _Program(columns, task, without)
+    weight = program.aim_at(goal)
     highs = Highs()
     backend: Backend = Cbc() if highs.missing() else highs
-    outcome = solve_program(linear.program, backend, limits)
-    counts = {}
-    if outcome.values is not None:
-        numbers = ((column, round(outcome.values.get(variable.name, 0.0))) for column, variable in taken)
-        counts = {column: number for column, number in numbers if number}
+    outcome = solve_program(program.linear.program, backend, limits)
+    counts = {} if outcome.values is None else program.counts(outcome.values)
     bound = None
     if math.isfinite(outcome.bound):
         least = math.ceil(outcome.bound - _NOISE)
-        # The blocked arrivals of a choice are fewer than its instances.
-        bound = least * unit if goal == "cost" else math.ceil((least - weight + 1) / weight)
+        # The blocked arrivals of a choice are fewer than its weight.
+        bound = least * program.unit if goal == "cost" else math.ceil((least - weight + 1) / weight)
     return Choice(outcome.status, counts, bound)
+
+
+class _Program:
+    """The program of a task without its objective.
+
+    Attributes
+    ----------
+    linear : LinearProgram
+        Itself.
+    unit : int
+        Costs are counted in multiples of it.
+    """
+
+    def __init__(self, columns: Sequence[Column], task: Task, without: Iterable[dict[Column, int]]) -> None:
+        self.linear = linear = LinearProgram("defragmentation")
+        self.unit = math.gcd(*(column.cost for column in columns)) or 1
+        self._instances = sum(task.totals)
+        self._taken = taken = [
+            (column, linear.number(f"x{number}", task.sizes[column.group])) for number, column in enumerate(columns)
+        ]
+        groups: dict[int, list[Term]] = defaultdict(list)
+        for column, variable in taken:
+            groups[column.group].append((variable, 1))
+        for group, size in enumerate(task.sizes):
+            linear.equal(f"group{group}", groups[group], size)
+        for profile, total in enumerate(task.totals):
+            linear.equal(f"profile{profile}", [(variable, column.counts[profile]) for column, variable in taken], total)
+        for number, count in enumerate(task.wanted):
+            linear.at_least(f"room{number}", [(variable, column.room[number]) for column, variable in taken], count)
+        if task.most_cost is not None:
+            linear.at_most("cost", self._costs(), task.most_cost // self.unit)
+        if task.most_moves is not None:
+            linear.at_most("moves", [(variable, column.moves) for column, variable in taken], task.most_moves)
+        for number, cut in enumerate(without):
+            terms = [(variable, 1) for column, variable in taken if column in cut]
+            linear.at_most(f"without{number}", terms, sum(cut.values()) - 1)
+
+    def _costs(self) -> list[Term]:
+        return [(variable, column.cost // self.unit) for column, variable in self._taken]
+
+    def aim_at(self, goal: Literal["cost", "moves"]) -> int:
+        """Set the objective; return what a migration counts in it."""
+        weight, terms = 1, self._costs()
+        if goal == "moves":
+            weight = self._instances + 1 if self._instances <= _MOST_WEIGHED else 1
+            tie = int(weight > 1)
+            terms = [(variable, weight * column.moves + tie * column.blocked) for column, variable in self._taken]
+        self.linear.minimise_sum((variable, factor) for variable, factor in terms if factor)
+        return weight
+
+    def counts(self, values: Values) -> dict[Column, int]:
+        """Return how many GPUs take which column in a solution."""
+        numbers = ((column, round(values[variable.name])) for column, variable in self._taken)
+        return {column: number for column, number in numbers if number}

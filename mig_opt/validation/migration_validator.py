@@ -108,8 +108,8 @@ def validate_migrations(
         message = f"is {float(reached):.6g} afterwards, and may be {fragmentation:.6g}"
         violations.append(Violation(Code.TOO_FRAGMENTED, "fragmentation", message))
     for index, (gpu, profile, start) in enumerate(room):
-        for violation in held.create(f"room[{index}]", gpu, profile, start):
-            violations.append(Violation(Code.NO_ROOM, violation.path, violation.message))
+        lacking = held.create(f"room[{index}]", gpu, profile, start)
+        violations += [Violation(Code.NO_ROOM, violation.path, violation.message) for violation in lacking]
     return MigrationValidation(float(reached), tuple(violations))
 
 
