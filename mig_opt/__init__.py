@@ -50,7 +50,7 @@ from mig_opt.validation import (
 
 if TYPE_CHECKING:
     from mig_opt.changing import align, plan_change
-    from mig_opt.defragmenting import defragment, least_fragmentation
+    from mig_opt.defragmenting import defragment, excess_fragmentation, least_fragmentation
     from mig_opt.deploying import deploy
     from mig_opt.export import export_model
     from mig_opt.files import (
@@ -99,7 +99,7 @@ if TYPE_CHECKING:
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
-    **dict.fromkeys(("defragment", "least_fragmentation"), "mig_opt.defragmenting"),
+    **dict.fromkeys(("defragment", "excess_fragmentation", "least_fragmentation"), "mig_opt.defragmenting"),
     "deploy": "mig_opt.deploying",
     **dict.fromkeys(("align", "plan_change"), "mig_opt.changing"),
     "export_model": "mig_opt.export",
@@ -237,6 +237,7 @@ __all__ = [
     "deploy",
     "deploy_methods",
     "deployment_script",
+    "excess_fragmentation",
     "explain",
     "export_model",
     "fleet_bounds",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Iterable
 
@@ -25,10 +26,15 @@ from mig_opt import (
     FleetState,
     HeldInstance,
     InputError,
+    Job,
+    OperationCosts,
     Status,
+    Trace,
     defragment,
+    excess_fragmentation,
     get_gpu,
     least_fragmentation,
+    simulate,
     validate_migrations,
 )
 from mig_opt.defragmenting.ordering import ordered
@@ -310,6 +316,20 @@ def test_least_fragmentation_depends_on_the_instances_only() -> None:
     assert least_fragmentation(one) == least_fragmentation(other)
     pinned = fleet(["2g.10gb@0*", "1g.5gb@5*"])
     assert least_fragmentation(pinned) == pytest.approx(defragment(pinned).fragmentation_before)
+
+
+def test_how_far_a_scheduler_is_from_the_least() -> None:
+    """First fit puts 1g@0 and 2g@2, both from 0 to 10 s: 4 compute and 5 memory slices are left.
+
+    Of ideally one 4g there is none, of two 2g one: (1 + 1/2) / 6 = 1/4, where 2g@4 and 1g@6 would lose nothing.
+    """
+    jobs = Job("a", 0.0, {1: 10.0}, "1g.5gb"), Job("b", 0.0, {2: 10.0}, "2g.10gb")
+    trace = Trace(jobs, A100, operations=OperationCosts.zero(A100))
+    first_fit, aware = (simulate(trace, policy).log for policy in ("first-fit", "fragmentation-aware"))
+    assert excess_fragmentation(first_fit) == pytest.approx(1 / 4)
+    assert excess_fragmentation(aware) == pytest.approx(0.0)
+    # On two GPUs the second one is empty: half of it.
+    assert excess_fragmentation(simulate(dataclasses.replace(trace, gpus=2), "first-fit").log) == pytest.approx(1 / 8)
 
 
 # Limits and arguments

@@ -1,5 +1,6 @@
 """Moves what runs on a fleet so that room is made, with the fewest migrations."""
 
-from mig_opt.defragmenting.entry import defragment, least_fragmentation
+from mig_opt.defragmenting.entry import defragment
+from mig_opt.defragmenting.measuring import excess_fragmentation, least_fragmentation
 
-__all__ = ["defragment", "least_fragmentation"]
+__all__ = ["defragment", "excess_fragmentation", "least_fragmentation"]

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from functools import lru_cache
 
 from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.control import Limits
-from mig_opt.defragmenting.fleet import Fleet, layouts_of
+from mig_opt.defragmenting.fleet import Fleet
 from mig_opt.defragmenting.goals import Goal
 from mig_opt.defragmenting.ordering import Move
 from mig_opt.defragmenting.planning import Found, Planner
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.fleet_state import FleetState, Migration
-from mig_opt.gpu import GpuModel, ProfileSet
-from mig_opt.models.defragmentation import Column, Task, choose
 from mig_opt.result import DefragmentationResult, Status
 from mig_opt.solving import versions_with
 from mig_opt.validation import validate_migrations
@@ -240,41 +237,3 @@ def _verify(
         raise SolverError(f"defragment states a fragmentation of {result.fragmentation}, it is {found.fragmentation}")
     if len(result.migrations) < result.lower_bound or result.fragmentation < result.least_fragmentation - _ROUNDING:
         raise SolverError("defragment states a bound that its own plan breaks")
-
-
-def least_fragmentation(state: FleetState) -> float:
-    """Return the least mean fragmentation that any arrangement of the instances on the GPUs has.
-
-    It is how low migrations between GPUs could bring it, if there is always a free place to migrate to: the measure
-    for a scheduler. Only pinned instances stay where they are. What is found is kept, and depends only on how many
-    instances of which profile there are, so that a simulation can ask at every event.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> from mig_opt.fleet_state import HeldInstance
-    >>> state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "2g.10gb", 0), HeldInstance(0, "1g.5gb", 5)))
-    >>> least_fragmentation(state)  # 2g@4 and 1g@6, so that 4g, 3g, 2g (two of them) and 1g (four) find room
-    0.0
-    """
-    check_defragment_options(state)
-    fleet = Fleet.of(state)
-    sizes = tuple(sorted(Counter(fleet.pinned).items()))
-    return fleet.mean(_least_cost(state.gpu, fleet.profiles, sizes, fleet.totals))
-
-
-@lru_cache(maxsize=65536)
-def _least_cost(
-    gpu: GpuModel, profiles: ProfileSet, groups: tuple[tuple[int, int], ...], totals: tuple[int, ...]
-) -> int:
-    columns: list[Column] = []
-    for group, (pinned, _) in enumerate(groups):
-        best: dict[tuple[int, ...], Column] = {}
-        for layout in layouts_of(gpu, profiles):
-            if layout.mask & pinned == pinned and all(map(int.__le__, layout.counts, totals)):
-                known = best.get(layout.counts)
-                if known is None or layout.cost < known.cost:
-                    best[layout.counts] = Column(group, layout.mask, layout.counts, 0, 0, layout.cost)
-        columns += best.values()
-    task = Task(tuple(size for _, size in groups), totals)
-    return choose(columns, task, Limits(), "cost").cost

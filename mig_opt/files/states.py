@@ -16,10 +16,11 @@ from mig_opt.files.parts import (
     Raw,
     check_keys,
     encoded,
+    fleet_head,
     read_document,
     read_gpu,
+    read_gpus,
     read_list,
-    read_value,
 )
 from mig_opt.files.rows import check_names, read_rows, whole_number
 from mig_opt.fleet_state import FleetState, HeldInstance
@@ -84,10 +85,7 @@ def state_from_json(
 def _state(raw: Raw, name: str, findings: Findings) -> FleetState:
     model = read_gpu(raw, findings)
     instances = read_list(HeldInstance, raw, "instances", findings)
-    gpus = read_value(int, raw, "gpus", findings) if "gpus" in raw else 1
-    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
-        findings.add("gpus", f"must be from 1 to {MOST_GPUS}, is {shown(gpus)}")
-        gpus = None
+    gpus = read_gpus(raw, findings)
     known: GpuModel = model or catalogue()[0]
     more = instance_problems(known, MOST_GPUS if gpus is None else gpus, "instances", instances)
     # Without a kind of GPU only the indices of the GPUs can be wrong.
@@ -189,12 +187,7 @@ def state_to_json(state: FleetState) -> str:
       ]
     }
     """
-    if state.gpu not in catalogue():
-        message = f"{state.gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another"
-        raise InputError([Problem("gpu", message)])
-    document: Raw = {"schema": "mig-opt/state/1", "gpu": state.gpu.name}
-    if state.gpus != 1:
-        document["gpus"] = state.gpus
+    document = fleet_head("state", state.gpu, state.gpus)
     document["instances"] = [encoded(held) for held in state.instances]
     return rendered(document)
 
