@@ -19,7 +19,6 @@ from migration_search import (
     looks_of,
     state_of,
 )
-from standing_fleet import greedily
 
 import mig_opt.defragmenting.planning as planning
 from mig_opt import (
@@ -37,6 +36,7 @@ from mig_opt import (
     simulate,
     validate_migrations,
 )
+from mig_opt.defragmenting import greedy_migrations
 from mig_opt.defragmenting.ordering import ordered
 from mig_opt.online.geometry import geometry_of
 from mig_opt.result import DefragmentationResult
@@ -286,7 +286,7 @@ def test_fifty_gpus_are_proven(load: float) -> None:
 def test_never_more_migrations_than_the_greedy_rules(gpus: int, load: float, seed: int) -> None:
     """What the paper's rules (section IV-D) do, and the fewest migrations that leave as little fragmentation."""
     state = random_fleet(gpus, load, seed)
-    greedy = greedily(state)
+    greedy = greedy_migrations(state)
     reached = validate_migrations(state, greedy)
     assert reached.valid
     result = defragment(state, fragmentation=min(1.0, reached.fragmentation))
@@ -309,6 +309,17 @@ def test_what_comes_out_is_valid_and_says_no_more_than_is_true(
     assert result.least_fragmentation <= found.fragmentation + 1e-9
     assert result.lower_bound <= len(result.migrations)
     assert len(result.after.instances if result.after else ()) == len(state.instances)
+
+
+def test_the_greedy_rules_by_hand() -> None:
+    """GPU 0 is busy with 5 slices, GPU 1 with 2 of 7 is lazy, so a job of GPU 0 comes over while it has more load.
+
+    From 5 and 2: 1g makes 4 and 3, and then no job leaves GPU 0 with more than GPU 1 has.
+    """
+    state = fleet(["2g.10gb@0", "2g.10gb@2", "1g.5gb@4"], ["2g.10gb@4"])
+    assert [str(migration) for migration in greedy_migrations(state)] == ["1g.5gb@4 of GPU 0 to 6 of GPU 1"]
+    with pytest.raises(InputError, match="without pinned instances"):
+        greedy_migrations(fleet(["1g.5gb@0*"]))
 
 
 def test_least_fragmentation_depends_on_the_instances_only() -> None:

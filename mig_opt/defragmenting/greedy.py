@@ -1,0 +1,101 @@
+"""The migration rules of the fragmentation-aware scheduler on a fleet in which nothing else happens."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from mig_opt.arguments import wrong_type
+from mig_opt.defragmenting.fleet import Fleet
+from mig_opt.errors import InputError
+from mig_opt.fleet_state import FleetState, Migration
+from mig_opt.online.cluster import Cluster
+from mig_opt.online.geometry import Geometry
+from mig_opt.online.ranking import Key, Ranking
+from mig_opt.online.schedulers.fragmentation import FragmentationAware
+from mig_opt.online.states import States
+
+_NO_JOB = -1
+
+
+def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migration, ...]:
+    """Return what the fragmentation-aware scheduler migrates if a job has just departed from each GPU, one by one.
+
+    The rules are those of :class:`~mig_opt.online.schedulers.fragmentation.FragmentationAware` (the paper, section
+    IV-D), GPU by GPU: within a busy one single migrations that lower its fragmentation most, to a lazy one jobs of busy
+    ones with more load.
+
+    Parameters
+    ----------
+    state : FleetState
+        What there is; no instance is pinned.
+    threshold : float
+        Share of the compute slices from which on a GPU is busy.
+
+    Raises
+    ------
+    InputError
+        If an instance is pinned or an argument is wrong.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet_state import HeldInstance
+    >>> held = HeldInstance(0, "2g.10gb", 2), HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "1g.5gb", 6)
+    >>> [str(migration) for migration in greedy_migrations(FleetState(get_gpu("A100"), 1, held))]
+    ['2g.10gb@2 of GPU 0 to 4 of GPU 0']
+    """
+    if not isinstance(state, FleetState) or any(held.pinned for held in state.instances):
+        raise InputError([wrong_type("state", state, "a FleetState without pinned instances")])
+    fleet = Fleet.of(state)
+    standing = _StandingFleet(state, fleet.geometry, fleet.masks)
+    # The policy asks no more of its cluster than this has.
+    cluster = cast(Cluster, standing)
+    policy = FragmentationAware(threshold=threshold)
+    policy.begin(cluster)
+    for gpu in range(state.gpus):
+        policy.finished(cluster, _NO_JOB, gpu, 0)
+    return tuple(standing.migrations)
+
+
+class _StandingFleet:
+    """A cluster where jobs never end, and migrations take no time."""
+
+    def __init__(self, state: FleetState, geometry: Geometry, masks: tuple[int, ...]) -> None:
+        self.trace = state
+        self.geometry = geometry
+        self.migrations: list[Migration] = []
+        self._known = States(geometry)
+        self.states = [self._known.get(mask, 0) for mask in masks]
+        self._spots = [(held.gpu, geometry.index(held.profile, held.start)) for held in state.instances]
+        self._jobs = {spot: job for job, spot in enumerate(self._spots)}
+        self._rankings: list[Ranking] = []
+
+    def ranking(self, key: Key) -> Ranking:
+        """Return the GPUs in an order that depends on their states."""
+        self._rankings.append(Ranking(self.states, key))
+        return self._rankings[-1]
+
+    def job_at(self, gpu: int, placement: int) -> int | None:
+        """Return the job on an instance."""
+        return self._jobs.get((gpu, placement))
+
+    def movable(self, job: int) -> bool:
+        """Whether a job may migrate: always."""
+        return 0 <= job < len(self._spots)
+
+    def migrate(self, job: int, gpu: int, placement: int) -> None:
+        """Move a job."""
+        old, place = self._spots[job]
+        before, after = self.geometry.placements[place], self.geometry.placements[placement]
+        name = self.trace.instances[job].name
+        self.migrations.append(Migration(old, before.profile.name, before.start, gpu, after.start, name))
+        del self._jobs[old, place]
+        self._spots[job] = gpu, placement
+        self._jobs[gpu, placement] = job
+        self._set(old, self.states[old].busy & ~(1 << place))
+        self._set(gpu, self.states[gpu].busy | 1 << placement)
+
+    def _set(self, gpu: int, busy: int) -> None:
+        self.states[gpu] = self._known.get(busy, 0)
+        for ranking in self._rankings:
+            ranking.changed.add(gpu)
