@@ -11,7 +11,7 @@ from mig_opt.fleet_state import FleetState, Migration
 from mig_opt.online.cluster import Cluster
 from mig_opt.online.geometry import Geometry
 from mig_opt.online.ranking import Key, Ranking
-from mig_opt.online.schedulers.fragmentation import FragmentationAware
+from mig_opt.online.registry import get_policy
 from mig_opt.online.states import States
 
 _NO_JOB = -1
@@ -50,7 +50,7 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
     standing = _StandingFleet(state, fleet.geometry, fleet.masks)
     # The policy asks no more of its cluster than this has.
     cluster = cast(Cluster, standing)
-    policy = FragmentationAware(threshold=threshold)
+    policy = get_policy("fragmentation-aware").load(threshold=threshold)
     policy.begin(cluster)
     for gpu in range(state.gpus):
         policy.finished(cluster, _NO_JOB, gpu, 0)
