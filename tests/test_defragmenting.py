@@ -312,12 +312,14 @@ def test_what_comes_out_is_valid_and_says_no_more_than_is_true(
 
 
 def test_the_greedy_rules_by_hand() -> None:
-    """GPU 0 is busy with 5 slices, GPU 1 with 2 of 7 is lazy, so a job of GPU 0 comes over while it has more load.
+    """GPU 0 is busy with 5 slices, so it is put in order: with 1g@6 instead of 1g@4 there is room for 2g@4.
 
-    From 5 and 2: 1g makes 4 and 3, and then no job leaves GPU 0 with more than GPU 1 has.
+    GPU 1 with 2 of 7 is lazy, so jobs of GPU 0 come over while that keeps more load: 1g makes it 4 and 3, and then any
+    other would leave GPU 0 with less.
     """
     state = fleet(["2g.10gb@0", "2g.10gb@2", "1g.5gb@4"], ["2g.10gb@4"])
-    assert [str(migration) for migration in greedy_migrations(state)] == ["1g.5gb@4 of GPU 0 to 6 of GPU 1"]
+    found = [str(migration) for migration in greedy_migrations(state)]
+    assert found == ["1g.5gb@4 of GPU 0 to 6 of GPU 0", "1g.5gb@6 of GPU 0 to 6 of GPU 1"]
     with pytest.raises(InputError, match="without pinned instances"):
         greedy_migrations(fleet(["1g.5gb@0*"]))
 
