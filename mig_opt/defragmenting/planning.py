@@ -11,7 +11,7 @@ from mig_opt.defragmenting.columns import columns_between, columns_within, moves
 from mig_opt.defragmenting.fleet import Fleet
 from mig_opt.defragmenting.goals import Goal
 from mig_opt.defragmenting.ordering import Move, ordered
-from mig_opt.defragmenting.searching import searched
+from mig_opt.defragmenting.searching import FIRST_LOOK, LAST_RESORT, searched
 from mig_opt.models.defragmentation import Choice, Column, Task, choose
 from mig_opt.result import Status
 
@@ -216,9 +216,10 @@ class Planner:
             if self._offer(ordered(geometry, masks, targets)):
                 return
             self._offer(ordered(geometry, masks, targets, detours=True))
-            if other is choice and self._search():
+            if other is choice and self._search(FIRST_LOOK):
                 return
-        self._stay_within()
+        if not self._search(LAST_RESORT):
+            self._stay_within()
 
     def _alternatives(self, columns: list[Column], choice: Choice) -> Iterator[Choice]:
         """Yield a choice and others with as few migrations that differ in what is blocked."""
@@ -235,10 +236,17 @@ class Planner:
                 return
             yield choice
 
-    def _search(self) -> bool:
+    def _search(self, most_work: int) -> bool:
         """Look at what can be reached, state by state; return whether that settles the matter."""
         goal, found = self.goal, self.found
-        end = searched(self.fleet, goal, self._limits, enough=found.least_cost, most_moves=self._most_moves)
+        end = searched(
+            self.fleet,
+            goal,
+            self._limits,
+            enough=found.least_cost,
+            most_moves=self._most_moves,
+            most_work=most_work,
+        )
         if end.moves is not None:
             self._offer(end.moves)
         if end.whole and end.moves is not None:

@@ -12,8 +12,8 @@ from mig_opt.defragmenting.goals import Goal
 from mig_opt.defragmenting.ordering import Move
 from mig_opt.online.geometry import members
 
-_MOST_WORK = 500_000
-"""Migrations that are tried, times the GPUs that a state has: about a second."""
+FIRST_LOOK, LAST_RESORT = 300_000, 6_000_000
+"""Work that a search may take: migrations that are tried, times the GPUs of the fleet. A million takes some seconds."""
 
 Masks = tuple[int, ...]
 
@@ -40,7 +40,9 @@ class Searched:
     depth: int
 
 
-def searched(fleet: Fleet, goal: Goal, limits: Limits, *, enough: int, most_moves: int | None) -> Searched:
+def searched(
+    fleet: Fleet, goal: Goal, limits: Limits, *, enough: int, most_moves: int | None, most_work: int
+) -> Searched:
     """Look for a plan of fewest migrations, state by state.
 
     Parameters
@@ -55,8 +57,10 @@ def searched(fleet: Fleet, goal: Goal, limits: Limits, *, enough: int, most_move
         Nothing has less fragmentation cost.
     most_moves : int, optional
         How many migrations there may be.
+    most_work : int
+        When to give up.
     """
-    return _Search(fleet, goal, enough).run(limits, most_moves)
+    return _Search(fleet, goal, enough).run(limits, most_moves, most_work)
 
 
 class _Search:
@@ -77,7 +81,7 @@ class _Search:
         self._depth = 0
         self._work = 0
 
-    def run(self, limits: Limits, most_moves: int | None) -> Searched:
+    def run(self, limits: Limits, most_moves: int | None, most_work: int) -> Searched:
         """Look at states until it is clear which one is the best, or it takes too long."""
         frontier = [self._fleet.masks]
         while frontier:
@@ -85,7 +89,7 @@ class _Search:
                 break
             following: list[Masks] = []
             for masks in frontier:
-                if self._work > _MOST_WORK or limits.expired:
+                if self._work > most_work or limits.expired:
                     return self._ended(whole=False)
                 following += self._new(masks)
             frontier = following
@@ -130,12 +134,17 @@ class _Search:
         return Searched(None if self._best is None else moves[::-1], self._cost, whole, self._depth)
 
 
-def _steps(fleet: Fleet, masks: Masks) -> list[Move]:
+def _steps(fleet: Fleet, masks: Masks) -> Iterator[Move]:
+    """Yield the migrations that can be done next; of GPUs that look alike one stands for all."""
     geometry = fleet.geometry
-    return [
-        Move((gpu, place), (other, target))
-        for gpu, (mask, pinned) in enumerate(zip(masks, fleet.pinned, strict=True))
-        for place in members(mask & ~pinned)
-        for other, beside in enumerate(masks)
-        for target in geometry.occupancy(beside).available[geometry.profile_of[place]]
-    ]
+    alike: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for gpu, look in enumerate(zip(masks, fleet.pinned, strict=True)):
+        alike[look].append(gpu)
+    for (mask, pinned), gpus in alike.items():
+        # From the first of them to the first of the others, to itself, and to another one that looks alike.
+        targets = {others[0] for others in alike.values()} | set(gpus[:2])
+        for place in members(mask & ~pinned):
+            profile = geometry.profile_of[place]
+            for other in targets:
+                for target in geometry.occupancy(masks[other]).available[profile]:
+                    yield Move((gpus[0], place), (other, target))
