@@ -42,7 +42,7 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
     >>> from mig_opt.fleet_state import HeldInstance
     >>> held = HeldInstance(0, "2g.10gb", 2), HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "1g.5gb", 6)
     >>> [str(migration) for migration in greedy_migrations(FleetState(get_gpu("A100"), 1, held))]
-    ['2g.10gb@2 of GPU 0 to 4 of GPU 0']
+    ['1g.5gb@6 of GPU 0 to 1 of GPU 0']
     """
     if not isinstance(state, FleetState) or any(held.pinned for held in state.instances):
         raise InputError([wrong_type("state", state, "a FleetState without pinned instances")])
