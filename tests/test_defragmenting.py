@@ -38,6 +38,7 @@ from mig_opt import (
 )
 from mig_opt.defragmenting import greedy_migrations
 from mig_opt.defragmenting.ordering import ordered
+from mig_opt.models.defragmentation import Choice, choose
 from mig_opt.online.geometry import geometry_of
 from mig_opt.result import DefragmentationResult
 
@@ -364,6 +365,27 @@ def test_ctrl_c_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "choose", interrupt)
     result = defragment(random_fleet(10, 0.7, seed=3))
     assert (result.status, result.migrations) == (Status.INTERRUPTED, ())
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.MonkeyPatch, interrupted: bool) -> None:
+    """The run ends where the fewest migrations for the least fragmentation are sought: the plan so far is to stay."""
+    goals = []
+
+    def end_early(columns: object, task: object, limits: object, goal: str, *rest: object) -> Choice:
+        goals.append(goal)
+        if goal == "cost":
+            return choose(columns, task, limits, goal)  # type: ignore[arg-type]
+        if interrupted:
+            raise KeyboardInterrupt
+        return Choice(Status.NO_SOLUTION, {}, 3)
+
+    monkeypatch.setattr(planning, "choose", end_early)
+    result = defragment(random_fleet(10, 0.7, seed=3))
+    assert goals == ["cost", "moves"]
+    assert (result.migrations, result.lower_bound, result.proven) == ((), 0, ())
+    assert result.status is (Status.INTERRUPTED if interrupted else Status.FEASIBLE)
+    assert result.least_fragmentation < (result.fragmentation or 0.0)
 
 
 def test_the_same_plan_again() -> None:

@@ -33,8 +33,6 @@ class Found:
         Its fragmentation cost.
     least_cost : int
         No allowed plan ends with less.
-    lower_bound : int
-        No allowed plan that ends with as little, or with the room that is wanted, has fewer migrations.
     infeasible : str
         Why there is no plan, if that is proven.
     """
@@ -43,8 +41,18 @@ class Found:
     masks: tuple[int, ...]
     cost: int
     least_cost: int
-    lower_bound: int = 0
     infeasible: str = ""
+    _bound: int = 0
+    _bounded_cost: int | None = None
+
+    @property
+    def lower_bound(self) -> int:
+        """No allowed plan that ends with as little as this one, or with what is wanted, has fewer migrations."""
+        return self._bound if self._bounded_cost is None or self.cost <= self._bounded_cost else 0
+
+    def bound(self, moves: int, cost: int | None) -> None:
+        """Note that no allowed plan has fewer migrations, of those that cost no more if a cost is given."""
+        self._bound, self._bounded_cost = max(moves, 0), cost
 
     def offer(self, moves: list[Move], masks: list[int], cost: int, goal: Goal) -> None:
         """Keep a plan if it is the best: less fragmentation counts first if that is the goal, then migrations."""
@@ -127,12 +135,15 @@ class Planner:
         most_cost = self.goal.most_cost
         if self.goal.least:
             least = choose(columns, self._task(None), self._limits, "cost")
-            self.found.least_cost = max(self.found.least_cost, least.bound or 0)
+            if least.bound is not None:
+                self.found.least_cost = max(self.found.least_cost, least.bound)
             if not least.counts:
                 return None
             most_cost = least.cost
         choice = choose(columns, self._task(most_cost), self._limits, "moves")
-        self._note(choice)
+        self.found.bound(choice.bound or 0, most_cost if self.goal.least else None)
+        if choice.status is Status.INFEASIBLE:
+            self.found.infeasible = self._why_not()
         return choice if choice.counts else None
 
     def _only(self, columns: list[Column]) -> Choice | None:
@@ -151,13 +162,8 @@ class Planner:
         best = min(allowed, key=lambda column: (column.cost if goal.least else 0, column.moves))
         if goal.least:
             self.found.least_cost = best.cost
-        self.found.lower_bound = best.moves
+        self.found.bound(best.moves, best.cost if goal.least else None)
         return Choice(Status.OPTIMAL, {best: 1}, best.moves)
-
-    def _note(self, choice: Choice) -> None:
-        self.found.lower_bound = max(choice.bound or 0, 0)
-        if choice.status is Status.INFEASIBLE:
-            self.found.infeasible = self._why_not()
 
     def _why_not(self) -> str:
         where = "within their GPUs" if self._within else "on these GPUs"
@@ -250,12 +256,12 @@ class Planner:
         if end.moves is not None:
             self._offer(end.moves)
         if end.whole and end.moves is not None:
-            found.lower_bound = len(end.moves)
+            found.bound(len(end.moves), end.cost if goal.least else None)
             found.least_cost = end.cost if goal.least else found.least_cost
         elif end.whole:
             found.infeasible = f"{self._why_not()} and can be reached by migrations"
         elif not goal.least:
-            found.lower_bound = max(found.lower_bound, end.depth + 1)
+            found.bound(max(found.lower_bound, end.depth + 1), None)
         return end.whole
 
     def _stay_within(self) -> None:
@@ -269,4 +275,4 @@ class Planner:
         found = self.found
         if self.goal.least and found.moves is not None and found.cost > found.least_cost:
             choice = choose(columns, self._task(found.cost), self._limits, "moves")
-            found.lower_bound = max(choice.bound or 0, 0)
+            found.bound(choice.bound or 0, found.cost)
