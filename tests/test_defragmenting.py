@@ -312,6 +312,20 @@ def test_what_comes_out_is_valid_and_says_no_more_than_is_true(
     assert len(result.after.instances if result.after else ()) == len(state.instances)
 
 
+def test_a_plan_without_proof_is_no_worse_than_the_greedy_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing finds an order, and nothing is searched; within their GPUs instances do not get as far as greedily."""
+    state = random_fleet(4, 0.5, seed=6)
+    greedy = validate_migrations(state, greedy_migrations(state)).fragmentation
+    monkeypatch.setattr(planning, "ordered", lambda *_, **__: None)
+    monkeypatch.setattr(planning, "FIRST_LOOK", 0)
+    monkeypatch.setattr(planning, "LAST_RESORT", 0)
+    result = defragment(state)
+    assert result.status is Status.FEASIBLE
+    assert result.fragmentation is not None
+    assert result.least_fragmentation < result.fragmentation == pytest.approx(greedy)
+    assert greedy < (defragment(state, within_gpus=True).fragmentation or 0.0)
+
+
 def test_the_greedy_rules_by_hand() -> None:
     """GPU 0 is busy with 5 slices, so it is put in order: with 1g@6 instead of 1g@4 there is room for 2g@4.
 

@@ -10,10 +10,9 @@ from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_numbe
 from mig_opt.control import Limits
 from mig_opt.defragmenting.fleet import Fleet
 from mig_opt.defragmenting.goals import Goal
-from mig_opt.defragmenting.ordering import Move
 from mig_opt.defragmenting.planning import Found, Planner
 from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.fleet_state import FleetState, Migration
+from mig_opt.fleet_state import FleetState
 from mig_opt.result import DefragmentationResult, Status
 from mig_opt.solving import versions_with
 from mig_opt.validation import validate_migrations
@@ -171,7 +170,7 @@ def _conclude(state: FleetState, planner: Planner, limits: Limits, status: Statu
             status = Status.INFEASIBLE if found.infeasible else Status.NO_SOLUTION
         else:
             status = Status.OPTIMAL if "migrations" in proven else Status.FEASIBLE
-    migrations = None if found.moves is None else _migrations(state, fleet, found.moves)
+    migrations = None if found.moves is None else fleet.migrations(state, found.moves)
     room: tuple[tuple[int, str, int], ...] = ()
     if migrations is not None and goal.wanted:
         places = goal.places(found.masks) or []
@@ -199,16 +198,6 @@ def _proven(goal: Goal, found: Found) -> tuple[str, ...]:
         return ()
     fewest = ("migrations",) if len(found.moves) <= found.lower_bound else ()
     return (*(("fragmentation",) if goal.least else ()), *fewest)
-
-
-def _migrations(state: FleetState, fleet: Fleet, moves: list[Move]) -> tuple[Migration, ...]:
-    names = {(held.gpu, fleet.geometry.index(held.profile, held.start)): held.name for held in state.instances}
-    migrations = []
-    for source, target in moves:
-        names[target] = names.pop(source)
-        old, new = fleet.geometry.placements[source[1]], fleet.geometry.placements[target[1]]
-        migrations.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, names[target]))
-    return tuple(migrations)
 
 
 def _verify(

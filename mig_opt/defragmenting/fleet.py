@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from mig_opt.fleet_state import FleetState
+from mig_opt.defragmenting.ordering import Move
+from mig_opt.fleet_state import FleetState, Migration
 from mig_opt.gpu import GpuModel, ProfileSet
 from mig_opt.online.geometry import Geometry, geometry_of, members
 
@@ -94,6 +96,17 @@ class Fleet:
     def mean(self, cost: float) -> float:
         """Return a cost of all GPUs together as the mean fragmentation of a GPU."""
         return cost / self.geometry.unit / len(self.masks)
+
+    def migrations(self, state: FleetState, moves: Iterable[Move]) -> tuple[Migration, ...]:
+        """Return moves as migrations of the state that this stands for."""
+        placements = self.geometry.placements
+        names = {(held.gpu, self.geometry.index(held.profile, held.start)): held.name for held in state.instances}
+        found = []
+        for source, target in moves:
+            names[target] = name = names.pop(source)
+            old, new = placements[source[1]], placements[target[1]]
+            found.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, name))
+        return tuple(found)
 
     def possible(self) -> list[Layout]:
         """Return the placed states that do not need more instances than there are."""

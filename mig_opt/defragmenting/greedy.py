@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import NamedTuple, cast
 
 from mig_opt.arguments import wrong_type
 from mig_opt.defragmenting.fleet import Fleet
+from mig_opt.defragmenting.ordering import Move
 from mig_opt.errors import InputError
 from mig_opt.fleet_state import FleetState, Migration
+from mig_opt.gpu import GpuModel
 from mig_opt.online.cluster import Cluster
-from mig_opt.online.geometry import Geometry
+from mig_opt.online.geometry import members
 from mig_opt.online.ranking import Key, Ranking
 from mig_opt.online.registry import get_policy
 from mig_opt.online.states import States
@@ -47,26 +49,37 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
     if not isinstance(state, FleetState) or any(held.pinned for held in state.instances):
         raise InputError([wrong_type("state", state, "a FleetState without pinned instances")])
     fleet = Fleet.of(state)
-    standing = _StandingFleet(state, fleet.geometry, fleet.masks)
+    return fleet.migrations(state, greedy_moves(fleet, threshold))
+
+
+def greedy_moves(fleet: Fleet, threshold: float = 0.4) -> list[Move]:
+    """Return what :func:`greedy_migrations` does, in numbers."""
+    standing = _StandingFleet(fleet)
     # The policy asks no more of its cluster than this has.
     cluster = cast(Cluster, standing)
     policy = get_policy("fragmentation-aware").load(threshold=threshold)
     policy.begin(cluster)
-    for gpu in range(state.gpus):
+    for gpu in range(len(fleet.masks)):
         policy.finished(cluster, _NO_JOB, gpu, 0)
-    return tuple(standing.migrations)
+    return standing.moves
+
+
+class _Kind(NamedTuple):
+    """What the policy asks of a trace."""
+
+    gpu: GpuModel
 
 
 class _StandingFleet:
     """A cluster where jobs never end, and migrations take no time."""
 
-    def __init__(self, state: FleetState, geometry: Geometry, masks: tuple[int, ...]) -> None:
-        self.trace = state
-        self.geometry = geometry
-        self.migrations: list[Migration] = []
-        self._known = States(geometry)
-        self.states = [self._known.get(mask, 0) for mask in masks]
-        self._spots = [(held.gpu, geometry.index(held.profile, held.start)) for held in state.instances]
+    def __init__(self, fleet: Fleet) -> None:
+        self.trace = _Kind(fleet.geometry.gpu)
+        self.geometry = fleet.geometry
+        self.moves: list[Move] = []
+        self._known = States(fleet.geometry)
+        self.states = [self._known.get(mask, 0) for mask in fleet.masks]
+        self._spots = [(gpu, place) for gpu, mask in enumerate(fleet.masks) for place in members(mask)]
         self._jobs = {spot: job for job, spot in enumerate(self._spots)}
         self._rankings: list[Ranking] = []
 
@@ -85,14 +98,12 @@ class _StandingFleet:
 
     def migrate(self, job: int, gpu: int, placement: int) -> None:
         """Move a job."""
-        old, place = self._spots[job]
-        before, after = self.geometry.placements[place], self.geometry.placements[placement]
-        name = self.trace.instances[job].name
-        self.migrations.append(Migration(old, before.profile.name, before.start, gpu, after.start, name))
-        del self._jobs[old, place]
-        self._spots[job] = gpu, placement
-        self._jobs[gpu, placement] = job
-        self._set(old, self.states[old].busy & ~(1 << place))
+        source, target = self._spots[job], (gpu, placement)
+        self.moves.append(Move(source, target))
+        del self._jobs[source]
+        self._spots[job] = target
+        self._jobs[target] = job
+        self._set(source[0], self.states[source[0]].busy & ~(1 << source[1]))
         self._set(gpu, self.states[gpu].busy | 1 << placement)
 
     def _set(self, gpu: int, busy: int) -> None:

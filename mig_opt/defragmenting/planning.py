@@ -10,6 +10,7 @@ from mig_opt.control import Limits
 from mig_opt.defragmenting.columns import columns_between, columns_within, moves_within
 from mig_opt.defragmenting.fleet import Fleet
 from mig_opt.defragmenting.goals import Goal
+from mig_opt.defragmenting.greedy import greedy_moves
 from mig_opt.defragmenting.ordering import Move, ordered
 from mig_opt.defragmenting.searching import FIRST_LOOK, LAST_RESORT, searched
 from mig_opt.models.defragmentation import Choice, Column, Task, choose
@@ -226,6 +227,9 @@ class Planner:
                 return
         if not self._search(LAST_RESORT):
             self._stay_within()
+            if not any(self.fleet.pinned):
+                # Proven or not, a plan is never worse than the rules of the paper.
+                self._offer(greedy_moves(self.fleet))
 
     def _alternatives(self, columns: list[Column], choice: Choice) -> Iterator[Choice]:
         """Yield a choice and others with as few migrations that differ in what is blocked."""
