@@ -317,8 +317,8 @@ def test_a_plan_without_proof_is_no_worse_than_the_greedy_rules(monkeypatch: pyt
     state = random_fleet(4, 0.5, seed=6)
     greedy = validate_migrations(state, greedy_migrations(state)).fragmentation
     monkeypatch.setattr(planning, "ordered", lambda *_, **__: None)
-    monkeypatch.setattr(planning, "FIRST_LOOK", 0)
-    monkeypatch.setattr(planning, "LAST_RESORT", 0)
+    monkeypatch.setattr(planning, "FIRST_LOOK", -1)
+    monkeypatch.setattr(planning, "LAST_RESORT", -1)
     result = defragment(state)
     assert result.status is Status.FEASIBLE
     assert result.fragmentation is not None
