@@ -22,11 +22,12 @@ from mig_opt.control import Callbacks
 from mig_opt.deployment import Deployment, Segment
 from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
+from mig_opt.fleet_state import FleetState, HeldInstance, Migration
 from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
 from mig_opt.profile_table import Point, ProfileTable
 from mig_opt.proving import Check, check, prove
 from mig_opt.registry import Method, deploy_methods, methods
-from mig_opt.result import DeploymentResult, Result, Status, TrajectoryPoint
+from mig_opt.result import DefragmentationResult, DeploymentResult, Result, Status, TrajectoryPoint
 from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.serving import Demand, GpuPool, Service, SloRule
 from mig_opt.solving import solve
@@ -36,16 +37,20 @@ from mig_opt.validation import (
     ChangeViolationCode,
     DeploymentValidation,
     DeploymentViolationCode,
+    MigrationValidation,
+    MigrationViolationCode,
     Validation,
     Violation,
     ViolationCode,
     validate,
     validate_change,
     validate_deployment,
+    validate_migrations,
 )
 
 if TYPE_CHECKING:
     from mig_opt.changing import align, plan_change
+    from mig_opt.defragmenting import defragment, excess_fragmentation, least_fragmentation
     from mig_opt.deploying import deploy
     from mig_opt.export import export_model
     from mig_opt.files import (
@@ -60,6 +65,7 @@ if TYPE_CHECKING:
         read_profiles,
         read_result,
         read_schedule,
+        read_state,
         read_trace,
         write_batch,
         write_certificate,
@@ -68,6 +74,7 @@ if TYPE_CHECKING:
         write_profiles,
         write_result,
         write_schedule,
+        write_state,
         write_trace,
     )
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_demand, load_instance
@@ -92,12 +99,14 @@ if TYPE_CHECKING:
         deployment_script,
         kubernetes_resources,
         mig_parted_config,
+        migration_script,
         schedule_script,
     )
     from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
+    **dict.fromkeys(("defragment", "excess_fragmentation", "least_fragmentation"), "mig_opt.defragmenting"),
     "deploy": "mig_opt.deploying",
     **dict.fromkeys(("align", "plan_change"), "mig_opt.changing"),
     "export_model": "mig_opt.export",
@@ -115,6 +124,7 @@ _LAZY = {
             "read_profiles",
             "read_result",
             "read_schedule",
+            "read_state",
             "read_trace",
             "write_batch",
             "write_certificate",
@@ -123,6 +133,7 @@ _LAZY = {
             "write_profiles",
             "write_result",
             "write_schedule",
+            "write_state",
             "write_trace",
         ),
         "mig_opt.files",
@@ -154,6 +165,7 @@ _LAZY = {
             "deployment_script",
             "kubernetes_resources",
             "mig_parted_config",
+            "migration_script",
             "schedule_script",
         ),
         "mig_opt.rollout",
@@ -175,6 +187,7 @@ __all__ = [
     "Claim",
     "Conflict",
     "CriticalTask",
+    "DefragmentationResult",
     "Demand",
     "Deployment",
     "DeploymentResult",
@@ -182,8 +195,10 @@ __all__ = [
     "DeploymentViolationCode",
     "Explanation",
     "FleetBound",
+    "FleetState",
     "GpuModel",
     "GpuPool",
+    "HeldInstance",
     "InputError",
     "Job",
     "KubernetesResources",
@@ -192,6 +207,9 @@ __all__ = [
     "MigOptError",
     "MigPartedConfig",
     "MigPartedEntry",
+    "Migration",
+    "MigrationValidation",
+    "MigrationViolationCode",
     "Operation",
     "OperationCosts",
     "Placement",
@@ -232,9 +250,11 @@ __all__ = [
     "check",
     "compare",
     "concatenate",
+    "defragment",
     "deploy",
     "deploy_methods",
     "deployment_script",
+    "excess_fragmentation",
     "explain",
     "export_model",
     "fleet_bounds",
@@ -249,11 +269,13 @@ __all__ = [
     "instance_names",
     "json_schema",
     "kubernetes_resources",
+    "least_fragmentation",
     "load_demand",
     "load_instance",
     "lower_bounds",
     "methods",
     "mig_parted_config",
+    "migration_script",
     "plan_change",
     "plan_stream",
     "plot_deployment",
@@ -268,6 +290,7 @@ __all__ = [
     "read_profiles",
     "read_result",
     "read_schedule",
+    "read_state",
     "read_study",
     "read_trace",
     "run_study",
@@ -282,6 +305,7 @@ __all__ = [
     "validate",
     "validate_change",
     "validate_deployment",
+    "validate_migrations",
     "write_batch",
     "write_certificate",
     "write_demand",
@@ -289,6 +313,7 @@ __all__ = [
     "write_profiles",
     "write_result",
     "write_schedule",
+    "write_state",
     "write_trace",
 ]
 

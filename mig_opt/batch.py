@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
@@ -288,27 +290,59 @@ def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Prob
 
 
 def _initial_problems(gpu: GpuModel, gpus: int, initial: Sequence[LiveInstance | None]) -> Iterator[Problem]:
-    placed: list[tuple[int, int, Placement]] = []
     for index, live in enumerate(initial):
+        if live is not None and not (math.isfinite(live.free) and live.free >= 0):
+            message = f"must be a finite number of seconds >= 0, is {live.free}"
+            yield Problem(f"initial[{index}].free", message)
+    yield from instance_problems(gpu, gpus, "initial", initial)
+
+
+class _Placed(Protocol):
+    """What has a place on a GPU."""
+
+    @property
+    def gpu(self) -> int: ...
+
+    @property
+    def profile(self) -> str: ...
+
+    @property
+    def start(self) -> int: ...
+
+
+def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[_Placed | None]) -> Iterator[Problem]:
+    """Yield what keeps instances from existing together on GPUs of a kind; None stands for one that is not known.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        The kind.
+    gpus : int
+        How many GPUs there are.
+    key : str
+        What the list of instances is called.
+    instances : sequence
+        Each with its ``gpu``, ``profile`` and ``start``.
+    """
+    placed: dict[int, list[tuple[int, Placement]]] = defaultdict(list)
+    for index, live in enumerate(instances):
         if live is None:
             continue
-        path = f"initial[{index}]"
+        path = f"{key}[{index}]"
         if gpus >= 1 and not 0 <= live.gpu < gpus:
             yield Problem(f"{path}.gpu", f"must be from 0 to {gpus - 1}, is {live.gpu}")
-        if not (math.isfinite(live.free) and live.free >= 0):
-            yield Problem(f"{path}.free", f"must be a finite number of seconds >= 0, is {live.free}")
         try:
             placement = gpu.placement(live.profile, live.start)
         except InputError as error:
             yield from (problem.below(path) for problem in error.problems)
             continue
-        same = [other for _, g, other in placed if g == live.gpu]
-        for other_index, other_gpu, other in placed:
-            if other_gpu == live.gpu and other.conflicts(placement):
-                yield Problem(path, f"{placement} overlaps {other} of initial[{other_index}] on GPU {live.gpu}")
-        if sum(other.profile == placement.profile for other in same) >= placement.profile.max_count:
+        here = placed[live.gpu]
+        for other_index, other in here:
+            if other.conflicts(placement):
+                yield Problem(path, f"{placement} overlaps {other} of {key}[{other_index}] on GPU {live.gpu}")
+        if sum(other.profile == placement.profile for _, other in here) >= placement.profile.max_count:
             yield Problem(path, f"GPU {live.gpu} can have at most {placement.profile.max_count} of {live.profile}")
-        placed.append((index, live.gpu, placement))
+        here.append((index, placement))
 
 
 def _no_such_size(gpu: GpuModel, size: int) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mig_opt.deployment import Deployment
+from mig_opt.fleet_state import FleetState, Migration
 from mig_opt.schedule import Schedule
 
 
@@ -152,6 +153,79 @@ class DeploymentResult:
             ("GPUs", "-" if self.gpus is None else str(self.gpus)),
             ("lower bound", str(self.lower_bound)),
             ("slices", "-" if self.compute_slices is None else str(self.compute_slices)),
+            ("runtime", f"{self.runtime_s:.3f} s"),
+        ]
+        return "\n".join(f"{label:<12} {value}" for label, value in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DefragmentationResult:
+    """The outcome of :func:`mig_opt.defragment`.
+
+    Fragmentation is the mean over the GPUs of the fragmentation cost (the fragmentation-aware paper, section IV-B).
+
+    Attributes
+    ----------
+    status : Status
+        How the run ended; ``optimal`` if no plan is better in any goal.
+    state : FleetState
+        What there was before.
+    migrations : tuple of Migration or None
+        In an order in which each can be done; None if no plan was found. The plan has passed the validator.
+    lower_bound : int
+        No plan that ends with as little fragmentation, or with the room that was asked for, has fewer migrations.
+    fragmentation_before : float
+        From 0 to 1.
+    least_fragmentation : float
+        No allowed plan ends with less fragmentation; 0 where that was not asked for.
+    fragmentation : float or None
+        At the end; None without a plan.
+    room : tuple of (int, str, int)
+        GPU, profile and start slice of the instances for which room was asked: where they can all be created at the
+        end.
+    reason : str
+        Why there is no plan.
+    runtime_s : float
+        Wall-clock seconds.
+    proven : tuple of str
+        The goals in which nothing is better, each given those before it: ``fragmentation``, ``migrations``.
+    seed : int
+        The seed that was used.
+    versions : mapping of str to str
+        Versions of this package and of what it ran.
+    """
+
+    status: Status
+    state: FleetState
+    migrations: tuple[Migration, ...] | None
+    lower_bound: int
+    fragmentation_before: float
+    least_fragmentation: float
+    fragmentation: float | None
+    room: tuple[tuple[int, str, int], ...]
+    reason: str
+    runtime_s: float
+    proven: tuple[str, ...] = ()
+    seed: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def after(self) -> FleetState | None:
+        """What there is after the migrations; None without a plan."""
+        return None if self.migrations is None else self.state.after(self.migrations)
+
+    @property
+    def gap(self) -> float | None:
+        """``(migrations - lower_bound) / migrations``; None without a plan."""
+        return None if self.migrations is None else relative_gap(len(self.migrations), self.lower_bound)
+
+    def __str__(self) -> str:
+        after = "-" if self.fragmentation is None else f"{self.fragmentation:.3f}"
+        rows = [
+            ("status", self.status.value),
+            ("migrations", "-" if self.migrations is None else str(len(self.migrations))),
+            ("lower bound", str(self.lower_bound)),
+            ("fragmented", f"{self.fragmentation_before:.3f} before, {after} after"),
             ("runtime", f"{self.runtime_s:.3f} s"),
         ]
         return "\n".join(f"{label:<12} {value}" for label, value in rows)

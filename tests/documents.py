@@ -19,6 +19,7 @@ from mig_opt.files import (
     profiles_from_json,
     result_from_json,
     schedule_from_json,
+    state_from_json,
     trace_from_json,
 )
 from mig_opt.studies import study_from_json
@@ -169,6 +170,15 @@ TRACE: dict[str, Any] = {
     "operations": {"create": {"1": 0.11, "2": 0.12, "4": 0.13}, "destroy": {"1": 0.1, "2": 0.1, "4": 0}},
     "pcie_limit": 24.5,
 }
+STATE: dict[str, Any] = {
+    "schema": "mig-opt/state/1",
+    "gpu": "A30",
+    "gpus": 2,
+    "instances": [
+        {"gpu": 0, "profile": "1g.6gb", "start": 3, "name": "chat"},
+        {"gpu": 1, "profile": "2g.12gb", "start": 0, "name": "train", "pinned": True},
+    ],
+}
 DOCUMENTS = {
     "batch": BATCH,
     "schedule": SCHEDULE,
@@ -180,6 +190,7 @@ DOCUMENTS = {
     "deployment": DEPLOYMENT,
     "deployment-result": DEPLOYMENT_RESULT,
     "trace": TRACE,
+    "state": STATE,
 }
 READERS = {
     "batch": batch_from_json,
@@ -192,6 +203,7 @@ READERS = {
     "deployment": deployment_from_json,
     "deployment-result": deployment_result_from_json,
     "trace": trace_from_json,
+    "state": state_from_json,
 }
 DELETE = object()
 

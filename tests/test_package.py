@@ -40,7 +40,7 @@ LAYERS = (
     ("arguments",),
     ("gpu", "registry"),
     ("batch", "profile_table", "partitions", "packing"),
-    ("schedule", "serving", "ticks", "trace"),
+    ("schedule", "serving", "ticks", "trace", "fleet_state"),
     ("deployment", "covers"),
     ("lives", "timeline", "change_plan"),
     ("timing", "occupancy", "result", "bounds", "validation", "ticked", "certificate", "study"),
@@ -51,7 +51,7 @@ LAYERS = (
     ("instances", "solving", "changing"),
     ("deploying", "rollout"),
     ("explaining", "export", "proving", "streaming", "online"),
-    ("studies", "plotting"),
+    ("studies", "plotting", "defragmenting"),
     ("cli",),
 )
 LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}

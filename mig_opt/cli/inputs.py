@@ -6,16 +6,20 @@ import contextlib
 import math
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from mig_opt.batch import Batch
 from mig_opt.cli.outcome import Checks, as_options, options_named, say
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.fleet_state import FleetState
 from mig_opt.gpu import get_gpu
 from mig_opt.trace import Trace
+
+T = TypeVar("T")
 
 STANDARD_INPUT = "-"
 """Stands for standard input where a file is wanted."""
@@ -88,14 +92,32 @@ def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
     """
     from mig_opt.files import read_trace, trace_from_json
 
+    return _loaded(name, gpu, gpus, read_trace, trace_from_json)
+
+
+def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
+    """Return the fleet state that STATE, ``--gpu`` and ``--gpus`` stand for.
+
+    Raises
+    ------
+    InputError
+        With every problem of the one that is wrong.
+    """
+    from mig_opt.files import read_state, state_from_json
+
+    return _loaded(name, gpu, gpus, read_state, state_from_json)
+
+
+def _loaded(name: str, gpu: str | None, gpus: int | None, read: Callable[..., T], from_json: Callable[..., T]) -> T:
+    """Return what a file or standard input holds, for other GPUs if they are given."""
     if gpu is not None:
         with options_named(as_options("gpu")):
             get_gpu(gpu)
     check_gpus(gpus)
-    if name == "-":
+    if name == STANDARD_INPUT:
         label = "standard input"
-        return trace_from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
-    return read_trace(name, gpu, gpus)
+        return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
+    return read(name, gpu, gpus)
 
 
 def check_gpus(gpus: int | None) -> None:

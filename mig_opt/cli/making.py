@@ -102,8 +102,8 @@ def schema(
         str,
         typer.Argument(
             metavar="KIND",
-            help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result or "
-            "trace.",
+            help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, "
+            "trace or state.",
             show_default=False,
         ),
     ],

@@ -17,6 +17,7 @@ profiles           ``mig-opt/profiles/1``           :func:`read_profiles`, :func
 deployment         ``mig-opt/deployment/1``         :func:`read_deployment`, :func:`write_deployment`
 deployment-result  ``mig-opt/deployment-result/1``  :func:`read_deployment_result`, :func:`write_deployment_result`
 trace              ``mig-opt/trace/1``              :func:`read_trace`, :func:`write_trace`
+state              ``mig-opt/state/1``              :func:`read_state`, :func:`write_state`
 =================  ===============================  ===============================================================
 
 :func:`json_schema` describes each of them in full. All times are seconds, all memory is in GB, sizes are numbers of
@@ -66,6 +67,7 @@ from mig_opt.files.schedules import (
     write_schedule,
 )
 from mig_opt.files.shapes import json_schema
+from mig_opt.files.states import read_state, state_from_csv, state_from_json, state_to_json, write_state
 from mig_opt.files.traces import (
     read_trace,
     trace_from_csv,
@@ -104,11 +106,15 @@ __all__ = [
     "read_profiles",
     "read_result",
     "read_schedule",
+    "read_state",
     "read_trace",
     "result_from_json",
     "result_to_json",
     "schedule_from_json",
     "schedule_to_json",
+    "state_from_csv",
+    "state_from_json",
+    "state_to_json",
     "trace_from_csv",
     "trace_from_json",
     "trace_to_csv",
@@ -121,5 +127,6 @@ __all__ = [
     "write_profiles",
     "write_result",
     "write_schedule",
+    "write_state",
     "write_trace",
 ]

@@ -7,15 +7,17 @@ from pathlib import Path
 
 from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
+from mig_opt.files.documents import Document, file_path, read_text, rendered, write_text
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
     Raw,
     check_keys,
     encoded,
+    fleet_head,
     read_document,
     read_gpu,
+    read_gpus,
     read_list,
     read_object,
     read_value,
@@ -96,10 +98,7 @@ def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> B
     if raw.get("operations") is not None:
         costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
         operations = read_object(OperationCosts, raw["operations"], "operations", findings, costs)
-    gpus = read_value(int, raw, "gpus", findings) if "gpus" in raw else 1
-    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
-        findings.add("gpus", f"must be from 1 to {MOST_GPUS}, is {shown(gpus)}")
-        gpus = None
+    gpus = read_gpus(raw, findings)
     parallel = bool(read_value(bool, raw, "parallel_operations", findings))
     stand_in = model or catalogue()[0]
     more = batch_problems(
@@ -113,6 +112,7 @@ def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> B
     findings.extend(problem for problem in more if model or _KNOWN_WITHOUT_GPU.fullmatch(problem.path))
     findings.check()
     assert model is not None
+    assert gpus is not None
     return Batch(
         tuple(task for task in tasks if task),
         model,
@@ -180,12 +180,7 @@ def batch_to_json(batch: Batch) -> str:
       ]
     }
     """
-    if batch.gpu not in catalogue():
-        message = f"{batch.gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another"
-        raise InputError([Problem("gpu", message)])
-    document: Raw = {"schema": "mig-opt/batch/1", "gpu": batch.gpu.name}
-    if batch.gpus != 1:
-        document["gpus"] = batch.gpus
+    document = fleet_head("batch", batch.gpu, batch.gpus)
     document["tasks"] = [encoded(task) for task in batch.tasks]
     if batch.operations != batch.gpu.operation_costs:
         document["operations"] = encoded(batch.operations)

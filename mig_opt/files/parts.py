@@ -16,8 +16,9 @@ from pydantic_core import ErrorDetails
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import Document, key_name, parsed, shown
+from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
-from mig_opt.gpu import GpuModel, get_gpu
+from mig_opt.gpu import GpuModel, catalogue, get_gpu
 
 T = TypeVar("T")
 Raw = dict[str, Any]
@@ -162,6 +163,29 @@ def read_gpu(raw: Raw, findings: Findings, path: str = "") -> GpuModel | None:
     except InputError as error:
         findings.extend(error.problems, path)
         return None
+
+
+def read_gpus(raw: Raw, findings: Findings) -> int | None:
+    """Return how many GPUs a document is for, by default one; None if that is wrong."""
+    gpus: int | None = read_value(int, raw, "gpus", findings) if "gpus" in raw else 1
+    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
+        findings.add("gpus", f"must be from 1 to {MOST_GPUS}, is {shown(gpus)}")
+        return None
+    return gpus
+
+
+def fleet_head(kind: Kind, gpu: GpuModel, gpus: int) -> Raw:
+    """Return the first keys of a document about identical GPUs; how many of them if it is not one.
+
+    Raises
+    ------
+    InputError
+        If the GPU is not the catalogue's, so that its name does not say what it is.
+    """
+    if gpu not in catalogue():
+        message = f"{gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another"
+        raise InputError([Problem("gpu", message)])
+    return {"schema": f"mig-opt/{kind}/1", "gpu": gpu.name, **({"gpus": gpus} if gpus != 1 else {})}
 
 
 def read_list(

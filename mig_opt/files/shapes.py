@@ -25,6 +25,7 @@ from mig_opt.files.serving_shapes import (
     ProfilesFile,
     ServicesFile,
 )
+from mig_opt.files.state_shapes import STATE_KEYWORDS, StateFile
 from mig_opt.files.study_shapes import ITEMS, LISTS, STUDY_KEYWORDS, StudyFile
 from mig_opt.files.trace_shapes import TRACE_KEYWORDS, TraceFile
 from mig_opt.gpu import OperationCosts
@@ -42,6 +43,7 @@ Kind = Literal[
     "deployment",
     "deployment-result",
     "trace",
+    "state",
 ]
 
 SIZE = "^[1-9][0-9]?$"
@@ -123,6 +125,7 @@ FILES: dict[Kind, type] = {
     "deployment": DeploymentFile,
     "deployment-result": DeploymentResultFile,
     "trace": TraceFile,
+    "state": StateFile,
 }
 
 
@@ -265,6 +268,7 @@ KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
     **STUDY_KEYWORDS,
     **SERVING_KEYWORDS,
     **TRACE_KEYWORDS,
+    **STATE_KEYWORDS,
 }
 """For each kind of object and each of its keys: keywords of JSON Schema beside those that follow from the type."""
 
@@ -279,7 +283,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     ----------
     kind : str
         The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``study``, ``services``, ``profiles``,
-        ``deployment``, ``deployment-result`` or ``trace``.
+        ``deployment``, ``deployment-result``, ``trace`` or ``state``.
 
     Raises
     ------

@@ -6,16 +6,17 @@ import re
 from pathlib import Path
 
 from mig_opt.batch import operation_problems
-from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, read_text, rendered, shown, write_text
-from mig_opt.files.limits import MOST_GPUS
+from mig_opt.errors import InputError
+from mig_opt.files.documents import Document, read_text, rendered, write_text
 from mig_opt.files.parts import (
     Findings,
     Raw,
     check_keys,
     encoded,
+    fleet_head,
     read_document,
     read_gpu,
+    read_gpus,
     read_list,
     read_object,
     read_value,
@@ -104,9 +105,7 @@ def _trace(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> T
     if raw.get("operations") is not None:
         costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
         operations = read_object(OperationCosts, raw["operations"], "operations", findings, costs)
-    gpus = read_value(int, raw, "gpus", findings) if "gpus" in raw else 1
-    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
-        findings.add("gpus", f"must be from 1 to {MOST_GPUS}, is {shown(gpus)}")
+    gpus = read_gpus(raw, findings)
     limit = read_value(float, raw, "pcie_limit", findings) if "pcie_limit" in raw else PCIE_LIMIT
     if limit is not None and not 0 < limit < float("inf"):
         findings.add("pcie_limit", f"must be a finite number of GB/s > 0, is {limit}")
@@ -186,12 +185,7 @@ def trace_to_json(trace: Trace) -> str:
       ]
     }
     """
-    if trace.gpu not in catalogue():
-        message = f"{trace.gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another"
-        raise InputError([Problem("gpu", message)])
-    document: Raw = {"schema": "mig-opt/trace/1", "gpu": trace.gpu.name}
-    if trace.gpus != 1:
-        document["gpus"] = trace.gpus
+    document = fleet_head("trace", trace.gpu, trace.gpus)
     document["jobs"] = [encoded(job) for job in trace.jobs]
     if trace.operations != trace.gpu.operation_costs:
         document["operations"] = encoded(trace.operations)

@@ -3,6 +3,7 @@
 from mig_opt.rollout.changes import change_script
 from mig_opt.rollout.kubernetes import KubernetesResources, ResourceRequest, kubernetes_resources
 from mig_opt.rollout.mig_parted import MigPartedConfig, MigPartedEntry, mig_parted_config
+from mig_opt.rollout.migrations import migration_script
 from mig_opt.rollout.nvidia_smi import deployment_script, schedule_script
 
 __all__ = [
@@ -14,5 +15,6 @@ __all__ = [
     "deployment_script",
     "kubernetes_resources",
     "mig_parted_config",
+    "migration_script",
     "schedule_script",
 ]

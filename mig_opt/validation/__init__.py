@@ -17,24 +17,37 @@ replicas; no pool gives more GPUs than it has.
 
 Changes: steps lead from the running segments to the new ones; on the way the instances of a GPU are disjoint, its
 driver does one thing at a time, and the plan names just the segments after whose end their service lacks throughput.
+
+Migrations: each moves an instance that exists and may move to a place that is free beside everything else, the old
+instance included; in the end there is the room, or as little fragmentation, as was promised.
 """
 
 from __future__ import annotations
 
 from mig_opt.validation.change_validator import ChangeValidation, validate_change
 from mig_opt.validation.deployment_validator import DeploymentValidation, validate_deployment
+from mig_opt.validation.migration_validator import MigrationValidation, validate_migrations
 from mig_opt.validation.validator import Validation, validate
-from mig_opt.validation.violations import ChangeViolationCode, DeploymentViolationCode, Violation, ViolationCode
+from mig_opt.validation.violations import (
+    ChangeViolationCode,
+    DeploymentViolationCode,
+    MigrationViolationCode,
+    Violation,
+    ViolationCode,
+)
 
 __all__ = [
     "ChangeValidation",
     "ChangeViolationCode",
     "DeploymentValidation",
     "DeploymentViolationCode",
+    "MigrationValidation",
+    "MigrationViolationCode",
     "Validation",
     "Violation",
     "ViolationCode",
     "validate",
     "validate_change",
     "validate_deployment",
+    "validate_migrations",
 ]

@@ -91,15 +91,31 @@ class ChangeViolationCode(RuleCode):
     WRONG_DURATION = "wrong-duration", "the stated duration is not the end of the last step"
 
 
+class MigrationViolationCode(RuleCode):
+    """Every way in which a plan of migrations can be wrong; each member has a ``description`` of one line."""
+
+    NOTHING_THERE = "nothing-there", "a migration moves an instance that does not exist then"
+    PINNED = "pinned", "a migration moves an instance that must stay where it is"
+    UNKNOWN_GPU = "unknown-gpu", "a migration leads to a GPU that the fleet does not have"
+    UNKNOWN_PLACEMENT = "unknown-placement", "the GPU has no such profile, or it cannot start at that slice"
+    INSTANCES_OVERLAP = "instances-overlap", "a replica is created in memory slices that are not free"
+    TOO_MANY_INSTANCES = "too-many-instances", "more instances of a profile exist at once than the GPU allows"
+    OTHER_GPU = "other-gpu", "a migration leads to another GPU where instances have to stay on theirs"
+    TOO_MANY_MIGRATIONS = "too-many-migrations", "there are more migrations than are allowed"
+    TOO_FRAGMENTED = "too-fragmented", "the fleet is more fragmented in the end than it may be"
+    NO_ROOM = "no-room", "an instance for which there should be room cannot be created in the end"
+
+
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One rule that a schedule, a deployment or a plan of a change breaks.
+    """One rule that a schedule, a deployment, or a plan of a change or of migrations breaks.
 
     Attributes
     ----------
     code : RuleCode
         Which rule (a string such as ``runs-overlap``): a :class:`ViolationCode` for schedules, a
-        :class:`DeploymentViolationCode` for deployments, a :class:`ChangeViolationCode` for changes.
+        :class:`DeploymentViolationCode` for deployments, a :class:`ChangeViolationCode` for changes, a
+        :class:`MigrationViolationCode` for migrations.
     path : str
         Where, e.g. ``runs[3]``, ``runs[3].start``, ``operations[2]``, ``makespan``, ``segments[5].batch``,
         ``steps[0]``; for a missing task or service its index in what was asked for, e.g. ``tasks[0]``.
