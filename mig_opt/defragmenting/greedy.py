@@ -14,7 +14,7 @@ from mig_opt.online.cluster import Cluster
 from mig_opt.online.geometry import members
 from mig_opt.online.ranking import Key, Ranking
 from mig_opt.online.registry import get_policy
-from mig_opt.online.states import States
+from mig_opt.online.states import GpuState, States
 
 _NO_JOB = -1
 
@@ -81,9 +81,9 @@ class _StandingFleet:
         self.states = [self._known.get(mask, 0) for mask in fleet.masks]
         self._spots = [(gpu, place) for gpu, mask in enumerate(fleet.masks) for place in members(mask)]
         self._jobs = {spot: job for job, spot in enumerate(self._spots)}
-        self._rankings: list[Ranking] = []
+        self._rankings: list[Ranking[GpuState]] = []
 
-    def ranking(self, key: Key) -> Ranking:
+    def ranking(self, key: Key) -> Ranking[GpuState]:
         """Return the GPUs in an order that depends on their states."""
         self._rankings.append(Ranking(self.states, key))
         return self._rankings[-1]
