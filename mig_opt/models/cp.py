@@ -32,8 +32,9 @@ _FEW = 12
 _QUICK = 0.5
 """Seconds that a few tasks wait for the loops to be compiled: the block model proves them in little more."""
 
-_MANY = 35
-"""With more tasks, the block model as a whole proves nothing in minutes."""
+_SOME, _MANY = 25, 35
+"""With more tasks than the first, the block model as a whole proves nothing in a minute unless bound and schedule are
+close; with more than the second, nothing in minutes."""
 
 _PATIENCE, _LONG_PATIENCE = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
@@ -72,12 +73,19 @@ def cp(batch: Batch, control: Control) -> None:
         raise_bound_by_loads(search, share=_BOUND_SHARE)
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
     # Beyond the reach of the tables a proof is possible, but better schedules are likelier if there can be any.
-    likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS
-    likely |= search.upper - search.lower <= _CLOSE * search.upper
+    likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS or _close(search)
+    while search.open and improvement is not None and not likely and len(batch.tasks) > _SOME:
+        improvement.run(_LONG_PATIENCE)
+        likely = _close(search)
     if search.open and search.can_begin:
         search.run(1.0 if likely else _PROOF_SHARE)
     if search.open and improvement is not None and control.remaining is not None:
         improvement.run(math.inf)
+
+
+def _close(search: Search[BlockModel]) -> bool:
+    """Whether there is little left between bound and schedule."""
+    return search.upper - search.lower <= _CLOSE * search.upper
 
 
 class _CpSat:
