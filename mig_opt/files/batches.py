@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
-from mig_opt.files.documents import Document, file_path, read_text, rendered, write_text
+from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
@@ -48,11 +48,7 @@ def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
     InputError
         With every problem of the file.
     """
-    path = file_path(path)
-    text = read_text(path)
-    if path.suffix.lower() == ".csv":
-        return _batch_from_csv(text, gpu, path.stem, str(path))
-    return batch_from_json(text, gpu=gpu, name=path.stem, source=str(path))
+    return read_table_or_json(path, _batch_from_csv, batch_from_json, gpu=gpu)
 
 
 def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "", source: str = "") -> Batch:
@@ -121,7 +117,7 @@ def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> B
     )
 
 
-def _batch_from_csv(text: str, gpu: str | None, name: str, source: str) -> Batch:
+def _batch_from_csv(text: str, *, gpu: str | None, name: str, source: str) -> Batch:
     findings = Findings(source)
     raw = gpu_of_table(gpu, findings)
     model = read_gpu(raw, findings)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.batch import instance_problems
-from mig_opt.files.documents import Document, read_text, rendered, shown, write_text
+from mig_opt.files.documents import Document, read_table_or_json, rendered, shown, write_text
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
@@ -50,11 +50,7 @@ def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None
     InputError
         With every problem of the file.
     """
-    path = Path(path)
-    text = read_text(path)
-    if path.suffix.lower() == ".csv":
-        return state_from_csv(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
-    return state_from_json(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
+    return read_table_or_json(path, state_from_csv, state_from_json, gpu=gpu, gpus=gpus)
 
 
 def state_from_json(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from mig_opt.batch import operation_problems
-from mig_opt.files.documents import Document, read_text, rendered, write_text
+from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
 from mig_opt.files.parts import (
     Findings,
     Raw,
@@ -51,11 +51,7 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
     InputError
         With every problem of the file.
     """
-    path = Path(path)
-    text = read_text(path)
-    if path.suffix.lower() == ".csv":
-        return trace_from_csv(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
-    return trace_from_json(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
+    return read_table_or_json(path, trace_from_csv, trace_from_json, gpu=gpu, gpus=gpus)
 
 
 def trace_from_json(
