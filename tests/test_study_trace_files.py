@@ -1,18 +1,12 @@
-"""Study files with schedulers and traces: what they mean, what is wrong with them, and what `bench` makes of them."""
+"""Study files with schedulers and traces: what they mean, and what is wrong with them."""
 
 from __future__ import annotations
 
-import functools
-import json
 from pathlib import Path
 
-import pytest
-from command_line import Command, called
-from online_worlds import job, trace
 from study_parts import problems
 from study_traces import document, two_jobs
 
-from mig_opt import write_trace
 from mig_opt.studies import (
     GeneratedTraces,
     PolicySettings,
@@ -134,53 +128,3 @@ def test_studies_made_in_python_are_checked_too() -> None:
         "traces[0].family",
         "traces[1].parameters.jobs",
     }
-
-
-# The command line
-
-
-@pytest.fixture
-def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    monkeypatch.setenv("COLUMNS", "80")
-    return functools.partial(called, capsys)
-
-
-def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
-    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "1g.5gb", 5.0)), tmp_path / "two.json")
-    study = tmp_path / "study.json"
-    sweep = {"policy": "static", "options": {"partition": ["7", "4+3"]}}
-    study.write_text(
-        json.dumps(document(traces=[{"file": "two.json"}], policies=[{"policy": "first-fit"}, sweep], seed=1))
-    )
-    ending = mig_opt("bench", study)
-    assert (ending.code, ending.err) == (0, "")
-    lines = ending.out.splitlines()
-    assert max(map(len, lines[:-1])) <= 80
-    assert lines[0].split()[:6] == ["traces,", "policies", "done", "to", "end", "s"]
-    # a ends at 11. b gets its place then: 0.5 s for the destruction, 1 s for the creation, so it ends at 17.5. The
-    # means are (11 + 16.5) / 2 = 13.75 and (0 + 10) / 2. From 1 s on there is work for 10 + 5/7 s of the GPU: at best b
-    # ends at 6 and a at 11.714, on the average 8.357 s after their arrivals.
-    assert lines[2] == "two"
-    assert lines[3].split()[:-1] == ["first-fit", "1/1", "13.8", "39.2", "5.0", "17.5", "33.1"]
-    assert "static, partition=7 leaves 1 job waiting for ever: two" in ending.out
-    assert "static, partition=4+3 leaves 2 jobs waiting for ever: two" in ending.out
-    assert [line.split()[-1] for line in lines if line.startswith("two  ")] == ["first-fit"] * 2
-    assert mig_opt("bench", study, "--table") == ending
-    found = mig_opt("bench", study, "--json").json
-    assert (found["done"], found["lines"], found["failures"]) == (3, [], [])
-    assert [line["policy"] for line in found["simulated"]] == [
-        "first-fit",
-        "static, partition=7",
-        "static, partition=4+3",
-    ]
-    assert [won["policies"] for won in found["winners"]] == [["first-fit"]] * 2
-
-
-def test_both_tables_are_shown(mig_opt: Command, tmp_path: Path) -> None:
-    study = tmp_path / "study.json"
-    study.write_text(json.dumps(document(batches=[{"n": 3}], methods=[{"method": "far"}])))
-    ending = mig_opt("bench", study)
-    assert ending.code == 0
-    assert ending.out.startswith("batches, methods")
-    assert "\ntraces, policies" in ending.out
-    assert ending.out.rstrip().replace("\n", "").endswith(f"2 rows in {study.with_suffix('.jsonl')}.")
