@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import statistics
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,7 @@ class Way:
 
     def run(self, trace: Trace, threshold: float) -> Metrics:
         """Return what comes of it."""
-        options: dict[str, object] = {} if self.partitioning else {"partition": STATIC[self.placement]}
+        options: dict[str, Any] = {} if self.partitioning else {"partition": STATIC[self.placement]}
         done = simulate(
             trace,
             "fragmentation-aware",
@@ -105,7 +106,7 @@ class Way:
             dynamic_partitioning=self.partitioning,
             migration=self.migration,
             backfill=self.queues,
-            **options,  # type: ignore[arg-type]  # options of the policy
+            **options,
         )
         assert not done.unfinished
         return done.metrics

@@ -11,6 +11,7 @@ import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from fragmentation_figures import ablation
 from fragmentation_worlds import (
@@ -226,13 +227,14 @@ def concurrency(seeds: int) -> Iterator[str]:
                     chosen.append(dataclasses.replace(job, arrival=0.0, times={size: 1000.0}))
                     load += size
             trace = drawn.replace(jobs=tuple(chosen))
-            for policy, options in (
-                ("fragmentation-aware", {"threshold": load / 28}),
-                ("first-fit", {}),
-                ("best-fit", {}),
-                ("load-balancing", {}),
-            ):
-                metrics = simulate(trace, policy, **options).metrics  # type: ignore[arg-type]
+            given: dict[str, dict[str, Any]] = {
+                "fragmentation-aware": {"threshold": load / 28},
+                "first-fit": {},
+                "best-fit": {},
+                "load-balancing": {},
+            }
+            for policy, options in given.items():
+                metrics = simulate(trace, policy, **options).metrics
                 found.setdefault(policy, []).append(metrics.execution.mean / 1000.0)
         rows.append([str(count), *(spread(values, 2) for values in found.values())])
     yield from table(["tasks", "fragmentation-aware", "first-fit", "best-fit", "load-balancing"], rows)

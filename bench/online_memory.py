@@ -225,15 +225,19 @@ def _early_and_late(model: str, seeds: int, **parameters: Any) -> str:
     return " / ".join(mean(one.throughput for one in own) for own in found)
 
 
+def _for_all(**parameters: float) -> Callable[[str], dict[str, Any]]:
+    """Return a function that gives every model these parameters."""
+    return lambda _: parameters
+
+
 def restart_table(seeds: int) -> list[str]:
     """Return how noise and what else is assumed of the language models decide what early restart is worth."""
     rows: list[tuple[str, Callable[[str], dict[str, Any]]]] = [
-        (f"noise {noise:g} GB", lambda _, noise=noise: {"noise_gb": noise})  # type: ignore[misc]
-        for noise in memory_tables.NOISES
+        (f"noise {noise:g} GB", _for_all(noise_gb=noise)) for noise in memory_tables.NOISES
     ]
     rows += [
-        ("no slower on one slice", lambda _: {"noise_gb": 0.01, "stretch": 1.0}),
-        ("3 times as slow on one slice", lambda _: {"noise_gb": 0.01, "stretch": 3.0}),
+        ("no slower on one slice", _for_all(noise_gb=0.01, stretch=1.0)),
+        ("3 times as slow on one slice", _for_all(noise_gb=0.01, stretch=3.0)),
         ("10 GB run out at 9/10 (memory is flat first, then steep)", lambda model: _iterations(model, 1.1)),
         ("10 GB run out at 1/4", lambda model: _iterations(model, 4.0)),
     ]

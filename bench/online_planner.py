@@ -18,6 +18,7 @@ from typing import Any
 from machine import RESULTS, describe, save
 
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
+from mig_opt.models.arrivals import Goal
 
 RIVALS = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 FAMILIES: Mapping[str, int] = {
@@ -38,6 +39,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "window 10 s": {"window": 10.0},
 }
 VARIED = ("far-stream", "migm-ml1", "migm-ht1")
+GOALS: tuple[Goal, ...] = ("makespan", "completion")
 EXACT_SECONDS = 10.0
 
 
@@ -83,8 +85,8 @@ def small(seeds: int, seconds: float) -> list[str]:
             trace = small_trace(seed, moldable)
             arrivals = math.fsum(job.arrival for job in trace.jobs)
             best = []
-            for at, goal in enumerate(("makespan", "completion")):
-                optimum = trace_optimum(trace, goal, time_limit=seconds)  # type: ignore[arg-type]
+            for at, goal in enumerate(GOALS):
+                optimum = trace_optimum(trace, goal, time_limit=seconds)
                 proven[at] += optimum.proven
                 best.append(optimum.value)
             for name, run in runs().items():

@@ -76,6 +76,14 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: mig_opt.read_batch(3),  # type: ignore[arg-type]
         ["path: must be the name of a file, as str or Path, is 3 (int)"],
     ),
+    "path of a trace": (
+        lambda: mig_opt.read_trace(3),  # type: ignore[arg-type]
+        ["path: must be the name of a file, as str or Path, is 3 (int)"],
+    ),
+    "path of a fleet state": (
+        lambda: mig_opt.read_state(None),  # type: ignore[arg-type]
+        ["path: must be the name of a file, as str or Path, is None (NoneType)"],
+    ),
     "tables beside a file": (
         lambda: mig_opt.read_demand("services.json", tables=[TABLE, 1]),  # type: ignore[list-item]
         ["tables[1]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],

@@ -246,6 +246,10 @@ def test_csv_says_what_json_says(tmp_path: Path, name: str, slo: float, rate: fl
         ("service,slo_s,slo_ms,rate_rps\nbert,1,1,1", ["line 1, slo_ms: says the same as the column slo_s; keep one"]),
         ("service,slo_s,rate_rps\nbert,1\nbert,1,1", ["line 2: has 2 cells, the header has 3"]),
         ("service,slo_s,rate_rps\n,1,1", ["line 2, service: must not be empty"]),
+        (
+            "service,model,slo_s,rate_rps\nservices[9],bert,1,1\nservices[9],bert,1,1",
+            ["line 3, service: 'services[9]' is that of line 2 already; each needs its own"],
+        ),
         ("model,slo_s,rate_rps\nbert,1,1\n\nbert,1,2", ["line 4, model: 'bert' is that of line 2 already; each needs"]),
         ("service,model,slo_s,rate_rps\na,bert,1,1\na,brt,x,", [
             "line 3, model: no profile table for 'brt' on A100-80GB; did you mean bert?",

@@ -56,6 +56,10 @@ def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> Non
         ("task,t1_s\na,1\n,2", ["line 3, task: must not be empty"]),
         ("task,t1_s\na,\nb,1", ["line 2: needs the seconds on at least one instance size, is empty"]),
         ("task,t1_s\nb,1\n\na,1\na,1", ["line 5, task: 'a' is the name of line 4 already; give each task its own"]),
+        (
+            "task,t1_s\nof tasks[9] already,1\nof tasks[9] already,1",
+            ["line 3, task: 'of tasks[9] already' is the name of line 2 already"],
+        ),
         ("task,t1_s,memory_gb\na,1,99", ["line 2, memory_gb: 99 GB is more than any profile of A30-24GB has"]),
         ("task,t1_s,memory_gb\na,1,x", ["line 2, memory_gb: must be a number, is \"x\""]),
         ('task,t1_s\na,1\n"b,1\n', ["line 3: not valid CSV: unexpected end of data"]),

@@ -1,20 +1,18 @@
-"""Studies of schedulers on traces: which runs they mean, what rows say, what goes wrong, and who wins."""
+"""Studies of schedulers on traces: which runs they mean, what rows and tables say, and what goes wrong."""
 
 from __future__ import annotations
 
 import functools
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import Command, called
-from hypothesis import given
-from hypothesis import strategies as st
 from online_worlds import Scripted, job, trace
 from study_jobs import cluster_of_two
-from study_parts import FAR, problems, resumed
+from study_parts import FAR, resumed
+from study_traces import FIRST_FIT, document, two_jobs
 
 from mig_opt import Trace, generate_trace, trace_bounds, write_trace
 from mig_opt.online import PolicyEntry, Simulation, simulate
@@ -25,36 +23,15 @@ from mig_opt.studies import (
     PolicySettings,
     Study,
     TraceFromFile,
-    read_study,
     run_study,
-    study_from_json,
     study_rows,
 )
-from mig_opt.studies.outcome import Outcome
-from mig_opt.studies.summary import Entry
 from mig_opt.studies.trace_runs import read_trace_run, trace_runs_of
-from mig_opt.studies.trace_summary import best, summarise_traces, winners
 
-FIRST_FIT = PolicySettings("first-fit")
 SMALL = Study(
     traces=(GeneratedTraces(("normal-25", "migm-ht1"), seeds=(0, 1), parameters={"jobs": (6,)}),),
     policies=(FIRST_FIT, PolicySettings("best-fit")),
 )
-
-
-def document(**changes: Any) -> dict[str, Any]:
-    return {
-        "schema": "mig-opt/study/1",
-        "traces": [{"family": "normal-25"}],
-        "policies": [{"policy": "first-fit"}],
-        **changes,
-    }
-
-
-def two_jobs(folder: Path) -> Study:
-    """One after the other on a whole GPU; a creation takes 1 s."""
-    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "7g.40gb", 5.0)), folder / "two.json")
-    return Study(traces=(TraceFromFile("two.json"),), policies=(FIRST_FIT,))
 
 
 # Runs
@@ -283,191 +260,6 @@ def test_a_bound_above_a_simulation_is_a_contradiction(tmp_path: Path) -> None:
     path.write_text(json.dumps(row) + "\n")
     (said,) = study_rows(study, path, folder=tmp_path).contradictions
     assert said == "first-fit on two: no schedule is below 17 s, but first-fit on two has one of 16 s"
-
-
-# Files
-
-
-def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
-    (tmp_path / "s.toml").write_text(
-        'schema = "mig-opt/study/1"\n'
-        '[[traces]]\nfamily = ["normal-25", "pcie-4"]\nseeds = 2\ngpus = 3\nparameters = { jobs = [5, 6] }\n'
-        'group = "g"\n[[traces]]\nfile = "two.json"\n'
-        '[[policies]]\npolicy = "static"\noptions = { partition = ["7", ["4+3", "7"]], backfill = true }\n'
-        'label = "S"\n'
-    )
-    two_jobs(tmp_path)
-    wanted = document(
-        traces=[
-            {"family": ["normal-25", "pcie-4"], "seeds": [0, 1], "gpus": [3], "parameters": {"jobs": [5, 6]},
-             "group": "g"},
-            {"file": "two.json"},
-        ],
-        policies=[
-            {"policy": "static", "options": {"partition": ["7", ["4+3", "7"]], "backfill": [True]}, "label": "S"}
-        ],
-    )  # fmt: skip
-    expected = Study(
-        traces=(
-            GeneratedTraces(("normal-25", "pcie-4"), (0, 1), gpus=(3,), parameters={"jobs": (5, 6)}, group="g"),
-            TraceFromFile("two.json"),
-        ),
-        policies=(PolicySettings("static", {"partition": ("7", ["4+3", "7"]), "backfill": (True,)}, "S"),),
-    )
-    assert read_study(tmp_path / "s.toml") == study_from_json(wanted, folder=tmp_path) == expected
-
-
-def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
-    (tmp_path / "bad.json").write_text('{"schema": "mig-opt/trace/1", "gpu": "A31", "jobs": []}')
-    wrong = document(
-        traces=[
-            {"family": ["normal-25", "nrmal"], "seeds": 0, "gpu": ["A100", "A31"], "gpus": [1, 0]},
-            {"family": "normal-25", "parameters": {"jobs": [5, 0], "batches": 3, "sigma": []}},
-            {"family": ["normal-25", "far-stream"], "parameters": {"jobs": [1000000, 0]}},
-            {"family": "migm-qwen2", "parameters": {"iterations": 10}},
-            {"file": "nope.json"},
-            {"file": "bad.json", "gpus": 0},
-            {"file": "x", "family": "normal-25"},
-            {"family": "normal-25", "colour": 1, "parameters": 3},
-        ],
-        policies=[
-            {"policy": "first-fot"},
-            {"policy": "fragmentation-aware", "options": {"threshold": [0.4, 7], "patition": "7"}},
-            {"policy": "fragmentation-aware", "options": {"threshold": [0.4, 7], "migration": [True, 3]}},
-            {"policy": "best-fit"},
-            {"policy": "best-fit"},
-            {"polcy": "best-fit"},
-        ],
-    )
-    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
-    assert set(found) == {
-        "policies[0].policy",
-        "policies[1].options.patition",
-        "policies[2].options.migration",
-        "policies[2].options.threshold",
-        "policies[4].label",
-        "policies[5].polcy",
-        "policies[5].policy",
-        "traces[0].family[1]",
-        "traces[0].gpu[1]",
-        "traces[0].gpus[1]",
-        "traces[0].seeds",
-        "traces[1].parameters.sigma",
-        "traces[2].parameters.jobs",
-        "traces[3].parameters.fails_at",
-        "traces[4].file",
-        "traces[5].file",
-        "traces[5].gpus",
-        "traces[6]",
-        "traces[7].colour",
-        "traces[7].parameters",
-    }
-    assert found["traces[0].family[1]"].endswith("did you mean normal-50 or normal-25?")
-    assert found["policies[0].policy"].endswith("did you mean first-fit or best-fit?")
-    assert found["policies[2].options.threshold"] == "must be a share from 0 to 1 (0.01 is one percent), is 7"
-    assert found["policies[4].label"].startswith("tables would call this 'best-fit', like policies[3]")
-    wrong = document(traces=[{"family": "normal-25", "parameters": {"jobs": [5, 0], "batches": 3}}])
-    assert set(problems(lambda: study_from_json(wrong))) == {
-        "traces[0].parameters.jobs",
-        "traces[0].parameters.batches",
-    }
-
-
-def test_traces_need_schedulers_and_the_other_way_round() -> None:
-    for key in ("traces", "policies"):
-        for value in ([], 3):
-            assert key in problems(lambda key=key, value=value: study_from_json(document(**{key: value})))
-        alone = document()
-        del alone[key]
-        assert problems(lambda alone=alone: study_from_json(alone)) == {key: "needs at least one entry"}
-    neither = problems(lambda: study_from_json({"schema": "mig-opt/study/1"}))
-    assert neither == dict.fromkeys(
-        ("batches", "methods"), "needs at least one entry, or the study needs traces and policies"
-    )
-    assert set(problems(lambda: study_from_json(document(batches=[{"n": 3}])))) == {"methods"}
-
-
-def test_studies_made_in_python_are_checked_too() -> None:
-    wrong = Study(
-        traces=(GeneratedTraces(()), GeneratedTraces(("normal-25",), parameters={"jobs": 5})),  # type: ignore[dict-item]
-        policies=(PolicySettings(3), PolicySettings("first-fit", {"backfill": True})),  # type: ignore[arg-type,dict-item]
-    )
-    assert set(problems(lambda: run_study(wrong))) == {
-        "policies[0].policy",
-        "policies[1].options.backfill",
-        "traces[0].family",
-        "traces[1].parameters.jobs",
-    }
-
-
-# Winners
-
-
-def test_ties_are_what_the_spread_explains() -> None:
-    # Logarithms of the ratios to a: 0.1 each time has no spread, so that is no tie.
-    values = {"a": {"x": 1.0, "y": 2.0, "z": 4.0}}
-    values["b"] = {trace: 1.10517 * value for trace, value in values["a"].items()}
-    assert best(values) == ("a",)
-    # 0.3, 0.1, -0.1: mean 0.1, deviation 0.2, so 0.1 - 4.303 * 0.2 / sqrt(3) < 0: a tie.
-    values["c"] = {"x": 1.0 * 1.34986, "y": 2.0 * 1.10517, "z": 4.0 * 0.904837}
-    assert best(values) == ("a", "c")
-    # 0.12, 0.1, 0.08: 0.1 - 4.303 * 0.02 / sqrt(3) = 0.05 > 0: none.
-    values["c"] = {"x": 1.0 * 1.127497, "y": 2.0 * 1.10517, "z": 4.0 * 1.083287}
-    assert best(values) == ("a",)
-    values["d"] = dict(values["a"])
-    assert best(values) == ("a", "d"), "equal values tie"
-
-
-def test_a_single_trace_has_no_spread() -> None:
-    assert best({"a": {"x": 2.0}, "b": {"x": 1.9}, "c": {"x": 1.9}}) == ("b", "c")
-    assert best({}) == best({"a": {}}) == ()
-
-
-@given(
-    st.dictionaries(st.sampled_from("abcd"), st.lists(st.floats(0.1, 1e4), min_size=4, max_size=4), min_size=1),
-    st.lists(st.floats(0.1, 1e3), min_size=4, max_size=4),
-)
-def test_units_of_traces_do_not_matter(values: dict[str, list[float]], units: list[float]) -> None:
-    found = best({name: dict(zip("wxyz", own, strict=True)) for name, own in values.items()})
-    scaled = {name: [value * unit for value, unit in zip(own, units, strict=True)] for name, own in values.items()}
-    again = best({name: dict(zip("wxyz", own, strict=True)) for name, own in scaled.items()})
-    products = {name: math.prod(own) for name, own in values.items()}
-    assert products[found[0]] <= min(products.values()) * (1 + 1e-9)
-    assert products[again[0]] <= min(products.values()) * (1 + 1e-9)
-    assert found[0] in again or again[0] in found
-
-
-def entry(policy: str, trace: str, completion: float, makespan: float | None, cell: str = "cell") -> Entry:
-    figures = {
-        "completion": {"mean": completion},
-        "wait": {"mean": 1.0},
-        "makespan": makespan or 5.0,
-        "unfinished": int(makespan is None),
-        "gaps": {"mean_completion": 0.5, "makespan": 0.25},
-    }
-    return Entry(trace, cell, policy, Outcome("feasible", 0.5, makespan, 1.0, figures=figures))
-
-
-def test_each_goal_and_each_group_has_its_winners() -> None:
-    entries = [
-        entry("a", "x", 10.0, 30.0),
-        entry("b", "x", 12.0, 20.0),
-        entry("c", "x", 1.0, None),
-        entry("b", "y", 9.0, 9.0, "other"),
-    ]
-    assert [(won.cell, won.goal, won.policies) for won in winners(entries)] == [
-        ("cell", "mean_completion", ("a",)),
-        ("cell", "makespan", ("b",)),
-        ("other", "mean_completion", ("b",)),
-        ("other", "makespan", ("b",)),
-    ]
-    lines = summarise_traces(entries)
-    assert [(line.cell, line.policy, line.complete, line.unfinished) for line in lines] == [
-        ("cell", "a", 1, 0),
-        ("cell", "b", 1, 0),
-        ("cell", "c", 0, 1),
-        ("other", "b", 1, 0),
-    ]
 
 
 # The command line

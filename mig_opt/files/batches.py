@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from mig_opt.batch import Batch, LiveInstance, Task, batch_problems
-from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, rendered, write_text
+from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
@@ -15,15 +14,17 @@ from mig_opt.files.parts import (
     check_keys,
     encoded,
     fleet_head,
+    in_place,
     read_document,
     read_gpu,
     read_gpus,
     read_list,
-    read_object,
+    read_operations,
     read_value,
 )
+from mig_opt.files.rows import gpu_of_table, row_problem, time_column, told_by_row
 from mig_opt.files.tables import read_tasks
-from mig_opt.gpu import GpuModel, OperationCosts, catalogue
+from mig_opt.gpu import GpuModel, catalogue
 
 _KNOWN_WITHOUT_GPU = re.compile(r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)")
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
@@ -47,11 +48,7 @@ def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
     InputError
         With every problem of the file.
     """
-    path = file_path(path)
-    text = read_text(path)
-    if path.suffix.lower() == ".csv":
-        return _batch_from_csv(text, gpu, path.stem, str(path))
-    return batch_from_json(text, gpu=gpu, name=path.stem, source=str(path))
+    return read_table_or_json(path, _batch_from_csv, batch_from_json, gpu=gpu)
 
 
 def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "", source: str = "") -> Batch:
@@ -82,8 +79,7 @@ def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "
     ('A30-24GB', (Task(name='lu', times={1: 4.0, 2: 2.5}, memory_gb=None),))
     """
     raw, findings = read_document(document, source)
-    if gpu is not None:
-        raw = {**raw, "gpu": gpu}
+    raw = in_place(raw, gpu=gpu)
     check_keys(raw, "batch", findings)
     return _batch(raw, read_gpu(raw, findings), name, findings)
 
@@ -94,10 +90,7 @@ def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> B
     # Stand-ins must not cause problems of their own: a size that exists, a name that no other task has.
     tasks = read_list(Task, raw, "tasks", findings, stand_ins=lambda index: {"name": f"\0{index}", "times": times})
     initial = read_list(LiveInstance, raw, "initial", findings)
-    operations = None
-    if raw.get("operations") is not None:
-        costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
-        operations = read_object(OperationCosts, raw["operations"], "operations", findings, costs)
+    operations = read_operations(raw, model, findings)
     gpus = read_gpus(raw, findings)
     parallel = bool(read_value(bool, raw, "parallel_operations", findings))
     stand_in = model or catalogue()[0]
@@ -124,37 +117,17 @@ def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> B
     )
 
 
-def _batch_from_csv(text: str, gpu: str | None, name: str, source: str) -> Batch:
+def _batch_from_csv(text: str, *, gpu: str | None, name: str, source: str) -> Batch:
     findings = Findings(source)
-    raw: Raw = {}
-    if gpu is None:
-        findings.add(
-            "gpu", 'a CSV file does not name its GPU; give it, for example gpu="A100" (command line: --gpu A100)'
-        )
-    else:
-        raw["gpu"] = gpu
+    raw = gpu_of_table(gpu, findings)
     model = read_gpu(raw, findings)
     raw["tasks"], lines = read_tasks(text, model, findings)
-    try:
+    with told_by_row(source, lambda problem: row_problem(problem, "tasks", lines, _column)):
         return _batch(raw, model, name, findings)
-    except InputError as error:
-        translated = Findings(source)
-        translated.extend(_in_csv(problem, lines) for problem in error.problems)
-        translated.check()
-        raise
 
 
-def _in_csv(problem: Problem, lines: list[int]) -> Problem:
-    """Return a problem of ``tasks[i]`` as one of the line and the column that the task was read from."""
-    found = re.fullmatch(r"tasks\[(\d+)\](?:\.times\.(\d+)|\.times|\.(\w+))?", problem.path)
-    if not found:
-        return problem
-    index, size, key = found.groups()
-    column = f"t{size}_s" if size else {"name": "task", None: ""}.get(key, key)
-    message = re.sub(
-        r"of tasks\[(\d+)\] already", lambda other: f"of line {lines[int(other[1])]} already", problem.message
-    )
-    return Problem(f"line {lines[int(index)]}" + (f", {column}" if column else ""), message)
+def _column(_: int, key: str) -> str:
+    return "task" if key == "name" else time_column(key)
 
 
 def batch_to_json(batch: Batch) -> str:

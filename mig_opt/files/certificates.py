@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from mig_opt.certificate import Certificate, Claim, CriticalTask, SliceLoad
 from mig_opt.files.documents import Document, read_text, rendered, write_text
-from mig_opt.files.parts import Raw, check_keys, encoded, read_document, read_object, read_value
-from mig_opt.files.schedules import finite_number, schedule_document, schedule_or_null
+from mig_opt.files.parts import Raw, check_keys, encoded, part_or_null, read_document, read_object, read_value
+from mig_opt.files.schedules import finite_number, schedule_at, schedule_document
 from mig_opt.files.shapes import CertificateFile, key_names
 
 _SIMPLE: dict[str, Any] = {
@@ -56,7 +56,7 @@ def certificate_from_json(document: Document, *, source: str = "") -> Certificat
     for key, shape in (("slice_load", SliceLoad), ("critical_task", CriticalTask)):
         if key in raw:
             values[key] = read_object(cast(type[Any], shape), raw[key], key, findings)
-    better = schedule_or_null(raw, "better", findings)
+    better = part_or_null(schedule_at, raw, "better", findings)
     findings.check()
     return Certificate(**values, better=better)
 

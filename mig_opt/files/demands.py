@@ -21,6 +21,7 @@ from mig_opt.files.parts import (
     read_value,
 )
 from mig_opt.files.profiles import NO_GPU, read_tables, table_document
+from mig_opt.files.rows import told_by_row
 from mig_opt.files.service_tables import read_services
 from mig_opt.files.serving_shapes import PoolEntry
 from mig_opt.gpu import GpuModel, catalogue
@@ -240,13 +241,8 @@ def _demand_from_csv(path: Path, gpu: str | None, tables: tuple[ProfileTable, ..
         )
     rows = read_services(read_text(path), scenario, findings)
     given = _Tables([*tables] or [None], [f"tables[{index}]" for index in range(len(tables))])
-    try:
+    with told_by_row(str(path), rows.translated):
         return _demand({"services": rows.entries}, pools, given, path.stem, findings)
-    except InputError as error:
-        translated = Findings(str(path))
-        translated.extend(map(rows.translated, error.problems))
-        translated.check()
-        raise
 
 
 def demand_to_json(demand: Demand, *, profiles: bool = True) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mig_opt.files.deployments import deployment_at, deployment_document
 from mig_opt.files.documents import Document, read_text, rendered, write_text
-from mig_opt.files.parts import Raw, check_keys, read_document, read_value
+from mig_opt.files.parts import Raw, check_keys, check_stated, part_or_null, read_document, read_value
 from mig_opt.files.schedules import finite_number
 from mig_opt.result import DeploymentResult, Status
 
@@ -39,11 +39,7 @@ def deployment_result_from_json(document: Document, *, source: str = "") -> Depl
     """
     raw, findings = read_document(document, source)
     check_keys(raw, "deployment-result", findings)
-    deployment = None
-    if isinstance(raw.get("deployment"), dict):
-        deployment = deployment_at(raw["deployment"], "deployment", findings)
-    else:
-        read_value(None, raw, "deployment", findings)
+    deployment = part_or_null(deployment_at, raw, "deployment", findings)
     result = DeploymentResult(
         status=read_value(Status, raw, "status", findings),
         method=read_value(str, raw, "method", findings),
@@ -56,12 +52,7 @@ def deployment_result_from_json(document: Document, *, source: str = "") -> Depl
         versions=read_value(dict[str, str], raw, "versions", findings) or {},
     )
     stated = {key: read_value(int | None, raw, key, findings) for key in ("gpus", "compute_slices")}
-    if not findings.problems:
-        for key, actual in (("gpus", result.gpus), ("compute_slices", result.compute_slices)):
-            if key in raw and stated[key] != actual:
-                findings.add(
-                    key, f"is {stated[key]}, but follows from the deployment as {actual}; correct or remove it"
-                )
+    check_stated(raw, stated, result, "deployment", findings)
     findings.check()
     return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
@@ -18,7 +19,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import Document, key_name, parsed, shown
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
-from mig_opt.gpu import GpuModel, catalogue, get_gpu
+from mig_opt.gpu import GpuModel, OperationCosts, catalogue, get_gpu
 
 T = TypeVar("T")
 Raw = dict[str, Any]
@@ -174,6 +175,19 @@ def read_gpus(raw: Raw, findings: Findings) -> int | None:
     return gpus
 
 
+def in_place(raw: Raw, **given: object) -> Raw:
+    """Return a document with what is given, and not None, in place of its own keys."""
+    return {**raw, **{key: value for key, value in given.items() if value is not None}}
+
+
+def read_operations(raw: Raw, model: GpuModel | None, findings: Findings) -> OperationCosts | None:
+    """Return the seconds of operations that a document states; None if it states none, or they cannot be read."""
+    if raw.get("operations") is None:
+        return None
+    costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
+    return read_object(OperationCosts, raw["operations"], "operations", findings, costs)
+
+
 def fleet_head(kind: Kind, gpu: GpuModel, gpus: int) -> Raw:
     """Return the first keys of a document about identical GPUs; how many of them if it is not one.
 
@@ -233,6 +247,35 @@ def read_object(
         if mended is None or mended == raw:
             return None
         raw, problems = mended, []
+
+
+def part_or_null(read: Callable[[Raw, str, Findings], T], raw: Raw, key: str, findings: Findings) -> T | None:
+    """Return the part ``raw[key]``, as far as it can be read; None if it is null, not there, or no object."""
+    if isinstance(raw.get(key), dict):
+        return read(raw[key], key, findings)
+    read_value(None, raw, key, findings)
+    return None
+
+
+def check_stated(
+    raw: Raw,
+    stated: Mapping[str, object],
+    result: object,
+    part: str,
+    findings: Findings,
+    *,
+    same: Callable[[Any, Any], bool] = operator.eq,
+) -> None:
+    """Note each figure that a document states, but that follows from a part of it otherwise.
+
+    If anything else is wrong with the document, what follows from the part is not known.
+    """
+    if findings.problems:
+        return
+    for key, figure in stated.items():
+        actual = getattr(result, key)
+        if key in raw and not same(figure, actual):
+            findings.add(key, f"is {figure}, but follows from the {part} as {actual}; correct or remove it")
 
 
 def _mended(shape: type, raw: Raw, problems: Iterable[Problem], stand_ins: Mapping[str, Any]) -> Raw | None:

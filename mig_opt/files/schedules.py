@@ -11,8 +11,10 @@ from mig_opt.files.parts import (
     Findings,
     Raw,
     check_keys,
+    check_stated,
     encoded,
     finite,
+    part_or_null,
     read_document,
     read_list,
     read_value,
@@ -85,14 +87,6 @@ def schedule_at(raw: Raw, path: str, findings: Findings) -> Schedule:
         tuple(operation for operation in operations if operation) if known else None,
         stated_makespan=stated,
     )
-
-
-def schedule_or_null(raw: Raw, key: str, findings: Findings) -> Schedule | None:
-    """Return the schedule ``raw[key]``, as far as it can be read; None if it is null, not there, or no object."""
-    if isinstance(raw.get(key), dict):
-        return schedule_at(raw[key], key, findings)
-    read_value(None, raw, key, findings)
-    return None
 
 
 def finite_number(
@@ -179,7 +173,7 @@ def result_from_json(document: Document, *, source: str = "") -> Result:
     """
     raw, findings = read_document(document, source)
     check_keys(raw, "result", findings)
-    schedule = schedule_or_null(raw, "schedule", findings)
+    schedule = part_or_null(schedule_at, raw, "schedule", findings)
     seed = read_value(int, raw, "seed", findings)
     runtime_s = finite_number(raw, "runtime_s", findings, annotation=float)
     result = Result(
@@ -193,10 +187,7 @@ def result_from_json(document: Document, *, source: str = "") -> Result:
         versions=read_value(dict[str, str], raw, "versions", findings) or {},
     )
     stated = {key: finite_number(raw, key, findings) for key in ("makespan", "gap")}
-    if not findings.problems:
-        for key, actual in (("makespan", result.makespan), ("gap", result.gap)):
-            if key in raw and not _same(stated[key], actual):
-                findings.add(key, f"is {stated[key]}, but follows from the schedule as {actual}; correct or remove it")
+    check_stated(raw, stated, result, "schedule", findings, same=_same)
     findings.check()
     return result
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from decimal import Decimal
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import Problem, nearest
 from mig_opt.files.parts import Findings, Raw
-from mig_opt.files.rows import check_names, number, read_rows, whole_number
+from mig_opt.files.rows import check_names, number, read_rows, row_problem, whole_number
 
 SERVICE_COLUMNS = {
     "service": "name",
@@ -50,13 +49,7 @@ class ServiceRows:
 
     def translated(self, problem: Problem) -> Problem:
         """Return a problem of ``services[i]`` as one of the line and the column that the service was read from."""
-        found = re.fullmatch(r"services\[(\d+)\](?:\.(\w+))?", problem.path)
-        if not found:
-            return problem
-        index, key = found.groups()
-        path = f"line {self.lines[int(index)]}" + (f", {self.columns.get(key, key)}" if key else "")
-        message = re.sub(r"services\[(\d+)\]", lambda other: f"line {self.lines[int(other[1])]}", problem.message)
-        return Problem(path, message)
+        return row_problem(problem, "services", self.lines, lambda _, key: self.columns.get(key, key))
 
 
 def read_services(text: str, scenario: str | None, findings: Findings) -> ServiceRows:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from pathlib import Path
 from typing import Any
 
 from mig_opt.batch import instance_problems
-from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, read_text, rendered, shown, write_text
+from mig_opt.files.documents import Document, read_table_or_json, rendered, shown, write_text
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
@@ -17,12 +15,13 @@ from mig_opt.files.parts import (
     check_keys,
     encoded,
     fleet_head,
+    in_place,
     read_document,
     read_gpu,
     read_gpus,
     read_list,
 )
-from mig_opt.files.rows import check_names, read_rows, whole_number
+from mig_opt.files.rows import check_names, gpu_of_table, read_rows, row_problem, told_by_row, whole_number
 from mig_opt.fleet_state import FleetState, HeldInstance
 from mig_opt.gpu import GpuModel, catalogue
 from mig_opt.result import DefragmentationResult
@@ -51,11 +50,7 @@ def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None
     InputError
         With every problem of the file.
     """
-    path = Path(path)
-    text = read_text(path)
-    if path.suffix.lower() == ".csv":
-        return state_from_csv(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
-    return state_from_json(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
+    return read_table_or_json(path, state_from_csv, state_from_json, gpu=gpu, gpus=gpus)
 
 
 def state_from_json(
@@ -77,7 +72,7 @@ def state_from_json(
     ('A30-24GB', 1)
     """
     raw, findings = read_document(document, source)
-    raw = {**raw, **{key: value for key, value in (("gpu", gpu), ("gpus", gpus)) if value is not None}}
+    raw = in_place(raw, gpu=gpu, gpus=gpus)
     check_keys(raw, "state", findings)
     return _state(raw, name, findings)
 
@@ -123,19 +118,10 @@ def state_from_csv(
     entries = [_entry(cells, f"line {line}", findings) for line, cells in rows]
     numbers = [entry["gpu"] for entry in entries if isinstance(entry["gpu"], int)]
     raw: Raw = {"instances": entries, "gpus": max(1, *(number + 1 for number in numbers), 1) if gpus is None else gpus}
-    if gpu is None:
-        message = 'a CSV file does not name its GPU; give it, for example gpu="A100" (command line: --gpu A100)'
-        findings.add("gpu", message)
-    else:
-        raw["gpu"] = gpu
-    try:
+    raw |= gpu_of_table(gpu, findings)
+    lines = [line for line, _ in rows]
+    with told_by_row(source, lambda problem: row_problem(problem, "instances", lines)):
         return _state(raw, name, findings)
-    except InputError as error:
-        translated = Findings(source)
-        lines = [line for line, _ in rows]
-        translated.extend(_in_csv(problem, lines) for problem in error.problems)
-        translated.check()
-        raise
 
 
 def _check_header(header: list[str], where: str, findings: Findings) -> bool:
@@ -153,15 +139,6 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
     entry: Raw = {"profile": cells["profile"], "name": cells.get("name", ""), "pinned": _FLAGS.get(pinned, False)}
     entry.update({key: whole_number(cells[key]) for key in ("gpu", "start")})
     return entry
-
-
-def _in_csv(problem: Problem, lines: list[int]) -> Problem:
-    """Return a problem of ``instances[i]`` as one of the line and the column that the instance was read from."""
-    found = re.fullmatch(r"instances\[(\d+)\](?:\.(\w+))?", problem.path)
-    if not found:
-        return problem
-    message = re.sub(r"of instances\[(\d+)\]", lambda other: f"of line {lines[int(other[1])]}", problem.message)
-    return Problem(f"line {lines[int(found[1])]}" + (f", {found[2]}" if found[2] else ""), message)
 
 
 def state_to_json(state: FleetState) -> str:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.parts import Findings, Raw
-from mig_opt.files.rows import check_names, number, read_rows
+from mig_opt.files.rows import check_names, number, read_rows, row_problem, time_column, time_columns, times_in
 from mig_opt.gpu import GpuModel
 from mig_opt.trace import Job
 
-_TIME = re.compile(r"t([1-9][0-9]?)_s")
 _WORK = "work_s"
 _FIGURES = ("memory_gb", "pcie_gbps", "sensitivity")
 _COLUMNS = {"name": "job", "arrival": "arrival_s"}
@@ -42,17 +39,12 @@ class JobRows:
 
     def translated(self, problem: Problem) -> Problem:
         """Return a problem of ``jobs[i]`` as one of the line and the column that the job was read from."""
-        found = re.fullmatch(r"jobs\[(\d+)\](?:\.times\.(\d+)|\.times|\.(\w+))?", problem.path)
-        if not found:
-            return problem
-        index, size, key = int(found[1]), found[2], found[3]
-        column = f"t{size}_s" if size else _COLUMNS.get(key, key)
-        if size and index in self.by_work:
-            column = _WORK
-        message = re.sub(
-            r"of jobs\[(\d+)\] already", lambda other: f"of line {self.lines[int(other[1])]} already", problem.message
-        )
-        return Problem(f"line {self.lines[index]}" + (f", {column}" if column else ""), message)
+        return row_problem(problem, "jobs", self.lines, self._column)
+
+    def _column(self, index: int, key: str) -> str:
+        if key.startswith("times.") and index in self.by_work:
+            return _WORK
+        return _COLUMNS.get(key, time_column(key))
 
 
 def read_jobs(text: str, gpu: GpuModel | None, findings: Findings) -> JobRows:
@@ -90,32 +82,22 @@ def read_jobs(text: str, gpu: GpuModel | None, findings: Findings) -> JobRows:
 
 
 def _check_header(header: list[str], where: str, gpu: GpuModel | None, findings: Findings) -> bool:
-    sizes = {column: int(found[1]) for column in header if (found := _TIME.fullmatch(column))}
-    for column, size in sizes.items():
-        if gpu and size not in gpu.sizes:
-            known = ", ".join(map(str, gpu.sizes))
-            message = f"{gpu.name} has no instances of {size} compute slices; its sizes are {known}"
-            findings.add(f"{where}, {column}", message)
-    times = [f"t{size}_s" for size in (gpu.sizes if gpu else (1, 2, 3, 4, 7))]
-    others = [column for column in header if column not in sizes]
-    check_names(others, where, ["job", "arrival_s", "profile", _WORK, *times, *_FIGURES], findings)
+    times, known = time_columns(header, where, gpu, findings)
+    others = [column for column in header if column not in times]
+    check_names(others, where, ["job", "arrival_s", "profile", _WORK, *known, *_FIGURES], findings)
     for column, what in (("job", "the names of the jobs"), ("arrival_s", "the seconds at which they arrive")):
         if column not in header:
             findings.add(where, f"has no column {column}; add one with {what}")
-    if not sizes and _WORK not in header:
+    if not times and _WORK not in header:
         message = "has no column with times; add work_s (on the profile that is asked for), or t1_s, t2_s, ..."
         findings.add(where, message)
     if _WORK in header and "profile" not in header:
         findings.add(where, "has work_s but no column profile; add one, since work_s is the seconds on that profile")
-    return "job" in header and "arrival_s" in header and (bool(sizes) or {_WORK, "profile"} <= set(header))
+    return "job" in header and "arrival_s" in header and (bool(times) or {_WORK, "profile"} <= set(header))
 
 
 def _job(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, where: str, findings: Findings) -> Raw:
-    times: dict[str, Any] = {
-        size[1]: number(cell)
-        for column, cell in cells.items()
-        if cell and (size := _TIME.fullmatch(column)) and (gpu is None or int(size[1]) in gpu.sizes)
-    }
+    times = times_in(cells, gpu)
     profile, work = cells.get("profile"), cells.get(_WORK)
     # Seconds without a size count for some size; that the size is missing is reported, or will be with the profile.
     some = str(gpu.sizes[0] if gpu else 1)

@@ -6,23 +6,24 @@ import re
 from pathlib import Path
 
 from mig_opt.batch import operation_problems
-from mig_opt.errors import InputError
-from mig_opt.files.documents import Document, read_text, rendered, write_text
+from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
 from mig_opt.files.parts import (
     Findings,
     Raw,
     check_keys,
     encoded,
     fleet_head,
+    in_place,
     read_document,
     read_gpu,
     read_gpus,
     read_list,
-    read_object,
+    read_operations,
     read_value,
 )
-from mig_opt.files.trace_tables import JobRows, read_jobs, rows_of
-from mig_opt.gpu import GpuModel, OperationCosts, catalogue
+from mig_opt.files.rows import gpu_of_table, told_by_row
+from mig_opt.files.trace_tables import read_jobs, rows_of
+from mig_opt.gpu import GpuModel, catalogue
 from mig_opt.trace import PCIE_LIMIT, Job, Trace, trace_problems
 
 _KNOWN_WITHOUT_GPU = re.compile(r"jobs|jobs\[\d+\]\.name")
@@ -50,11 +51,7 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
     InputError
         With every problem of the file.
     """
-    path = Path(path)
-    text = read_text(path)
-    if path.suffix.lower() == ".csv":
-        return trace_from_csv(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
-    return trace_from_json(text, gpu=gpu, gpus=gpus, name=path.stem, source=str(path))
+    return read_table_or_json(path, trace_from_csv, trace_from_json, gpu=gpu, gpus=gpus)
 
 
 def trace_from_json(
@@ -89,7 +86,7 @@ def trace_from_json(
     ('A30-24GB', 3.0)
     """
     raw, findings = read_document(document, source)
-    raw = {**raw, **{key: value for key, value in (("gpu", gpu), ("gpus", gpus)) if value is not None}}
+    raw = in_place(raw, gpu=gpu, gpus=gpus)
     check_keys(raw, "trace", findings)
     return _trace(raw, read_gpu(raw, findings), name, findings)
 
@@ -101,10 +98,7 @@ def _trace(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> T
     jobs = read_list(
         Job, raw, "jobs", findings, stand_ins=lambda index: {"name": f"\0{index}", "arrival": 0.0, "times": times}
     )
-    operations = None
-    if raw.get("operations") is not None:
-        costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
-        operations = read_object(OperationCosts, raw["operations"], "operations", findings, costs)
+    operations = read_operations(raw, model, findings)
     gpus = read_gpus(raw, findings)
     limit = read_value(float, raw, "pcie_limit", findings) if "pcie_limit" in raw else PCIE_LIMIT
     if limit is not None and not 0 < limit < float("inf"):
@@ -144,22 +138,12 @@ def trace_from_csv(
     {2: 4.0}
     """
     findings = Findings(source)
-    raw: Raw = {} if gpus is None else {"gpus": gpus}
-    if gpu is None:
-        message = 'a CSV file does not name its GPU; give it, for example gpu="A100" (command line: --gpu A100)'
-        findings.add("gpu", message)
-    else:
-        raw["gpu"] = gpu
+    raw = in_place(gpu_of_table(gpu, findings), gpus=gpus)
     model = read_gpu(raw, findings)
-    rows: JobRows = read_jobs(text, model, findings)
+    rows = read_jobs(text, model, findings)
     raw["jobs"] = rows.entries
-    try:
+    with told_by_row(source, rows.translated):
         return _trace(raw, model, name, findings)
-    except InputError as error:
-        translated = Findings(source)
-        translated.extend(map(rows.translated, error.problems))
-        translated.check()
-        raise
 
 
 def trace_to_json(trace: Trace) -> str:

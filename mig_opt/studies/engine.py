@@ -135,7 +135,7 @@ def _on_cluster(
 def _until(answers: Generator[Answered], dismiss: Callable[[], None]) -> Generator[Answered]:
     """Yield answers; at the end, however it comes, first dismiss those who work: nobody waits for them any more."""
     try:
-        for entry in answers:  # noqa: UP028 - `yield from` would close the answers before the dismissal
+        for entry in answers:  # noqa: UP028  # `yield from` would close the answers before the dismissal
             yield entry
     finally:
         dismiss()

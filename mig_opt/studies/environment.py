@@ -70,7 +70,7 @@ def fingerprint(packages: Sequence[str] = PACKAGES, more_sources: Sequence[Path]
 
 
 @functools.lru_cache(maxsize=1000)
-def _content(path: Path, changed_ns: int, size: int) -> bytes:  # noqa: ARG001 - a file that changes is read again
+def _content(path: Path, changed_ns: int, size: int) -> bytes:  # noqa: ARG001  # a file that changes is read again
     return hashlib.sha256(path.read_bytes()).digest()
 
 

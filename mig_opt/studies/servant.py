@@ -89,7 +89,7 @@ class Servant:
             with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
                 process.stdin.write(message)
                 process.stdin.flush()
-                answered: Answer | None = pickle.load(process.stdout)  # noqa: S301 - written by the child
+                answered: Answer | None = pickle.load(process.stdout)  # noqa: S301  # written by the child
                 return answered
         seconds = time.perf_counter() - begin
         code, error = self._bury(process) if process is not None else (0, "")
@@ -116,8 +116,8 @@ class Servant:
             if self._dismissed:
                 return None
             if self._process is None:
-                self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the child is buried
-                self._process = subprocess.Popen(  # noqa: S603 - this program itself
+                self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # closed when the child is buried
+                self._process = subprocess.Popen(  # noqa: S603  # this program itself
                     [sys.executable, "-c", _SERVE],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -208,7 +208,7 @@ def serve() -> None:
         os.dup2(2, 1)
         while True:
             try:
-                perform, run = pickle.load(sys.stdin.buffer)  # noqa: S301 - written by the process that began this one
+                perform, run = pickle.load(sys.stdin.buffer)  # noqa: S301  # written by the process that began this one
             except EOFError:
                 return
             pickle.dump(answer(perform, run), answers)

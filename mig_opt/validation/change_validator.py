@@ -18,11 +18,11 @@ from mig_opt.validation.fleets import check_fleets, check_same_gpus, check_throu
 from mig_opt.validation.lives import Span, clashes, exclusive
 from mig_opt.validation.rules import in_seconds
 from mig_opt.validation.violations import ChangeViolationCode as Code
-from mig_opt.validation.violations import Violation
+from mig_opt.validation.violations import Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeValidation:
+class ChangeValidation(Verdict):
     """What the validator says about the plan of a change.
 
     Attributes
@@ -40,14 +40,8 @@ class ChangeValidation:
     violations: tuple[Violation, ...]
 
     @property
-    def valid(self) -> bool:
-        """Whether no rule is broken."""
-        return not self.violations
-
-    def __str__(self) -> str:
-        if self.valid:
-            return f"valid, {len(self.interrupted)} interrupted, {in_seconds(self.duration)}"
-        return "\n  ".join([f"not valid, {len(self.violations)} violations:", *map(str, self.violations)])
+    def _figures(self) -> str:
+        return f"{len(self.interrupted)} interrupted, {in_seconds(self.duration)}"
 
 
 @dataclass(frozen=True, slots=True)

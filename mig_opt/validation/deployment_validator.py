@@ -10,11 +10,11 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.serving import Demand, wrong_demand
 from mig_opt.validation.deployment_rules import DEMAND_RULES, FleetCase
 from mig_opt.validation.fleet_rules import FLEET_RULES, Fleet
-from mig_opt.validation.violations import Violation
+from mig_opt.validation.violations import Verdict, Violation
 
 
 @dataclass(frozen=True, slots=True)
-class DeploymentValidation:
+class DeploymentValidation(Verdict):
     """What the validator says about a deployment.
 
     Attributes
@@ -29,14 +29,8 @@ class DeploymentValidation:
     violations: tuple[Violation, ...]
 
     @property
-    def valid(self) -> bool:
-        """Whether no rule is broken."""
-        return not self.violations
-
-    def __str__(self) -> str:
-        if self.valid:
-            return f"valid, {self.gpus} GPU{'' if self.gpus == 1 else 's'}"
-        return "\n  ".join([f"not valid, {len(self.violations)} violations:", *map(str, self.violations)])
+    def _figures(self) -> str:
+        return f"{self.gpus} GPU{'' if self.gpus == 1 else 's'}"
 
 
 def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: float = 1e-9) -> DeploymentValidation:

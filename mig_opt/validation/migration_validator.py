@@ -12,13 +12,13 @@ from mig_opt.fleet_state import FleetState, Migration
 from mig_opt.gpu import GpuModel, Placement
 from mig_opt.texts import plural
 from mig_opt.validation.violations import MigrationViolationCode as Code
-from mig_opt.validation.violations import Violation
+from mig_opt.validation.violations import Verdict, Violation
 
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class MigrationValidation:
+class MigrationValidation(Verdict):
     """What the validator says about the migrations of a plan.
 
     Attributes
@@ -33,14 +33,8 @@ class MigrationValidation:
     violations: tuple[Violation, ...]
 
     @property
-    def valid(self) -> bool:
-        """Whether no rule is broken."""
-        return not self.violations
-
-    def __str__(self) -> str:
-        if self.valid:
-            return f"valid, fragmentation {self.fragmentation:.3f}"
-        return "\n  ".join([f"not valid, {len(self.violations)} violations:", *map(str, self.violations)])
+    def _figures(self) -> str:
+        return f"fragmentation {self.fragmentation:.3f}"
 
 
 def validate_migrations(

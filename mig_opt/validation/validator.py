@@ -13,11 +13,11 @@ from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.validation.lives import Placed, Span, clashes, exclusive
 from mig_opt.validation.operation_search import Late, find_operations
 from mig_opt.validation.rules import ENTRY_RULES, INSTANCE_RULES, Case, Doubt, in_seconds, sort_out
-from mig_opt.validation.violations import Violation, ViolationCode
+from mig_opt.validation.violations import Verdict, Violation, ViolationCode
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Verdict):
     """What the validator says about a schedule.
 
     Attributes
@@ -35,14 +35,8 @@ class Validation:
     schedule: Schedule
 
     @property
-    def valid(self) -> bool:
-        """Whether no rule is broken."""
-        return not self.violations
-
-    def __str__(self) -> str:
-        if self.valid:
-            return f"valid, makespan {in_seconds(self.makespan)}"
-        return "\n  ".join([f"not valid, {len(self.violations)} violations:", *map(str, self.violations)])
+    def _figures(self) -> str:
+        return f"makespan {in_seconds(self.makespan)}"
 
 
 def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Validation:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self
 
@@ -129,3 +130,26 @@ class Violation:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.message} ({self.code})"
+
+
+class Verdict(ABC):
+    """What a validator says: everything that is wrong, or the figures of a plan that is valid."""
+
+    __slots__ = ()
+
+    violations: tuple[Violation, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether no rule is broken."""
+        return not self.violations
+
+    @property
+    @abstractmethod
+    def _figures(self) -> str:
+        """The figures of a valid plan, in words."""
+
+    def __str__(self) -> str:
+        if self.valid:
+            return f"valid, {self._figures}"
+        return "\n  ".join([f"not valid, {len(self.violations)} violations:", *map(str, self.violations)])

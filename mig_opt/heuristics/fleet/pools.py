@@ -13,7 +13,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from mig_opt.deployment import Deployment, Segment
+from mig_opt.assembling import segment_of
+from mig_opt.deployment import Deployment
 from mig_opt.fleet_control import FleetControl
 from mig_opt.gpu import GpuModel, Placement
 from mig_opt.heuristics.fleet.demand_matching import Need, yield_of
@@ -43,19 +44,7 @@ def deployment_of(demand: Demand, gpus: Iterable[Sequence[tuple[Piece, Placement
     for index, held in enumerate(gpus):
         names.append(demand.pools[held[0][0].option.pool].gpu.name)
         for piece, placement in held:
-            point = piece.option.point
-            segments.append(
-                Segment(
-                    demand.services[piece.service].name,
-                    index,
-                    placement.profile.name,
-                    placement.start,
-                    point.batch,
-                    point.processes,
-                    point.throughput,
-                    point.latency,
-                )
-            )
+            segments.append(segment_of(demand.services[piece.service].name, index, placement, piece.option))
     return Deployment(tuple(names), tuple(segments))
 
 

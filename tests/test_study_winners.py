@@ -1,0 +1,79 @@
+"""Who wins a study of schedulers on traces, and what is a tie."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.summary import Entry
+from mig_opt.studies.trace_summary import best, summarise_traces, winners
+
+
+def test_ties_are_what_the_spread_explains() -> None:
+    # Logarithms of the ratios to a: 0.1 each time has no spread, so that is no tie.
+    values = {"a": {"x": 1.0, "y": 2.0, "z": 4.0}}
+    values["b"] = {trace: 1.10517 * value for trace, value in values["a"].items()}
+    assert best(values) == ("a",)
+    # 0.3, 0.1, -0.1: mean 0.1, deviation 0.2, so 0.1 - 4.303 * 0.2 / sqrt(3) < 0: a tie.
+    values["c"] = {"x": 1.0 * 1.34986, "y": 2.0 * 1.10517, "z": 4.0 * 0.904837}
+    assert best(values) == ("a", "c")
+    # 0.12, 0.1, 0.08: 0.1 - 4.303 * 0.02 / sqrt(3) = 0.05 > 0: none.
+    values["c"] = {"x": 1.0 * 1.127497, "y": 2.0 * 1.10517, "z": 4.0 * 1.083287}
+    assert best(values) == ("a",)
+    values["d"] = dict(values["a"])
+    assert best(values) == ("a", "d"), "equal values tie"
+
+
+def test_a_single_trace_has_no_spread() -> None:
+    assert best({"a": {"x": 2.0}, "b": {"x": 1.9}, "c": {"x": 1.9}}) == ("b", "c")
+    assert best({}) == best({"a": {}}) == ()
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.lists(st.floats(0.1, 1e4), min_size=4, max_size=4), min_size=1),
+    st.lists(st.floats(0.1, 1e3), min_size=4, max_size=4),
+)
+def test_units_of_traces_do_not_matter(values: dict[str, list[float]], units: list[float]) -> None:
+    found = best({name: dict(zip("wxyz", own, strict=True)) for name, own in values.items()})
+    scaled = {name: [value * unit for value, unit in zip(own, units, strict=True)] for name, own in values.items()}
+    again = best({name: dict(zip("wxyz", own, strict=True)) for name, own in scaled.items()})
+    products = {name: math.prod(own) for name, own in values.items()}
+    assert products[found[0]] <= min(products.values()) * (1 + 1e-9)
+    assert products[again[0]] <= min(products.values()) * (1 + 1e-9)
+    assert found[0] in again or again[0] in found
+
+
+def entry(policy: str, trace: str, completion: float, makespan: float | None, cell: str = "cell") -> Entry:
+    figures = {
+        "completion": {"mean": completion},
+        "wait": {"mean": 1.0},
+        "makespan": makespan or 5.0,
+        "unfinished": int(makespan is None),
+        "gaps": {"mean_completion": 0.5, "makespan": 0.25},
+    }
+    return Entry(trace, cell, policy, Outcome("feasible", 0.5, makespan, 1.0, figures=figures))
+
+
+def test_each_goal_and_each_group_has_its_winners() -> None:
+    entries = [
+        entry("a", "x", 10.0, 30.0),
+        entry("b", "x", 12.0, 20.0),
+        entry("c", "x", 1.0, None),
+        entry("b", "y", 9.0, 9.0, "other"),
+    ]
+    assert [(won.cell, won.goal, won.policies) for won in winners(entries)] == [
+        ("cell", "mean_completion", ("a",)),
+        ("cell", "makespan", ("b",)),
+        ("other", "mean_completion", ("b",)),
+        ("other", "makespan", ("b",)),
+    ]
+    lines = summarise_traces(entries)
+    assert [(line.cell, line.policy, line.complete, line.unfinished) for line in lines] == [
+        ("cell", "a", 1, 0),
+        ("cell", "b", 1, 0),
+        ("cell", "c", 0, 1),
+        ("other", "b", 1, 0),
+    ]
