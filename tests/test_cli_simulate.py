@@ -94,6 +94,33 @@ def test_numbers_and_switches(mig_opt: Command) -> None:
         assert line in out or line.rstrip() + "\n" in out
 
 
+def test_an_option_that_may_be_none(mig_opt: Command) -> None:
+    (found,) = mig_opt("t.json", "--policy", "pcie-aware:delay_threshold=None", "--json").json["policies"]
+    assert (found["options"], found["label"]) == ({"delay_threshold": None}, "pcie-aware:delay_threshold=none")
+
+
+def test_long_labels_in_a_narrow_terminal(mig_opt: Command) -> None:
+    """A line of a label has 20 characters; then the tables have 80 columns at the most."""
+    options = "load_balancing=false:dynamic_partitioning=false:threshold=0.123456789012345"
+    policies = f"static:partition=4+3/4+3/4+2+1/2+2+3,static:backfill=true,fragmentation-aware:{options}"
+    lines = mig_opt("t.json", "--gpus", "4", "--policy", policies).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    start = next(index for index, line in enumerate(lines) if line.startswith("static"))
+    assert [line[:20].rstrip() for line in lines[start : start + 11]] == [
+        "static",
+        " :partition=4+3/4+3/",
+        "  4+2+1/2+2+3",
+        "static:backfill=true",
+        "fragmentation-aware",
+        " :load_balancing=",
+        "  false",
+        " :dynamic_",
+        "  partitioning=false",
+        " :threshold=",
+        "  0.123456789012345",
+    ]
+
+
 def test_wrong_options_are_told_at_once(mig_opt: Command) -> None:
     wrong = (
         "static:backfil=1:partition=3+4:x,fragmentation-aware:threshold=2:migration=1,first-fit:backfill=1:backfill=2"

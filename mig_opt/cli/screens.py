@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -83,7 +84,8 @@ def table(columns: Columns, rows: Iterable[Sequence[str | Text]]) -> Table:
 
 
 def _longest_word(text: Text) -> int:
-    return max((cell_len(word) for word in text.plain.split()), default=0)
+    """Return the columns of the longest word, the first ones of lines with what they are indented by."""
+    return max((cell_len(word) for word in re.findall(r"(?:^ +)?\S+", text.plain, re.MULTILINE)), default=0)
 
 
 def card(rows: Iterable[tuple[str, str | Text]]) -> Table:
