@@ -66,6 +66,26 @@ def test_everything_wrong_is_told_at_once(mig_opt: Command) -> None:
         "none.json: no such file",
     )
     refuses(mig_opt("t.json", "--policy", ","), "--policy: names no policy")
+    # What is wrong with one policy hides nothing of the others.
+    refuses(
+        mig_opt("t.json", "--policy", "bestfit,static:partition=5", "--policy", "static:partition=8"),
+        "--policy: unknown policy 'bestfit'; did you mean best-fit",
+        "--policy static:partition=5: A100-40GB has no partition '5'",
+        "--policy static:partition=8: A100-40GB has no partition '8'",
+    )
+
+
+def test_policies_may_have_an_option_each(mig_opt: Command) -> None:
+    found = mig_opt("t.json", "--policy", "best-fit", "--policy", "first-fit:backfill=true,best-fit", "--json").json
+    assert [entry["label"] for entry in found["policies"]] == ["best-fit", "first-fit:backfill=true"]
+
+
+def test_who_does_no_job_has_no_means(mig_opt: Command) -> None:
+    write_trace(Trace((Job("a", 0.0, {1: 5.0}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
+    code, out, _ = mig_opt("one.json", "--policy", "static:partition=7")
+    assert code == 1
+    line = next(line for line in out.splitlines() if line.startswith("static"))
+    assert line.split() == ["static:partition=7", "0", "-", "-", "-", "0.0", "0.0", "0"]
 
 
 def test_policies_with_options_side_by_side(mig_opt: Command) -> None:

@@ -66,15 +66,11 @@ class PolicyChoice:
         return f"{_OPTION} {self.name}{path and ' '}{path}"
 
 
-def read_policies(text: str) -> list[PolicyChoice]:
+def read_policies(text: str, checks: Checks) -> list[PolicyChoice]:
     """Return the policies in a list with commas, each with ``:OPTION=VALUE`` behind it for each option.
 
-    Raises
-    ------
-    WrongInputsError
-        With everything that is wrong with any of them.
+    Those with which something is wrong are left out, and ``checks`` has what.
     """
-    checks = Checks()
     chosen: list[PolicyChoice] = []
     with checks.step():
         if not any(part.strip() for part in text.split(",")):
@@ -85,7 +81,6 @@ def read_policies(text: str) -> list[PolicyChoice]:
             # The same twice is run once.
             if not any((choice.name, choice.options) == (other.name, other.options) for other in chosen):
                 chosen.append(choice)
-    checks.finish()
     return chosen
 
 

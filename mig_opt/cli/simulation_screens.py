@@ -106,10 +106,11 @@ def show(done: Sequence[Simulation], references: References) -> None:
 
 def _figures(simulation: Simulation) -> list[str | Text]:
     metrics = simulation.metrics
+    spans = (metrics.wait.mean, metrics.completion.mean, metrics.makespan)
     return [
         broken_label(simulation.label),
         str(metrics.finished),
-        *(f"{value:.1f}" for value in (metrics.wait.mean, metrics.completion.mean, metrics.makespan)),
+        *(f"{value:.1f}" if metrics.finished else "-" for value in spans),
         *(f"{100 * share:.1f}" for share in (metrics.utilisation, metrics.fragmentation)),
         str(metrics.migrations),
     ]
