@@ -99,6 +99,7 @@ def test_everything_wrong_is_told_at_once(mig_opt: Command) -> None:
         "fleet.json: is read as well",
     )
     refuses(mig_opt("fleet.json", "--script", "a.sh", "--devices", "0,1"), "--devices")
+    refuses(mig_opt("fleet.json", "-o", "a", "--script", "./a"), "a: is wanted for both state and script; name two")
 
 
 def test_many_gpus_and_migrations_are_cut(mig_opt: Command) -> None:

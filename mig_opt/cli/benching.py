@@ -60,7 +60,7 @@ def bench(
     from mig_opt.studies.engine import SourcesChangedError
     from mig_opt.studies.running import check_jobs
 
-    results = study.with_suffix(".jsonl") if output is None else output
+    results = study.parent / f"{study.stem}.jsonl" if output is None else output
     checks = Checks()
     with checks.step():
         plan = read_study(study)
