@@ -167,6 +167,8 @@ def _written(
 def _why_not(result: DefragmentationResult) -> str:
     if result.status is Status.INFEASIBLE:
         return f"infeasible: {result.reason}"
+    if result.status is Status.INTERRUPTED:
+        return "interrupted before a plan was found"
     return "no plan was found; more time (--time-limit) or other limits may help"
 
 
