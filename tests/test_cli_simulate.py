@@ -80,6 +80,13 @@ def test_policies_may_have_an_option_each(mig_opt: Command) -> None:
     assert [entry["label"] for entry in found["policies"]] == ["best-fit", "first-fit:backfill=true"]
 
 
+def test_very_long_times_keep_the_table_narrow(mig_opt: Command) -> None:
+    write_trace(Trace((Job("a", 1e300, {1: 1e300}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
+    lines = mig_opt("one.json", "--policy", "first-fit").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert next(line for line in lines if line.startswith("first-fit")).split()[3:5] == ["1.0000e+300", "2.0000e+300"]
+
+
 def test_who_does_no_job_has_no_means(mig_opt: Command) -> None:
     write_trace(Trace((Job("a", 0.0, {1: 5.0}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
     code, out, _ = mig_opt("one.json", "--policy", "static:partition=7")

@@ -195,7 +195,9 @@ def _trace_table(lines: Sequence[TraceLine]) -> Table:
 
 
 def _mean(figures: Figures | None, factor: float = 1.0) -> str:
-    return "-" if figures is None else f"{factor * figures.mean:.1f}"
+    from mig_opt.cli import screens
+
+    return "-" if figures is None else screens.tenths(factor * figures.mean)
 
 
 def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Text | str]:

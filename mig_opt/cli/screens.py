@@ -132,6 +132,11 @@ def seconds(value: float | None) -> str:
     return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
 
 
+def tenths(value: float) -> str:
+    """Return a figure with one decimal, a very large one with five digits."""
+    return f"{value:.1f}" if abs(value) < 1e9 else f"{value:.4e}"
+
+
 def percent(share: float | None) -> str:
     """Return a share in percent as a bare number, ``-`` if there is none; the header has to say what it is."""
     return "-" if share is None else f"{100 * share:.3f}"

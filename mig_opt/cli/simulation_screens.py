@@ -86,7 +86,7 @@ def show(done: Sequence[Simulation], references: References) -> None:
     numbers = ("done", "wait s", "to end s", "makespan s", "busy %", "frag. %", "moves")
     rows: list[list[str | Text]] = [_figures(simulation) for simulation in done]
     bounds = references.lower_bounds
-    rows.append(["lower bound", "", "", *(f"{bounds[goal]:.1f}" for goal in _GOALS), "", "", ""])
+    rows.append(["lower bound", "", "", *(screens.tenths(bounds[goal]) for goal in _GOALS), "", "", ""])
     best = {goal: (value, proven) for goal, value, _, proven in references.optima()}
     if best:
         rows.append(["optimum", "", "", *(_best(*best[goal]) for goal in _GOALS), "", "", ""])
@@ -110,14 +110,14 @@ def _figures(simulation: Simulation) -> list[str | Text]:
     return [
         broken_label(simulation.label),
         str(metrics.finished),
-        *(f"{value:.1f}" if metrics.finished else "-" for value in spans),
+        *(screens.tenths(value) if metrics.finished else "-" for value in spans),
         *(f"{100 * share:.1f}" for share in (metrics.utilisation, metrics.fragmentation)),
         str(metrics.migrations),
     ]
 
 
 def _best(value: float, proven: bool) -> str:
-    return "-" if math.isinf(value) else f"{'' if proven else '<='}{value:.1f}"
+    return "-" if math.isinf(value) else f"{'' if proven else '<='}{screens.tenths(value)}"
 
 
 def _show_gaps(done: Sequence[Simulation], references: References) -> None:
