@@ -148,6 +148,9 @@ def test_everything_wrong_is_told_at_once(mig_opt: Command, study: Path, tmp_pat
     ):
         assert part in ending.err
     assert mig_opt("bench", tmp_path / "gone.json").code == 2
+    for folder in (".", "..", tmp_path):
+        ending = mig_opt("bench", folder)
+        assert (ending.code, ending.err) == (2, f"error: {folder}: is a folder, a file is wanted\n")
     assert list(tmp_path.iterdir()) == [study]
 
 

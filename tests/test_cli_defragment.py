@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import FleetState, HeldInstance, get_gpu, read_state, write_state
+from mig_opt import FleetState, HeldInstance, defragment, get_gpu, read_state, write_state
+from mig_opt.result import DefragmentationResult, Status
 
 A100 = get_gpu("A100")
 STATE = FleetState(
@@ -69,6 +72,17 @@ def test_without_a_plan_the_answer_is_no(mig_opt: Command) -> None:
     assert not Path("after.json").exists()
 
 
+def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*arguments: Any, **options: Any) -> DefragmentationResult:
+        found = defragment(*arguments, **options)
+        return dataclasses.replace(found, status=Status.INTERRUPTED, migrations=None)
+
+    monkeypatch.setattr("mig_opt.defragmenting.defragment", interrupted)
+    code, out, _ = mig_opt("fleet.json", "-o", "after.json")
+    assert code == 130
+    assert "\ninterrupted before a plan was found\n\nThere is no plan to write to after.json.\n" in out
+
+
 def test_files_are_written(mig_opt: Command) -> None:
     code, out, _ = mig_opt("fleet.json", "--for", "7g.40gb", "-o", "after.json", "--script", "go.sh")
     assert code == 0
@@ -99,6 +113,7 @@ def test_everything_wrong_is_told_at_once(mig_opt: Command) -> None:
         "fleet.json: is read as well",
     )
     refuses(mig_opt("fleet.json", "--script", "a.sh", "--devices", "0,1"), "--devices")
+    refuses(mig_opt("fleet.json", "-o", "a", "--script", "./a"), "a: is wanted for both state and script; name two")
 
 
 def test_many_gpus_and_migrations_are_cut(mig_opt: Command) -> None:

@@ -66,6 +66,33 @@ def test_everything_wrong_is_told_at_once(mig_opt: Command) -> None:
         "none.json: no such file",
     )
     refuses(mig_opt("t.json", "--policy", ","), "--policy: names no policy")
+    # What is wrong with one policy hides nothing of the others.
+    refuses(
+        mig_opt("t.json", "--policy", "bestfit,static:partition=5", "--policy", "static:partition=8"),
+        "--policy: unknown policy 'bestfit'; did you mean best-fit",
+        "--policy static:partition=5: A100-40GB has no partition '5'",
+        "--policy static:partition=8: A100-40GB has no partition '8'",
+    )
+
+
+def test_policies_may_have_an_option_each(mig_opt: Command) -> None:
+    found = mig_opt("t.json", "--policy", "best-fit", "--policy", "first-fit:backfill=true,best-fit", "--json").json
+    assert [entry["label"] for entry in found["policies"]] == ["best-fit", "first-fit:backfill=true"]
+
+
+def test_very_long_times_keep_the_table_narrow(mig_opt: Command) -> None:
+    write_trace(Trace((Job("a", 1e300, {1: 1e300}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
+    lines = mig_opt("one.json", "--policy", "first-fit").out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert next(line for line in lines if line.startswith("first-fit")).split()[3:5] == ["1.0000e+300", "2.0000e+300"]
+
+
+def test_who_does_no_job_has_no_means(mig_opt: Command) -> None:
+    write_trace(Trace((Job("a", 0.0, {1: 5.0}, "1g.5gb"),), get_gpu("A100"), name="one"), "one.json")
+    code, out, _ = mig_opt("one.json", "--policy", "static:partition=7")
+    assert code == 1
+    line = next(line for line in out.splitlines() if line.startswith("static"))
+    assert line.split() == ["static:partition=7", "0", "-", "-", "-", "0.0", "0.0", "0"]
 
 
 def test_policies_with_options_side_by_side(mig_opt: Command) -> None:
@@ -92,6 +119,33 @@ def test_numbers_and_switches(mig_opt: Command) -> None:
     _, out, _ = mig_opt("t.json", "--policy", policy)
     for line in ("\nfragmentation-aware ", "\n :threshold=0.25 ", "\n :migration=false "):
         assert line in out or line.rstrip() + "\n" in out
+
+
+def test_an_option_that_may_be_none(mig_opt: Command) -> None:
+    (found,) = mig_opt("t.json", "--policy", "pcie-aware:delay_threshold=None", "--json").json["policies"]
+    assert (found["options"], found["label"]) == ({"delay_threshold": None}, "pcie-aware:delay_threshold=none")
+
+
+def test_long_labels_in_a_narrow_terminal(mig_opt: Command) -> None:
+    """A line of a label has 20 characters; then the tables have 80 columns at the most."""
+    options = "load_balancing=false:dynamic_partitioning=false:threshold=0.123456789012345"
+    policies = f"static:partition=4+3/4+3/4+2+1/2+2+3,static:backfill=true,fragmentation-aware:{options}"
+    lines = mig_opt("t.json", "--gpus", "4", "--policy", policies).out.splitlines()
+    assert max(map(len, lines)) <= 80
+    start = next(index for index, line in enumerate(lines) if line.startswith("static"))
+    assert [line[:20].rstrip() for line in lines[start : start + 11]] == [
+        "static",
+        " :partition=4+3/4+3/",
+        "  4+2+1/2+2+3",
+        "static:backfill=true",
+        "fragmentation-aware",
+        " :load_balancing=",
+        "  false",
+        " :dynamic_",
+        "  partitioning=false",
+        " :threshold=",
+        "  0.123456789012345",
+    ]
 
 
 def test_wrong_options_are_told_at_once(mig_opt: Command) -> None:

@@ -47,6 +47,8 @@ def test_generate(mig_opt: Command, tmp_path: Path) -> None:
     code, out, err = mig_opt("generate", "far-stream", "--gpu", "A30", "--set", "times=NarrowTimes", "-o", "a.json")
     assert (code, out, err) == (0, "Trace written to a.json.\n", "")
     assert read_trace(tmp_path / "a.json") == generate_trace("far-stream", gpu="A30", times="NarrowTimes")
+    # What looks like a number is a text where the family wants one.
+    assert mig_opt("generate", "pcie-4", "--set", "sizes=2").out == trace_to_json(generate_trace("pcie-4", sizes="2"))
     assert mig_opt("generate", "normal-25", "-n", 3, "-o", "a.csv").code == 0
     assert read_trace(tmp_path / "a.csv", "A100", 4) == generate_trace("normal-25", jobs=3)
 

@@ -5,14 +5,18 @@ Creations take 1 s and destructions 0.5 s, or nothing at all. Sizes are free whe
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from online_worlds import NO_COSTS, assert_sound, audit, job, rows, trace
 from test_online_random import columns
 
-from mig_opt import InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
+from mig_opt import Batch, InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
 from mig_opt.online import check_log
+from mig_opt.online.planning import choosing
+from mig_opt.result import Result, Status
 
 
 def run(wanted: Trace, **options: object) -> Simulation:
@@ -193,6 +197,17 @@ def test_many_gpus_and_a_long_queue() -> None:
     assert not done.unfinished
     assert not check_log(done.log)
     assert len({run.gpu for run in done.log.runs()}) == 100
+
+
+def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of a solver that is interrupted is as good as any, and the next plan would start another one."""
+
+    def interrupted(batch: Batch, method: str, **options: Any) -> Result:
+        return dataclasses.replace(solve(batch, method, **options), status=Status.INTERRUPTED)
+
+    monkeypatch.setattr(choosing, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner")
 
 
 def test_wrong_options_are_named() -> None:

@@ -171,6 +171,16 @@ def test_names_that_do_not_fit_are_in_the_key() -> None:
     assert_texts_apart(figure)
 
 
+def test_policies_that_differ_in_the_middle_of_their_names_have_different_names() -> None:
+    """From 44 characters on the middle is left out, which would be the threshold here."""
+    world, rest = generate_trace("long-25", jobs=12), {"migration": False, "backfill": True}
+    done = [simulate(world, "fragmentation-aware", threshold=share, **rest) for share in (0.2, 0.25)]
+    figure = plot_simulation(done)
+    names = [entry for entry in key(figure) if entry.startswith("fragmentation-aware")]
+    assert len(set(names)) == 2
+    assert_texts_apart(figure)
+
+
 def test_colours_are_those_of_the_jobs() -> None:
     done = [simulate(generate_trace("long-25", jobs=12), name) for name in ("first-fit", "load-balancing")]
     runs = artists(plot_simulation(done), "run:")

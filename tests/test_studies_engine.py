@@ -116,6 +116,9 @@ def test_a_scheduler_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.studies.engine._CONNECTING_S", 0.1)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         done(numbered("end"), scheduler="tcp://127.0.0.1:9")
+    for address in ("nonsense", "tcp://127.0.0.1"):
+        with pytest.raises(InputError, match=r"scheduler: must be an address with a port, like tcp://10.0.0.1:8786"):
+            done(numbered("end"), scheduler=address)
 
 
 def test_dask_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:

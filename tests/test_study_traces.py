@@ -50,9 +50,9 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     assert len(runs) == len({run.key for run in runs}) == (2 * 3 * 2 * 2 + 1) * (1 + 3 + 2)
     assert {run.column for run in runs} == {
         "first-fit",
-        *(f"fragmentation-aware, threshold={share}, migration=False" for share in ("0.2", "0.4", "0.6")),
-        "S, partition=('4+3', '7')",
-        "S, partition=7",
+        *(f"fragmentation-aware:threshold={share}:migration=false" for share in ("0.2", "0.4", "0.6")),
+        "S:partition=4+3/7",
+        "S:partition=7",
     }
     assert {run.cell for run in runs} == {
         "PCIe",
@@ -63,7 +63,7 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
             for jobs in (5, 6)
         ),
     }
-    assert runs[-1].label == "S, partition=7 on pcie-4 (PCIe), seed 7"
+    assert runs[-1].label == "S:partition=7 on pcie-4 (PCIe), seed 7"
     assert runs[0].label == "first-fit on normal-25, usual GPUs, jobs=5, seed 0"
     assert all(read_trace_run(json.loads(run.key)).key == run.key for run in runs)
 
@@ -159,7 +159,7 @@ def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     found = resumed(SMALL, path, monkeypatch)
     assert study_rows(SMALL, path).rows == found.rows
     more = Study(traces=SMALL.traces, policies=(*SMALL.policies, PolicySettings("first-fit", {"backfill": (True,)})))
-    assert [run.column for run in study_rows(more, path).missing] == ["first-fit, backfill=True"] * 4
+    assert [run.column for run in study_rows(more, path).missing] == ["first-fit:backfill=true"] * 4
     monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
     assert len(study_rows(SMALL, path).missing) == 8
     assert study_rows(SMALL, path, keep=True).foreign == 8
@@ -288,16 +288,18 @@ def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
     # ends at 6 and a at 11.714, on the average 8.357 s after their arrivals.
     assert lines[2] == "two"
     assert lines[3].split()[:-1] == ["first-fit", "1/1", "13.8", "39.2", "5.0", "17.5", "33.1"]
-    assert "static, partition=7 leaves 1 job waiting for ever: two" in ending.out
-    assert "static, partition=4+3 leaves 2 jobs waiting for ever: two" in ending.out
+    # Policies are called as `mig-opt simulate` takes them; 2 + 20 characters are a line of the first column.
+    assert [line.split()[0] for line in lines[3:6]] == ["first-fit", "static:partition=7", "static:partition=4+3"]
+    assert "static:partition=7 leaves 1 job waiting for ever: two" in ending.out
+    assert "static:partition=4+3 leaves 2 jobs waiting for ever: two" in ending.out
     assert [line.split()[-1] for line in lines if line.startswith("two  ")] == ["first-fit"] * 2
     assert mig_opt("bench", study, "--table") == ending
     found = mig_opt("bench", study, "--json").json
     assert (found["done"], found["lines"], found["failures"]) == (3, [], [])
     assert [line["policy"] for line in found["simulated"]] == [
         "first-fit",
-        "static, partition=7",
-        "static, partition=4+3",
+        "static:partition=7",
+        "static:partition=4+3",
     ]
     assert [won["policies"] for won in found["winners"]] == [["first-fit"]] * 2
 
@@ -310,3 +312,29 @@ def test_both_tables_are_shown(mig_opt: Command, tmp_path: Path) -> None:
     assert ending.out.startswith("batches, methods")
     assert "\ntraces, policies" in ending.out
     assert ending.out.rstrip().replace("\n", "").endswith(f"2 rows in {study.with_suffix('.jsonl')}.")
+
+
+def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> None:
+    """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""
+    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")
+    study = tmp_path / "study.json"
+    options = {"threshold": [0.4, 0.125], "load_balancing": True, "migration": False}
+    policies = [{"policy": "fragmentation-aware", "options": options}]
+    study.write_text(json.dumps(document(traces=[{"file": "one.json"}], policies=policies)))
+    lines = mig_opt("bench", study).out.splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    assert [line[:22].rstrip() for line in lines[3:9]] == [
+        "  fragmentation-aware",
+        "   :threshold=0.4",
+        "   :load_balancing=",
+        "    true",
+        "   :migration=false",
+        "  fragmentation-aware",
+    ]
+    first = next(index for index, line in enumerate(lines) if line.startswith("one     time to end  "))
+    assert [line.removeprefix("one     time to end").strip() for line in lines[first : first + 4]] == [
+        "fragmentation-aware:threshold=0.4",
+        ":load_balancing=true:migration=false",
+        "fragmentation-aware:threshold=0.125",
+        ":load_balancing=true:migration=false",
+    ]

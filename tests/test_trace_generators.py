@@ -211,6 +211,7 @@ def test_everything_that_is_wrong_is_said_at_once() -> None:
     assert complaints(generate_trace, "pcie-4", pcie_share=1.2) == [
         "pcie_share: must be a share from 0 to 1 (0.01 is one percent), is 1.2"
     ]
+    assert complaints(generate_trace, "pcie-4", sizes=2) == ["sizes: must be a text, like '1', is 2"]
     assert complaints(generate_trace, "migm-qwen2", iterations=50) == [
         "fails_at: qwen2 needs iterations > fails_at and peak_gb > 10, or it would never fail"
     ]

@@ -60,7 +60,7 @@ def bench(
     from mig_opt.studies.engine import SourcesChangedError
     from mig_opt.studies.running import check_jobs
 
-    results = study.with_suffix(".jsonl") if output is None else output
+    results = study.parent / f"{study.stem}.jsonl" if output is None else output
     checks = Checks()
     with checks.step():
         plan = read_study(study)
@@ -172,6 +172,7 @@ def _trace_table(lines: Sequence[TraceLine]) -> Table:
     from rich.text import Text
 
     from mig_opt.cli import screens
+    from mig_opt.cli.policies import broken_label
 
     numbers = ("done", "to end s", "gap %", "wait s", "makespan s", "gap %", "ms")
     rows: list[list[str | Text]] = []
@@ -180,7 +181,7 @@ def _trace_table(lines: Sequence[TraceLine]) -> Table:
             rows.append([Text(printable(line.cell), "bold"), *[""] * len(numbers)])
         rows.append(
             [
-                Text(f"  {line.policy}"),
+                broken_label(line.policy, "  "),
                 f"{line.complete}/{line.runs}",
                 _mean(line.completion),
                 _mean(line.completion_gap, 100),
@@ -194,7 +195,9 @@ def _trace_table(lines: Sequence[TraceLine]) -> Table:
 
 
 def _mean(figures: Figures | None, factor: float = 1.0) -> str:
-    return "-" if figures is None else f"{factor * figures.mean:.1f}"
+    from mig_opt.cli import screens
+
+    return "-" if figures is None else screens.tenths(factor * figures.mean)
 
 
 def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Text | str]:
@@ -209,10 +212,18 @@ def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Text | str]:
 
 
 def _winners(found: StudyRows) -> Table:
+    from rich.text import Text
+
     from mig_opt.cli import screens
+    from mig_opt.cli.policies import broken_label
     from mig_opt.studies.trace_summary import GOALS
 
-    rows = [[entry.cell, GOALS[entry.goal], "; ".join(entry.policies) or "-"] for entry in found.winners()]
+    rows: list[list[str | Text]] = []
+    for entry in found.winners():
+        policies: str | Text = "; ".join(entry.policies) or "-"
+        if ":" in policies:  # Labels with options have no spaces at which a line could end.
+            policies = Text("\n").join(broken_label(policy, longest=40) for policy in entry.policies)
+        rows.append([entry.cell, GOALS[entry.goal], policies])
     return screens.table([("traces", "name"), ("least", "name"), ("policy, and those within the spread", "text")], rows)
 
 

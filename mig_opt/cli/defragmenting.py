@@ -39,7 +39,7 @@ def defragment(
     ] = None,
     fragmentation: Annotated[
         str | None,
-        typer.Option("--fragmentation", metavar="S", help="Mean fragmentation that is low enough, e.g. 0.05 or 5%."),
+        typer.Option("--fragmentation", metavar="SHARE", help="Mean fragmentation that is enough, e.g. 0.05 or 5%."),
     ] = None,
     within_gpus: Annotated[bool, typer.Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
     most_migrations: Annotated[
@@ -96,7 +96,9 @@ def defragment(
     with checks.step():
         check_outputs(output, None, state, what="state")
     with checks.step():
-        check_outputs(script, None, state, *([] if output is None else [output]), what="script")
+        check_outputs(script, None, state, what="script")
+        if script is not None and output is not None and script.resolve() == output.resolve():
+            raise InputError([Problem("", "is wanted for both state and script; name two files")], str(script))
     checks.finish()
     assert found is not None
     with shown_time("defragment", quiet=as_json):
@@ -165,6 +167,8 @@ def _written(
 def _why_not(result: DefragmentationResult) -> str:
     if result.status is Status.INFEASIBLE:
         return f"infeasible: {result.reason}"
+    if result.status is Status.INTERRUPTED:
+        return "interrupted before a plan was found"
     return "no plan was found; more time (--time-limit) or other limits may help"
 
 

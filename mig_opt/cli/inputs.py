@@ -43,6 +43,7 @@ GpuOption = Annotated[
     typer.Option("--gpu", metavar="GPU", help="In place of the GPU that BATCH names; CSV files need it."),
 ]
 GpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In place of BATCH's number of GPUs.")]
+TraceGpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In place of TRACE's number of GPUs.")]
 TimeLimitOption = Annotated[float, typer.Option(metavar="S", help="Seconds.")]
 SeedOption = Annotated[int, typer.Option(metavar="N", help="For what is random.")]
 WorkersOption = Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")]

@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from rich.text import Text
+
 from mig_opt.cli.outcome import Checks
 from mig_opt.errors import InputError, Problem
 from mig_opt.online import Simulation, get_policy, simulate
 from mig_opt.online.simulator import check_policy
+from mig_opt.texts import printable
 from mig_opt.trace import Trace
 
 _OPTION = "--policy"
@@ -63,15 +66,11 @@ class PolicyChoice:
         return f"{_OPTION} {self.name}{path and ' '}{path}"
 
 
-def read_policies(text: str) -> list[PolicyChoice]:
+def read_policies(text: str, checks: Checks) -> list[PolicyChoice]:
     """Return the policies in a list with commas, each with ``:OPTION=VALUE`` behind it for each option.
 
-    Raises
-    ------
-    WrongInputsError
-        With everything that is wrong with any of them.
+    Those with which something is wrong are left out, and ``checks`` has what.
     """
-    checks = Checks()
     chosen: list[PolicyChoice] = []
     with checks.step():
         if not any(part.strip() for part in text.split(",")):
@@ -82,8 +81,31 @@ def read_policies(text: str) -> list[PolicyChoice]:
             # The same twice is run once.
             if not any((choice.name, choice.options) == (other.name, other.options) for other in chosen):
                 chosen.append(choice)
-    checks.finish()
     return chosen
+
+
+def broken_label(label: str, indent: str = "", longest: int = 20) -> Text:
+    """Return the label of a policy for a table, in lines of so many characters.
+
+    A line ends before an option; one that is too long for a line is continued further in.
+    """
+    lines = [indent]
+
+    def add(part: str, margin: str) -> bool:
+        fits = len(lines[-1] + part) <= len(indent) + longest
+        if not fits and lines[-1].strip():
+            lines.append(indent + margin)
+            fits = len(margin + part) <= longest
+        if fits:
+            lines[-1] += part
+        return fits
+
+    for option in re.findall(r":?[^:]+", printable(label)):
+        if not add(option, " "):
+            for piece in re.findall(r"[^=_/]*[=_/]?", option):
+                if not add(piece, "  "):
+                    lines[-1] += piece
+    return Text("\n".join(lines))
 
 
 def _read(text: str) -> PolicyChoice:

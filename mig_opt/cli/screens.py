@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import shutil
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -83,7 +84,8 @@ def table(columns: Columns, rows: Iterable[Sequence[str | Text]]) -> Table:
 
 
 def _longest_word(text: Text) -> int:
-    return max((cell_len(word) for word in text.plain.split()), default=0)
+    """Return the columns of the longest word, the first ones of lines with what they are indented by."""
+    return max((cell_len(word) for word in re.findall(r"(?:^ +)?\S+", text.plain, re.MULTILINE)), default=0)
 
 
 def card(rows: Iterable[tuple[str, str | Text]]) -> Table:
@@ -128,6 +130,11 @@ def seconds(value: float | None) -> str:
     if value is None or math.isinf(value):
         return "-"
     return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
+
+
+def tenths(value: float) -> str:
+    """Return a figure with one decimal, a very large one with five digits."""
+    return f"{value:.1f}" if abs(value) < 1e9 else f"{value:.4e}"
 
 
 def percent(share: float | None) -> str:

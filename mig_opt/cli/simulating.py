@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mig_opt.arguments import wrong_number
-from mig_opt.cli.inputs import GpusOption, JsonOption, check_outputs, load_trace
+from mig_opt.cli.inputs import JsonOption, TraceGpusOption, check_outputs, load_trace
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
 from mig_opt.cli.progress import shown_time
 from mig_opt.errors import InputError, Problem
@@ -34,18 +34,18 @@ def simulate(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)],
     *,
     policy: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             "--policy",
             metavar="NAMES",
             help="Some of: mig-opt methods; each with :OPTION=VALUE for its options, like "
-            "static:partition=4+3:backfill=true.",
+            f"static:partition=4+3:backfill=true; may be repeated.  [default: {','.join(_EXPECTED)}]",
         ),
-    ] = ",".join(_EXPECTED),
+    ] = None,
     gpu: Annotated[
         str | None, typer.Option(metavar="GPU", help="In place of the GPU that TRACE names; CSV files need it.")
     ] = None,
-    gpus: GpusOption = None,
+    gpus: TraceGpusOption = None,
     optimum: Annotated[
         bool,
         typer.Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs."),
@@ -70,9 +70,7 @@ def simulate(
     from mig_opt.cli.policies import read_policies
 
     checks = Checks()
-    chosen: list[PolicyChoice] = []
-    with checks.step():
-        chosen = read_policies(policy)
+    chosen: list[PolicyChoice] = read_policies(",".join(policy or _EXPECTED), checks)
     with checks.step():
         problems = list(wrong_number("--time-limit", time_limit, "a finite number of seconds > 0", above=0))
         if problems:

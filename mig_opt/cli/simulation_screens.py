@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
 
 from mig_opt.cli import screens
+from mig_opt.cli.policies import broken_label
 from mig_opt.models.arrivals import TraceOptimum
 from mig_opt.online import Simulation
 from mig_opt.online.bounds import TraceBounds
 from mig_opt.result import relative_gap
-from mig_opt.texts import plural, printable
+from mig_opt.texts import plural
 
 _GOALS = ("mean_completion", "makespan")
 _MOST_NAMED = 5
-_LONGEST_LABEL = 20  # characters of a line
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ def show(done: Sequence[Simulation], references: References) -> None:
     numbers = ("done", "wait s", "to end s", "makespan s", "busy %", "frag. %", "moves")
     rows: list[list[str | Text]] = [_figures(simulation) for simulation in done]
     bounds = references.lower_bounds
-    rows.append(["lower bound", "", "", *(f"{bounds[goal]:.1f}" for goal in _GOALS), "", "", ""])
+    rows.append(["lower bound", "", "", *(screens.tenths(bounds[goal]) for goal in _GOALS), "", "", ""])
     best = {goal: (value, proven) for goal, value, _, proven in references.optima()}
     if best:
         rows.append(["optimum", "", "", *(_best(*best[goal]) for goal in _GOALS), "", "", ""])
@@ -105,29 +104,20 @@ def show(done: Sequence[Simulation], references: References) -> None:
         screens.show(f"{simulation.label} leaves {count} waiting for ever: {names}{more}")
 
 
-def _label(simulation: Simulation) -> Text:
-    """Return the label with a line for what does not fit behind the rest of it."""
-    lines = [""]
-    for part in re.findall(r":?[^:]+", simulation.label):
-        if lines[-1] and len(lines[-1] + part) > _LONGEST_LABEL:
-            lines.append(" ")
-        lines[-1] += part
-    return Text("\n".join(map(printable, lines)))
-
-
 def _figures(simulation: Simulation) -> list[str | Text]:
     metrics = simulation.metrics
+    spans = (metrics.wait.mean, metrics.completion.mean, metrics.makespan)
     return [
-        _label(simulation),
+        broken_label(simulation.label),
         str(metrics.finished),
-        *(f"{value:.1f}" for value in (metrics.wait.mean, metrics.completion.mean, metrics.makespan)),
+        *(screens.tenths(value) if metrics.finished else "-" for value in spans),
         *(f"{100 * share:.1f}" for share in (metrics.utilisation, metrics.fragmentation)),
         str(metrics.migrations),
     ]
 
 
 def _best(value: float, proven: bool) -> str:
-    return "-" if math.isinf(value) else f"{'' if proven else '<='}{value:.1f}"
+    return "-" if math.isinf(value) else f"{'' if proven else '<='}{screens.tenths(value)}"
 
 
 def _show_gaps(done: Sequence[Simulation], references: References) -> None:
@@ -138,7 +128,7 @@ def _show_gaps(done: Sequence[Simulation], references: References) -> None:
     kinds = [kind for kind in against if kind in gaps[0]]
     columns += [(f"{words[goal]}/{against[kind]}", "number") for kind in kinds for goal in _GOALS]
     gap_rows: list[list[str | Text]] = [
-        [_label(simulation), *(_percent(gap[kind][goal]) for kind in kinds for goal in _GOALS)]
+        [broken_label(simulation.label), *(_percent(gap[kind][goal]) for kind in kinds for goal in _GOALS)]
         for simulation, gap in zip(done, gaps, strict=True)
     ]
     screens.show("", screens.table(columns, gap_rows))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from mig_opt.cli.inputs import GpusOption, JsonOption, SeedOption, check_output, load_trace
+from mig_opt.cli.inputs import JsonOption, SeedOption, TraceGpusOption, check_output, load_trace
 from mig_opt.cli.outcome import Checks, as_options, guarded, options_named, print_json, say
 from mig_opt.errors import InputError, Problem
 from mig_opt.texts import plural, printable
@@ -106,7 +106,7 @@ def generate(
     trace: Trace | None = None
     values: dict[str, float | int | str] = {}
     with checks.step():
-        _read_settings(settings or [], jobs, values)
+        _read_settings(family, settings or [], jobs, values)
     with checks.step():
         names = {"family": "FAMILY", **as_options("gpu", "gpus", "seed"), **{name: f"--set {name}" for name in values}}
         names |= {"jobs": "-n"} if jobs is not None else {}
@@ -115,8 +115,16 @@ def generate(
     _write(trace, output, checks)
 
 
-def _read_settings(settings: list[str], jobs: int | None, values: dict[str, float | int | str]) -> None:
+def _read_settings(family: str, settings: list[str], jobs: int | None, values: dict[str, float | int | str]) -> None:
     """Put the parameters that ``NAME=VALUE`` and ``-n`` stand for into ``values``, those that can be read."""
+    from mig_opt.online.generators import trace_families
+
+    texts = {
+        parameter.name
+        for known in trace_families()
+        for parameter in known.parameters
+        if known.name == family and parameter.kind == "text"
+    }
     problems = []
     if jobs is not None:
         values["jobs"] = jobs
@@ -130,7 +138,7 @@ def _read_settings(settings: list[str], jobs: int | None, values: dict[str, floa
         elif name in ("family", "gpu", "gpus", "seed"):
             problems.append(Problem("--set", f"{name} is no parameter of a family; use its own argument or option"))
         else:
-            values[name] = _value(value)
+            values[name] = value if name in texts else _value(value)
     if problems:
         raise InputError(problems)
 
@@ -205,7 +213,7 @@ def describe(
     gpu: Annotated[
         str | None, typer.Option(metavar="GPU", help="In place of the GPU that TRACE names; CSV files need it.")
     ] = None,
-    gpus: GpusOption = None,
+    gpus: TraceGpusOption = None,
     bounds: Annotated[bool, typer.Option("--bounds", help="Show what no schedule can fall below.")] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -51,9 +51,12 @@ class PolicyEntry:
     def read_option(self, option: str, text: str) -> object:
         """Return the value that a text stands for: ``true`` or ``false``, a number, or several words with ``/``.
 
-        Where the option takes texts, numbers stay texts: a partition may be called ``7``.
+        Where the option takes texts, numbers stay texts: a partition may be called ``7``. Where it may be None, that is
+        ``none``.
         """
         parameter = inspect.signature(self._class()).parameters.get(option)
+        if parameter is not None and "None" in str(parameter.annotation) and text.casefold() == "none":
+            return None
         if parameter is not None and "str" in str(parameter.annotation):
             return tuple(text.split("/")) if "/" in text else text
         if text.casefold() in ("true", "false"):
@@ -182,6 +185,6 @@ def policy_label(name: str, options: Mapping[str, object]) -> str:
 
 
 def _spelled(value: object) -> str:
-    if isinstance(value, bool):
+    if value is None or isinstance(value, bool):
         return str(value).lower()
     return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -12,7 +12,7 @@ from mig_opt.online.simulator import Simulation
 from mig_opt.plotting.fleet_time import FleetOverTime, detailed
 from mig_opt.plotting.series import Steps, fragmentation_steps, last_end, migration_times, wait_steps
 from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
-from mig_opt.plotting.texts import elide, one_line, spell_seconds, wrap_name
+from mig_opt.plotting.texts import elide_all, one_line, spell_seconds, wrap_name
 from mig_opt.result import relative_gap
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class SimulationChart(Sheet):
     def __init__(self, simulations: Sequence[Simulation], bounds: TraceBounds, title: str) -> None:
         super().__init__(title)
         self.simulations, self.lowest = simulations, bounds
-        self.names = [elide(one_line(simulation.label), _LONGEST) for simulation in simulations]
+        self.names = elide_all([one_line(simulation.label) for simulation in simulations], _LONGEST)
         logs = [simulation.log for simulation in simulations]
         self.end = last_end(logs)
         self.styles: list[dict[str, Any]] = [

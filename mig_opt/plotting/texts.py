@@ -50,9 +50,21 @@ def elide(name: str, most: int = 48) -> str:
     return name if len(name) <= most else f"{name[: most // 2]}…{name[1 - most // 2 :]}"
 
 
+def elide_all(names: Sequence[str], most: int) -> list[str]:
+    """Return names with their middle left out from ``most`` characters on, or from more if else different ones meet."""
+    while True:
+        found = [elide(name, most) for name in names]
+        if len(set(found)) == len(set(names)):
+            return found
+        most += 4
+
+
 def wrap_name(name: str, lines: int) -> str:
-    """Break a name after separators into at most that many lines, as even as a greedy choice makes them."""
-    pieces, rows = re.findall(r"[^-_/.: ]*[-_/.: ]*", name)[:-1], [""]
+    """Break a name after separators into at most that many lines, as even as a greedy choice makes them.
+
+    The point before a digit is none, so that no number is broken.
+    """
+    pieces, rows = re.findall(r"(?:[^-_/.: ]|\.(?=\d))*(?:[-_/: ]|\.(?!\d))*", name)[:-1], [""]
     for piece in pieces:
         if len(rows) < lines and rows[-1] and len(rows[-1]) + len(piece) / 2 > len(name) / lines:
             rows.append("")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import secrets
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -150,6 +151,10 @@ def _client(scheduler: str) -> Iterator[distributed.Client]:
         import distributed
     except ImportError:
         raise InputError([Problem("scheduler", "needs Dask; install it with: pip install 'mig-opt[dask]'")]) from None
+    if not re.search(r":[0-9]+/?$", scheduler) and not scheduler.startswith("inproc://"):
+        # Dask would say so only after half a minute, with a traceback.
+        message = f"must be an address with a port, like tcp://10.0.0.1:8786, is {scheduler!r:.60}"
+        raise InputError([Problem("scheduler", message)])
     try:
         client = distributed.Client(  # type: ignore[no-untyped-call]  # Dask has no types
             scheduler, timeout=_CONNECTING_S, set_as_default=False

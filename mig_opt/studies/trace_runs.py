@@ -14,6 +14,7 @@ from typing import Any
 from mig_opt.files import read_trace, trace_to_json
 from mig_opt.gpu import OperationCosts
 from mig_opt.online.generators import generate_trace
+from mig_opt.online.registry import policy_label
 from mig_opt.studies.outcome import Outcome
 from mig_opt.studies.trace_outcome import measure_policy, warm_up_policy
 from mig_opt.study import GeneratedTraces, PolicySettings, Study, TraceFromFile, TraceSource
@@ -109,12 +110,10 @@ def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicyS
     """Yield each combination of the options of each scheduler, with what tables call it."""
     for settings in policies:
         for options in combinations(settings.options):
-            named = [
-                f"{name}={_option_text(value)}"
-                for name, value in options.items()
-                if len(settings.options[name]) > 1 or not settings.label
-            ]
-            yield settings, options, ", ".join([settings.label or settings.policy, *named])
+            named = {
+                name: value for name, value in options.items() if len(settings.options[name]) > 1 or not settings.label
+            }
+            yield settings, options, policy_label(settings.label or settings.policy, named)
 
 
 def combinations(lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -185,10 +184,6 @@ def _texts(settings: Mapping[str, Any], varying: Sequence[str]) -> Iterator[str]
     yield from (f"{name}={value}" for name, value in settings["parameters"].items() if name in varying)
     if not settings["operation_costs"]:
         yield "no operation costs"
-
-
-def _option_text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _digest(trace: Trace) -> str:

@@ -60,8 +60,9 @@ class Parameter:
                 yield from wrong_share(self.name, value)
             case "text":
                 if not isinstance(value, str) or (self.choices and value not in self.choices):
-                    hint = f"; {nearest(str(value), self.choices)}" if self.choices else ""
-                    yield Problem(self.name, f"must be a known name{hint}, is {value!r:.60}")
+                    wanted = f"known name; {nearest(str(value), self.choices)}" if self.choices else "text"
+                    hint = "" if self.choices else f", like {self.default!r}"
+                    yield Problem(self.name, f"must be a {wanted}{hint}, is {value!r:.60}")
 
 
 @dataclass(frozen=True, slots=True)

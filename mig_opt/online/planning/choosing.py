@@ -11,6 +11,7 @@ from mig_opt.batch import Batch
 from mig_opt.online.planning.plans import Placed, Plan, plan_by_schedule, plan_in_order
 from mig_opt.online.planning.sequencing import Aim, Ground, Integers, Put, improve, sequence
 from mig_opt.online.planning.situation import Situation
+from mig_opt.result import Status
 from mig_opt.schedule import Schedule
 from mig_opt.solving import solve
 
@@ -153,6 +154,8 @@ class Choice:
             return None
         batch = situation.batch()
         result = solve(batch, effort.method, time_limit=effort.work, seed=effort.seed, deterministic=True)
+        if result.status is Status.INTERRUPTED:  # Solvers keep Ctrl-C to themselves; it is for the whole simulation.
+            raise KeyboardInterrupt
         return None if result.schedule is None else (batch, result.schedule)
 
     def _simple_orders(self) -> Iterator[tuple[Integers, Integers, float]]:
