@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, Status, generate_batch, handover, solve
+from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.control import Control
 from mig_opt.loads.tables import HeightTables
+from mig_opt.models.cp import _CpSat
 from mig_opt.models.highs import Highs
-from mig_opt.models.load_program import LoadProgram
+from mig_opt.models.load_program import LoadProgram, raise_bound_by_loads
 from mig_opt.models.lpsolvers import solve_program
+from mig_opt.models.search import Search
 from mig_opt.ticked import TickedBatch
 
 
@@ -48,6 +52,42 @@ def test_never_above_the_schedule_of_far(batch: Batch) -> None:
     problem = TickedBatch(batch)
     most = ticks_of(problem, solve(batch, "far").makespan)
     assert bound(problem, most) <= most
+
+
+def raised(batch: Batch, method: str) -> tuple[int, int]:
+    """Return the bound in ticks before and after, if the schedule of a method is known."""
+    control = Control(workers=1)
+    schedule = solve(batch, method).schedule
+    assert schedule is not None
+    control.offer(schedule)
+    search = Search(batch, control, _CpSat())
+    before = search.lower
+    raise_bound_by_loads(search, share=1.0)
+    return before, search.lower
+
+
+@given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
+@settings(max_examples=60, deadline=None)
+def test_marks_never_raise_the_bound_above_the_optimum(batch: Batch, method: str) -> None:
+    most = ticks_of(TickedBatch(batch), solve(batch, "brute-force").makespan)
+    assert raised(batch, method)[1] <= most
+
+
+def test_a_task_as_long_as_the_schedule_tells_much() -> None:
+    """Where b, c and d run for 9.5 s on a slice each, a has 10 s on the fourth, or leaves too little to them.
+
+    On two slices a takes 9 s and 46.5 slice-seconds are 11.6 s of the GPU. So nothing ends before a on one slice, which
+    is created after 0.1 s.
+    """
+    others = tuple(Task(name, {1: 9.5}) for name in "bcd")
+    batch = Batch((Task("a", {1: 10.0, 2: 9.0}), *others), get_gpu("A30"))
+    problem = TickedBatch(batch)
+    _, after = raised(batch, "far")
+    create = batch.operations.create[1]
+    assert problem.ticks.seconds_below(after) == pytest.approx(10.0 + create)
+    optimum = solve(batch, "brute-force").makespan
+    assert optimum is not None
+    assert bound(problem, ticks_of(problem, optimum)) < after
 
 
 def test_live_instances_count() -> None:

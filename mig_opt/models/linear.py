@@ -100,6 +100,11 @@ class LinearProgram:
         """Make a sum the objective, in which no variable comes twice."""
         self.program.setObjective(pulp.LpAffineExpression(dict(terms)))
 
+    def relax(self) -> None:
+        """Let whole numbers be any."""
+        for variable in self.variables:
+            variable.cat = pulp.LpContinuous
+
     @contextlib.contextmanager
     def fixed(self, values: Mapping[Variable, float]) -> Iterator[None]:
         """Fix variables for a while."""

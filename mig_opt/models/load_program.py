@@ -23,6 +23,12 @@ from mig_opt.ticked import Place, TickedBatch
 _MOST_CHOICES = 5000
 """With more choices of a place for a task, operations hardly count, and it takes long."""
 
+_RELAXED_SHARE = 0.02
+"""Of the time may go to one program without whole numbers."""
+
+_SLACK = 1.05
+"""How much longer than the best schedule a makespan may be in the program with whole numbers."""
+
 
 def raise_bound_by_loads(search: Search[M], share: float) -> None:
     """Report the bound of the load program to a search.
@@ -38,14 +44,61 @@ def raise_bound_by_loads(search: Search[M], share: float) -> None:
     backend = Highs()
     if problem.choices > _MOST_CHOICES or search.control.deterministic or backend.missing():
         return
-    program = LoadProgram(problem, at_least=search.lower, at_most=search.upper)
-    solve_program(
-        program.linear.program,
-        backend,
-        search.control,
-        share=share,
-        on_bound=lambda units: search.raise_lower(program.bound(units, backend.tolerance)),
+    # A schedule takes as long as a mark, or it runs nothing where that alone ends so late. With the latter the program
+    # tells more, above all where the longest tasks are nearly as long as the schedule.
+    marks = _marks(search)
+    few, many = 0, len(marks)
+    while few < many and not search.control.expired:
+        at = (few + many) // 2
+        raised = _raise(search, marks[at], backend, share=_RELAXED_SHARE, relaxed=True)
+        few, many = (at + 1, many) if raised else (few, at)
+    if few < len(marks):
+        _raise(search, marks[few], backend, share=share, relaxed=False)
+
+
+def _marks(search: Search[M]) -> list[int]:
+    """Return the ticks between bound and best schedule at which a task can end at the earliest in some place, in order.
+
+    The last one is the makespan of the best schedule.
+    """
+    problem, best = search.problem, search.upper
+    ends = (
+        first_use(problem, place, best) + duration for place in problem.places for duration in place.durations.values()
     )
+    return [*sorted({end for end in ends if search.lower < end < best}), best]
+
+
+def _raise(search: Search[M], mark: int, backend: Highs, *, share: float, relaxed: bool) -> bool:
+    """Raise the bound to what the program says of schedules shorter than a mark, or to the mark if that is less.
+
+    Returned is whether it is the mark. That a program has no solution is not believed without a bound.
+    """
+    # Longer than the best schedule, so that mostly there is a solution, and its length a bound.
+    horizon = int(search.upper * (2 if relaxed else _SLACK))
+    program = LoadProgram(search.problem, at_least=search.lower, at_most=horizon, below=mark, relaxed=relaxed)
+    if program.homeless:
+        search.raise_lower(mark)
+    else:
+        solve_program(
+            program.linear.program,
+            backend,
+            search.control,
+            share=share,
+            on_bound=lambda units: search.raise_lower(min(program.bound(units, backend.tolerance), mark)),
+        )
+    return search.lower >= mark
+
+
+def first_use(batch: TickedBatch, place: Place, at_most: int) -> int:
+    """Return the tick before which nothing can run in a place: its creation, and what is live there, come first.
+
+    Solvers are spared numbers far above ``at_most``.
+    """
+    if place.free is not None:
+        return min(place.free, 2 * at_most)
+    live = (batch.places[other] for other in batch.live)
+    waits = (min(other.free or 0, 2 * at_most) + other.destroy for other in live if other.conflicts(place))
+    return place.create + max(waits, default=0)
 
 
 class LoadProgram:
@@ -57,6 +110,10 @@ class LoadProgram:
         The batch in ticks.
     at_least, at_most : int
         Ticks between which the makespan is sought.
+    below : int, optional
+        No task runs where it cannot end before this tick. By default that is any tick after ``at_most``.
+    relaxed : bool
+        Whether placements may be used in part, too.
 
     Attributes
     ----------
@@ -64,9 +121,13 @@ class LoadProgram:
         Its objective is the makespan in units.
     unit : Fraction
         Ticks in one unit of the program's time.
+    homeless : bool
+        Whether a task can end nowhere in time, so that there is no such makespan.
     """
 
-    def __init__(self, batch: TickedBatch, *, at_least: int, at_most: int) -> None:
+    def __init__(
+        self, batch: TickedBatch, *, at_least: int, at_most: int, below: int | None = None, relaxed: bool = False
+    ) -> None:
         self._batch = batch
         self._at_most = at_most
         self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)
@@ -74,31 +135,38 @@ class LoadProgram:
         # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
         self._horizon = self._units(at_most) * (1 + 1e-6)
         self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
+        self.homeless = False
+        self._ready = [first_use(batch, place, at_most) for place in batch.places]
         self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
-        self._load = self._divide(at_most)
+        self._load = self._divide(at_most + 1 if below is None else below)
         waits = self._wait_for_neighbours()
         for number, covering in enumerate(batch.slices()):
             self._bound_slice(number, covering, waits)
         self._leave_time_to_create()
         self._order_gpus()
         self.linear.minimise(self._makespan)
+        if relaxed:
+            self.linear.relax()
 
     def _units(self, ticks: int) -> float:
         return float(ticks / self.unit)
 
-    def _divide(self, at_most: int) -> list[list[Term]]:
+    def _divide(self, below: int) -> list[list[Term]]:
         """Divide the tasks among the places, and return the load of each."""
         load: list[list[Term]] = [[] for _ in self._batch.places]
         for task in range(len(self._batch.batch.tasks)):
             shares: list[Term] = []
             for at, place in enumerate(self._batch.places):
-                if place.durations.get(task, at_most + 1) <= at_most:
+                if self._ready[at] + place.durations.get(task, below) < below:
                     share = self.linear.share(f"run_{task}_on_{at}")
                     shares.append((share, 1))
                     load[at].append((share, self._units(place.durations[task])))
                     # Much tighter than a limit on their sum.
                     self.linear.at_most(f"in_use_{task}_on_{at}", [(share, 1), (self._used[at], -1)], 0)
-            self.linear.equal(f"once_{task}", shares, 1)
+            if shares:
+                self.linear.equal(f"once_{task}", shares, 1)
+            else:
+                self.homeless = True
         return load
 
     def _wait_for_neighbours(self) -> list[tuple[frozenset[int], Variable, float]]:
@@ -161,12 +229,7 @@ class LoadProgram:
 
     def _leave_time_to_create(self) -> None:
         """Let a place be used only for what it can run before the horizon, after its creation and what goes before."""
-        places = self._batch.places
-        for at, place in enumerate(places):
-            ready = self._until_free(place)
-            if place.free is None:
-                live = (places[other] for other in self._batch.live if places[other].conflicts(place))
-                ready = place.create + max((self._until_free(other) + other.destroy for other in live), default=0)
+        for at, ready in enumerate(self._ready):
             limit = max(0.0, self._horizon - self._units(ready))
             self.linear.at_most(f"time_of_{at}", [*self._load[at], (self._used[at], -limit)], 0)
 
