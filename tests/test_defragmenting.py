@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from collections.abc import Iterable
 
@@ -124,6 +125,16 @@ def test_as_little_fragmentation_as_is_enough() -> None:
     assert defragment(state, fragmentation=one.fragmentation - 1e-6).lower_bound == 2
     assert defragment(state, fragmentation=1.0).migrations == ()
     assert defragment(state, fragmentation=0.0, most_migrations=1).status is Status.INFEASIBLE
+
+
+def test_a_fragmentation_is_as_low_as_it_is_when_rounded() -> None:
+    """What is stated with nine digits is enough for the validator, so it is for the plan."""
+    state = fleet(["1g.5gb@1"], [], [])
+    before = defragment(state, ["1g.5gb"]).fragmentation_before
+    stated = math.floor(before * 1e9) / 1e9
+    assert stated < before
+    assert validate_migrations(state, (), fragmentation=stated).valid
+    assert defragment(state, fragmentation=stated).migrations == ()
 
 
 def test_between_gpus_and_within_them() -> None:
