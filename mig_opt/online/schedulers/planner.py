@@ -207,7 +207,7 @@ class Planner(Policy):
             if options:
                 shortest = min(seconds for _, seconds in options)
                 waited = cluster.now - cluster.trace.jobs[job].arrival
-                found.append(Wish(job, options, min(1 + waited / (self.patience * shortest), _MOST_WEIGHT)))
+                found.append(Wish(job, options, min(1 + waited / shortest / self.patience, _MOST_WEIGHT)))
         return heapq.nsmallest(self.most, found, key=lambda wish: (wish.shortest / wish.weight, wish.job))
 
     def _options_of(self, cluster: Cluster, job: int) -> tuple[tuple[int, float], ...]:
