@@ -247,9 +247,13 @@ def test_small_fleets_are_exact(
     wanted = tuple(data.draw(st.lists(st.sampled_from(names), max_size=2)))
     reached = distances(gpu, looks_of(state), pinned, within=within)
     allowed = {looks: count for looks, count in reached.items() if most is None or count <= most}
-    result = defragment(state, wanted or None, within_gpus=within, most_migrations=most)
+    levels = sorted({fragmentation(gpu, looks) for looks in reached})
+    enough = None if wanted else data.draw(st.none() | st.sampled_from(levels))
+    result = defragment(state, wanted or None, fragmentation=enough, within_gpus=within, most_migrations=most)
     if wanted:
         best = fewest(allowed, lambda looks: has_room(gpu, looks, wanted))
+    elif enough is not None:
+        best = fewest(allowed, lambda looks: fragmentation(gpu, looks) <= enough + 1e-9)
     else:
         least = min(fragmentation(gpu, looks) for looks in allowed)
         best = fewest(allowed, lambda looks: fragmentation(gpu, looks) <= least + 1e-9)
