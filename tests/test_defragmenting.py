@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from collections.abc import Iterable
 
@@ -126,6 +127,16 @@ def test_as_little_fragmentation_as_is_enough() -> None:
     assert defragment(state, fragmentation=0.0, most_migrations=1).status is Status.INFEASIBLE
 
 
+def test_a_fragmentation_is_as_low_as_it_is_when_rounded() -> None:
+    """What is stated with nine digits is enough for the validator, so it is for the plan."""
+    state = fleet(["1g.5gb@1"], [], [])
+    before = defragment(state, ["1g.5gb"]).fragmentation_before
+    stated = math.floor(before * 1e9) / 1e9
+    assert stated < before
+    assert validate_migrations(state, (), fragmentation=stated).valid
+    assert defragment(state, fragmentation=stated).migrations == ()
+
+
 def test_between_gpus_and_within_them() -> None:
     """Room for 7g: the only instance of GPU 0 has to go to GPU 1, since that of GPU 1 is pinned."""
     state = fleet(["2g.10gb@0"], ["3g.20gb@0*"])
@@ -236,9 +247,13 @@ def test_small_fleets_are_exact(
     wanted = tuple(data.draw(st.lists(st.sampled_from(names), max_size=2)))
     reached = distances(gpu, looks_of(state), pinned, within=within)
     allowed = {looks: count for looks, count in reached.items() if most is None or count <= most}
-    result = defragment(state, wanted or None, within_gpus=within, most_migrations=most)
+    levels = sorted({fragmentation(gpu, looks) for looks in reached})
+    enough = None if wanted else data.draw(st.none() | st.sampled_from(levels))
+    result = defragment(state, wanted or None, fragmentation=enough, within_gpus=within, most_migrations=most)
     if wanted:
         best = fewest(allowed, lambda looks: has_room(gpu, looks, wanted))
+    elif enough is not None:
+        best = fewest(allowed, lambda looks: fragmentation(gpu, looks) <= enough + 1e-9)
     else:
         least = min(fragmentation(gpu, looks) for looks in allowed)
         best = fewest(allowed, lambda looks: fragmentation(gpu, looks) <= least + 1e-9)

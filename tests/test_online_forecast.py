@@ -100,3 +100,9 @@ def test_the_fit_is_that_of_least_squares(values: list[float], step: float) -> N
     residuals = np.array(values) - (slope * np.array(xs) + offset)
     assert fit.at(xs[-1] * 2) == pytest.approx(slope * xs[-1] * 2 + offset, abs=1e-6)
     assert fit.deviation == pytest.approx(math.sqrt((residuals**2).sum() / (len(xs) - 2)), abs=1e-6)
+
+
+@pytest.mark.parametrize("reuse", [0.0, -0.5, 1.5, math.nan])
+def test_nothing_or_more_than_all_cannot_be_needed(reuse: float) -> None:
+    with pytest.raises(InputError, match="reuse: must be a share above 0 and up to 1"):
+        MemoryForecast().observe(1, 2.0, reuse)

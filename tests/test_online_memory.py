@@ -325,6 +325,22 @@ def test_a_job_that_will_fit_is_left_alone(policy: str) -> None:
 
 
 @BOTH
+@pytest.mark.parametrize(
+    ("arrival", "seconds", "sample_s"), [(0.0, 1e12, 1.0), (1e17, 1600.0, 1.0), (0.0, 1.0, 1e-300), (1e9, 1.0, 1e-12)]
+)
+def test_looks_come_to_an_end(policy: str, arrival: float, seconds: float, sample_s: float) -> None:
+    """1e12 s are not looked at every second, and 1e17 s and one more are 1e17 s.
+
+    After a thousandth of what is left each time, a second is left of 1e12 s after a thousand times ln(1e12), so fewer
+    than 28,000 looks, and of the last thousand seconds each: 1000.
+    """
+    grows = Job("a", arrival, {1: seconds}, memory_growth=((0.0, 1.0), (0.5, 2.0)))
+    done = run(policy, free(grows), sample_s=sample_s)
+    assert not done.unfinished
+    assert done.events < 150_000
+
+
+@BOTH
 def test_the_start_can_be_larger(policy: str) -> None:
     wanted = free(growing("a", 1.0, 10.5), Job("b", 0.0, {1: 3.0}, "1g.5gb", memory_growth=((0.0, 2.0),)))
     done = run(policy, wanted, prediction=False, start_gb=10.0)

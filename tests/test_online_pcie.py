@@ -398,6 +398,19 @@ def test_choices_are_those_of_the_rules(wanted: Trace, delay: float | None, wait
 
 # The page
 
+@pytest.mark.parametrize("policy", ["pcie-aware", "static"])
+def test_a_partition_of_another_kind(policy: str) -> None:
+    with pytest.raises(InputError, match=r"partition: must be a text such as '4\+2\+1', .*is 4"):
+        run(policy, quiet("a", 0, 1), partition=4)
+
+
+def test_keys_of_sensitivities_are_names() -> None:
+    with pytest.raises(
+        InputError, match="sensitivities: must be a mapping whose keys are names of jobs, one of them is 1"
+    ):
+        aware(quiet("a", 0, 1), sensitivities={1: 1.0})
+
+
 PAGE = Path(__file__).parents[1] / "docs" / "pcie.md"
 
 

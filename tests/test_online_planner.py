@@ -225,3 +225,9 @@ def test_times_may_be_as_short_as_numbers_can_be() -> None:
     jobs = [job("a", 0, "7g.40gb", 1e-310), job("b", 1e-313, "7g.40gb", 1), job("c", 0.5, "7g.40gb", 1e-320)]
     for window in (0.0, 1e-300):
         assert not run(trace(*jobs, costs=NO_COSTS), window=window).unfinished
+
+
+def test_patience_may_be_as_small_as_numbers_can_be() -> None:
+    """1e-300 times 1e-300 is 0, by which nothing can be divided."""
+    jobs = [job("a", 0, "7g.40gb", 5), job("b", 1, "7g.40gb", 1e-300), job("c", 2, "7g.40gb", 1)]
+    assert not run(trace(*jobs, costs=NO_COSTS), patience=1e-300).unfinished

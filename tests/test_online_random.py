@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import Chaos, assert_sound, audit, traces
 
-from mig_opt import Trace, policies, simulate
+from mig_opt import Simulation, Trace, policies, simulate
 from mig_opt.online import Log, Outcome, get_policy
 
 NAMES = [policy.name for policy in policies()]
@@ -62,3 +65,44 @@ def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObjec
     whole = options.get("dynamic_partitioning", name != "static")
     if whole and all(job.profile is None and not job.memory_growth for job in trace.jobs):
         assert done.unfinished == tuple(job.name for job in trace.jobs if not trace.profiles(job))
+
+
+def decided(done: Simulation, before: float) -> list[tuple[object, ...]]:
+    """What had begun before some second, and what of it was over by then."""
+    return sorted(
+        (run.job, run.begin, run.gpu, str(run.placement), run.end if run.end < before else None)
+        for run in done.log.runs()
+        if run.begin < before
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(traces(), st.data())
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "static"])  # its partitions follow from the trace
+def test_nobody_knows_what_will_arrive(name: str, trace: Trace, data: st.DataObject) -> None:
+    options: dict[str, object] = {"rounds": 20} if name == "planner" else {}
+    later = data.draw(st.sampled_from([job.arrival for job in trace.jobs]))
+    known = tuple(job for job in trace.jobs if job.arrival < later)
+    if known:
+        part = simulate(trace.replace(jobs=known), name, **options)
+        assert decided(simulate(trace, name, **options), later) == decided(part, later)
+
+
+@settings(max_examples=10, deadline=None)
+@given(traces(), st.data())
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_knows_how_memory_will_grow(name: str, trace: Trace, data: st.DataObject) -> None:
+    """Some of the jobs go on to need a little more, or more than there is: the same until the first one fails."""
+    options: dict[str, object] = {"rounds": 20} if name == "planner" else {}
+    growing = data.draw(st.sets(st.sampled_from(range(len(trace.jobs))), min_size=1))
+
+    def with_peak(peak_gb: float) -> Trace:
+        jobs = list(trace.jobs)
+        for number in growing:
+            growth = ((0.0, 4.0), (0.5, peak_gb))
+            jobs[number] = dataclasses.replace(jobs[number], memory_gb=None, memory_growth=growth)
+        return trace.replace(jobs=tuple(jobs))
+
+    much = simulate(with_peak(100.0), name, failure_limit=1, **options)
+    failed = min((run.end for run in much.log.runs() if run.outcome is Outcome.OUT_OF_MEMORY), default=math.inf)
+    assert decided(simulate(with_peak(4.5), name, failure_limit=1, **options), failed) == decided(much, failed)

@@ -15,6 +15,7 @@ from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, validate
 from mig_opt.errors import InputError
 from mig_opt.models.arrivals import TraceOptimum, batch_of, best_schedule
 from mig_opt.online.bounds import _shortest_remaining_first, trace_bounds, trace_optimum
+from mig_opt.online.describing import describe_trace
 from mig_opt.trace import Job, Trace
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -189,3 +190,20 @@ def test_a_larger_instance_is_used_where_it_is_there_anyway() -> None:
     found = best_schedule(Trace(jobs, A100, 1, costs), "makespan", workers=1)
     assert found.value == pytest.approx(9.0)
     check(Trace(jobs, A100, 1, costs), found)
+
+
+def test_a_job_that_grows_out_of_everything_can_run_nowhere() -> None:
+    """On an A100 a job may have 5 or 10 GB on one slice, and 40 GB on seven."""
+    for times, peak in (({1: 10.0}, 11.0), ({1: 10.0, 7: 5.0}, 41.0)):
+        growing = Trace((Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))),), A100)
+        for function in (trace_bounds, trace_optimum, describe_trace):
+            with pytest.raises(InputError, match="job 'a' can run nowhere"):
+                function(growing)
+
+
+def test_an_optimum_has_memory_to_the_end() -> None:
+    """One slice is as fast, but has 10 GB at most: with 11 GB in the end the job needs three, where it takes 20 s."""
+    times = {1: 10.0, 3: 20.0}
+    jobs = [Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))) for peak in (10.0, 11.0)]
+    ends = [trace_optimum(Trace((job,), A100, 1, OperationCosts.zero(A100)), workers=1).value for job in jobs]
+    assert ends == [10.0, 20.0]

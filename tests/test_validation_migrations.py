@@ -88,3 +88,19 @@ def test_something_else_in_place_of_a_plan() -> None:
         validate_migrations("fleet", [])  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"migrations\[0\]: must be a Migration"):
         validate_migrations(STATE, [1])  # type: ignore[list-item]
+
+
+def test_all_arguments_that_are_of_another_kind_are_named() -> None:
+    with pytest.raises(InputError) as caught:
+        validate_migrations(
+            STATE,
+            [1],  # type: ignore[list-item]
+            room=[(0, "4g.20gb"), (0.5, "4g.20gb", 0), (0, "4g.20gb", 0), "abc"],  # type: ignore[list-item]
+            fragmentation="none",  # type: ignore[arg-type]
+            within_gpus=1,  # type: ignore[arg-type]
+            most_migrations=True,
+        )
+    found = [problem.path for problem in caught.value.problems]
+    assert found == ["fragmentation", "within_gpus", "most_migrations", "migrations[0]", "room[3]"]
+    with pytest.raises(InputError, match=r"room\[1\]: must be a tuple of GPU, profile and start slice"):
+        validate_migrations(STATE, [], room=[(0, "4g.20gb", 0), (0.5, "4g.20gb", 0)])  # type: ignore[list-item]

@@ -95,7 +95,8 @@ def defragment(
     geometry = fleet.geometry
     most_cost = None
     if fragmentation is not None:
-        most_cost = math.floor(fragmentation * geometry.unit * state.gpus + _ROUNDING)
+        # The validator allows for as much rounding.
+        most_cost = math.floor((fragmentation + _ROUNDING) * geometry.unit * state.gpus)
     profiles = tuple(geometry.profile_index(state.gpu.profile(name)) for name in wanted)
     goal = Goal(geometry, profiles, tuple(wanted.values()), most_cost)
     planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=limits)

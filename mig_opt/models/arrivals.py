@@ -122,10 +122,26 @@ def batch_of(trace: Trace) -> Batch:
     check_jobs(trace)
     tasks = []
     for job in trace.jobs:
-        sizes = {profile.compute_slices for profile in trace.profiles(job)}
-        memory = job.memory_gb if job.profile is None else trace.gpu.profile(job.profile).memory_gb
+        sizes = {profile.compute_slices for profile in whole_run_profiles(trace, job)}
+        memory = _most_gb(job) if job.profile is None else trace.gpu.profile(job.profile).memory_gb
         tasks.append(Task(job.name, {size: job.times[size] for size in sizes}, memory))
     return Batch(tuple(tasks), trace.gpu, trace.gpus, trace.operations, name=trace.name)
+
+
+def whole_run_profiles(trace: Trace, job: Job) -> tuple[Profile, ...]:
+    """Return the profiles on which a job can run from its begin to its end, as :meth:`Trace.profiles` does.
+
+    They have the most memory that it reaches while it grows, also if it does not say how much that is.
+    """
+    if job.profile is not None or not job.memory_growth:
+        return trace.profiles(job)
+    return trace.profiles(Job(job.name, job.arrival, job.times, memory_gb=_most_gb(job)))
+
+
+def _most_gb(job: Job) -> float | None:
+    if job.memory_gb is not None or not job.memory_growth:
+        return job.memory_gb
+    return max(gb for _, gb in job.memory_growth)
 
 
 def check_jobs(trace: Trace) -> None:
@@ -139,7 +155,7 @@ def check_jobs(trace: Trace) -> None:
     problems = [
         Problem(f"jobs[{index}]", f"job {job.name!r} can run nowhere: no profile has its times and enough memory")
         for index, job in enumerate(trace.jobs)
-        if not trace.profiles(job)
+        if not whole_run_profiles(trace, job)
     ]
     if problems:
         raise InputError(problems)
@@ -367,10 +383,10 @@ def _allowed(trace: Trace) -> list[list[Profile]]:
     A job that leaves the choice to the scheduler may also use an instance with more memory than it needs, if another
     job needs that profile.
     """
-    used = {profile for job in trace.jobs for profile in trace.profiles(job)}
+    used = {profile for job in trace.jobs for profile in whole_run_profiles(trace, job)}
     found = []
     for job in trace.jobs:
-        own = trace.profiles(job)
+        own = whole_run_profiles(trace, job)
         least = {profile.compute_slices: profile.memory_gb for profile in own}
         if job.profile is not None:
             found.append(list(own))

@@ -141,7 +141,14 @@ class MemoryForecast:
             Memory that the job has requested, in GB.
         reuse : float
             Share of it that is physically needed (above 0, up to 1).
+
+        Raises
+        ------
+        InputError
+            If the share is another number.
         """
+        if not 0 < reuse <= 1:
+            raise InputError([Problem("reuse", f"must be a share above 0 and up to 1, is {reuse!r:.60}")])
         self._requested.add(iteration, requested_gb)
         self._saved.add(iteration, 1 / reuse)
         self.peak = self._most = max(self._most, requested_gb * reuse)

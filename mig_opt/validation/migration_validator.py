@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 
-from mig_opt.arguments import entries_of, wrong_type
-from mig_opt.errors import InputError
+from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
+from mig_opt.errors import InputError, Problem
 from mig_opt.fleet_state import FleetState, Migration
 from mig_opt.gpu import GpuModel, Placement
 from mig_opt.texts import plural
@@ -15,6 +16,9 @@ from mig_opt.validation.violations import MigrationViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
 
 _ROUNDING = 1e-9
+_MOST = 1_000_000
+_ENTRIES = 3
+_PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ def validate_migrations(
     Raises
     ------
     InputError
-        If there is something else in place of a state or of migrations.
+        If an argument is of another kind, with all that are.
 
     Examples
     --------
@@ -83,9 +87,24 @@ def validate_migrations(
     >>> print(validate_migrations(state, [Migration(0, "1g.5gb", 0, 0, 4)]).violations[0])
     migrations[0]: 1g.5gb@4 of GPU 0 shares memory slices with 2g.10gb@4 (instances-overlap)
     """
+    problems = list(_wrong_limits(fragmentation, within_gpus, most_migrations))
+    steps: tuple[Migration, ...] = ()
+    places: tuple[tuple[int, str, int], ...] = ()
     if not isinstance(state, FleetState):
-        raise InputError([wrong_type("state", state, "a FleetState")])
-    steps = entries_of("migrations", migrations, Migration, "a Migration")
+        problems.append(wrong_type("state", state, "a FleetState"))
+    try:
+        steps = entries_of("migrations", migrations, Migration, "a Migration")
+    except InputError as error:
+        problems += error.problems
+    try:
+        places = entries_of("room", room, tuple, _PLACE)
+    except InputError as error:
+        problems += error.problems
+    problems += [
+        wrong_type(f"room[{index}]", place, _PLACE) for index, place in enumerate(places) if not _is_place(place)
+    ]
+    if problems:
+        raise InputError(problems)
     held = _Held(state)
     violations = [
         violation for index, step in enumerate(steps) for violation in held.migrate(f"migrations[{index}]", step)
@@ -101,10 +120,24 @@ def validate_migrations(
     if fragmentation is not None and reached > fragmentation + _ROUNDING:
         message = f"is {float(reached):.6g} afterwards, and may be {fragmentation:.6g}"
         violations.append(Violation(Code.TOO_FRAGMENTED, "fragmentation", message))
-    for index, (gpu, profile, start) in enumerate(room):
+    for index, (gpu, profile, start) in enumerate(places):
         lacking = held.create(f"room[{index}]", gpu, profile, start)
         violations += [Violation(Code.NO_ROOM, violation.path, violation.message) for violation in lacking]
     return MigrationValidation(float(reached), tuple(violations))
+
+
+def _wrong_limits(fragmentation: object, within_gpus: object, most_migrations: object) -> Iterator[Problem]:
+    if fragmentation is not None:
+        yield from wrong_share("fragmentation", fragmentation)
+    yield from wrong_flag("within_gpus", within_gpus)
+    if most_migrations is not None:
+        yield from wrong_integer("most_migrations", most_migrations, 0, _MOST)
+
+
+def _is_place(value: tuple[object, ...]) -> bool:
+    return (
+        len(value) == _ENTRIES and isinstance(value[1], str) and all(isinstance(value[at], Integral) for at in (0, 2))
+    )
 
 
 class _Held:

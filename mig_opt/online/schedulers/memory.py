@@ -6,6 +6,7 @@ From *Managing Multi Instance GPUs for High Throughput and Energy Savings* (MIGM
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import deque
 
@@ -15,6 +16,12 @@ from mig_opt.online.cluster import Cluster
 from mig_opt.online.forecast import MemoryForecast
 from mig_opt.online.policy import Policy
 from mig_opt.online.schedulers.partition_manager import Fit, PartitionManager
+
+_MOST_LOOKS = 1000
+"""Looks at a job in what it has left: a job that runs for years is not looked at every second."""
+
+_LEAST_PAUSE = 1e-5
+"""Seconds between two looks; nobody looks more often, and the simulator would take it for an endless loop."""
 
 
 class MemoryAware(Policy):
@@ -39,7 +46,7 @@ class MemoryAware(Policy):
     start_gb : float
         Least memory on which jobs of unknown memory start, in GB, if they can have so much.
     sample_s : float
-        Seconds between two looks at a job.
+        Seconds between two looks at a job; but 1e-5 at least, and a thousandth of what the job has left.
     tolerance : float
         When a forecast has converged, see :class:`~mig_opt.online.forecast.MemoryForecast`.
 
@@ -129,7 +136,7 @@ class MemoryAware(Policy):
         gpu, placement = place
         needed = min(forecast.peak, self.manager.most(cluster.trace.jobs[tag]))
         if not forecast.converged or needed <= cluster.geometry.placements[placement].profile.memory_gb:
-            cluster.wake(cluster.now + self.sample_s, tag)
+            self._look_later(cluster, tag)
             return
         self._watched.discard(tag)
         self._learnt[tag] = needed
@@ -145,7 +152,12 @@ class MemoryAware(Policy):
             self._forecasts[job] = MemoryForecast(tolerance=self.tolerance)
             if job not in self._watched:
                 self._watched.add(job)
-                cluster.wake(cluster.now + self.sample_s, job)
+                self._look_later(cluster, job)
+
+    def _look_later(self, cluster: Cluster, job: int) -> None:
+        now = cluster.now
+        pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MOST_LOOKS, _LEAST_PAUSE)
+        cluster.wake(max(now + pause, math.nextafter(now, math.inf)), job)
 
     def _admit(self, cluster: Cluster, job: int) -> None:
         wanted = cluster.trace.jobs[job]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu import Placement
 from mig_opt.partitions import find_partition
@@ -39,6 +40,8 @@ def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None)
         return _by_demand(trace)
     if isinstance(partition, str):
         return [find_partition(trace.gpu, partition, "double-memory")] * trace.gpus
+    if not isinstance(partition, Sequence):
+        raise InputError([wrong_type("partition", partition, "a text such as '4+2+1', or a sequence of such texts")])
     found, problems = {}, []
     for index, text in enumerate(partition):
         try:

@@ -115,4 +115,8 @@ def _wrong_sensitivities(values: object) -> Iterator[Problem]:
         yield wrong_type("sensitivities", values, "a mapping of names of jobs to their sensitivities")
         return
     for name, value in values.items():
+        if not isinstance(name, str):
+            yield Problem(
+                "sensitivities", f"must be a mapping whose keys are names of jobs, one of them is {name!r:.60}"
+            )
         yield from wrong_number(f"sensitivities[{name!r}]", value, "a finite number >= 0", above=-1e-300)

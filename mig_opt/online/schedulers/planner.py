@@ -28,6 +28,9 @@ _MOST_EAGER = 400
 _MOST_WEIGHT = 1e6
 """Seconds may be as short as numbers can be."""
 
+_LEAST = math.ulp(0.0)
+"""The product of numbers that small would be 0."""
+
 _MOST_EXPECTED = 1e6
 """Jobs; the first gaps may be as short as numbers can be."""
 
@@ -207,7 +210,8 @@ class Planner(Policy):
             if options:
                 shortest = min(seconds for _, seconds in options)
                 waited = cluster.now - cluster.trace.jobs[job].arrival
-                found.append(Wish(job, options, min(1 + waited / (self.patience * shortest), _MOST_WEIGHT)))
+                double = max(self.patience * shortest, _LEAST)
+                found.append(Wish(job, options, min(1 + waited / double, _MOST_WEIGHT)))
         return heapq.nsmallest(self.most, found, key=lambda wish: (wish.shortest / wish.weight, wish.job))
 
     def _options_of(self, cluster: Cluster, job: int) -> tuple[tuple[int, float], ...]:
