@@ -398,6 +398,7 @@ def test_choices_are_those_of_the_rules(wanted: Trace, delay: float | None, wait
 
 # The page
 
+
 @pytest.mark.parametrize("policy", ["pcie-aware", "static"])
 def test_a_partition_of_another_kind(policy: str) -> None:
     with pytest.raises(InputError, match=r"partition: must be a text such as '4\+2\+1', .*is 4"):
