@@ -98,6 +98,17 @@ class TickedBatch:
         """
         return not self.live and not any(place.create or place.destroy for place in self.places)
 
+    def first_use(self, place: Place, at_most: int) -> int:
+        """Return the tick before which nothing can run in a place: its creation, and what is live there, come first.
+
+        Solvers are spared numbers far above ``at_most``.
+        """
+        if place.free is not None:
+            return min(place.free, 2 * at_most)
+        live = (self.places[other] for other in self.live)
+        waits = (min(other.free or 0, 2 * at_most) + other.destroy for other in live if other.conflicts(place))
+        return place.create + max(waits, default=0)
+
     def slices(self) -> Iterator[list[int]]:
         """Yield for each memory slice of each GPU the indices of the places that cover it, without repetitions."""
         seen: set[tuple[int, ...]] = set()

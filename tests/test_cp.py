@@ -277,7 +277,7 @@ def test_with_little_to_gain_all_the_time_is_for_the_proof(
 ) -> None:
     shares: list[float] = []
 
-    def bound(search: Any, share: float) -> None:
+    def bound(search: Any, share: float, **_: bool) -> None:
         search.raise_lower(round(search.upper * (1 - gap)))
 
     monkeypatch.setattr(cp_module, "Improvement", Idle)

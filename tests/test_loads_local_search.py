@@ -128,3 +128,39 @@ def test_a_round_with_every_task_finds_the_least_height(batch: Batch, data: st.D
     height = search.run(places, count, 1, data.draw(st.integers(0, 99)), 0, 0)
     check(problem, places.tolist(), height)
     assert height == tables.least
+
+
+def test_places_that_are_left_out_are_not_used_again() -> None:
+    problem = TickedBatch(generate_batch(12, gpu="A30", seed=2))
+    search = LoadSearch(problem, first_places(problem), 0, 2)
+    cycles = search.cycles(0)
+    next(cycles)
+    forbidden = np.zeros((12, len(problem.places)), np.bool_)
+    forbidden[np.arange(12), search.places] = True
+    search.forbid(forbidden)
+    check(problem, search.places, search.height)
+    for results in itertools.islice(cycles, 4):
+        for height, places in [*results, (search.height, search.places)]:
+            check(problem, places, height)
+            assert not forbidden[np.arange(12), places].any()
+    cycles.close()
+
+
+def test_a_task_keeps_its_last_place() -> None:
+    problem = TickedBatch(generate_batch(4, gpu="A30", seed=2))
+    search = LoadSearch(problem, first_places(problem), 0, 1)
+    before = search.height, search.places
+    search.forbid(np.ones((4, len(problem.places)), np.bool_))
+    assert (search.height, search.places) == before
+
+
+def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:
+    """One task of 97.188 s ends at 97.348 s on one slice: all else fits beside it, and nothing near is shorter."""
+    batch = generate_batch(60, scaling="PoorScaling", gpus=4, seed=1)
+    (longest,) = (task for task in batch.tasks if task.times[1] == 97.188)
+    result = solve(batch, "search", time_limit=8.0, deterministic=True)
+    assert result.makespan is not None
+    assert result.schedule is not None
+    assert result.makespan < longest.times[1] + batch.operations.create[1]
+    (run,) = (run for run in result.schedule.runs if run.task == longest.name)
+    assert not run.profile.startswith("1g")

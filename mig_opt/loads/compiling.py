@@ -10,6 +10,7 @@ import time
 import numpy as np
 
 from mig_opt.control import Control
+from mig_opt.loads.contents import fill, read_off, sums
 from mig_opt.loads.kernels import Neighbours, add_tasks, add_up, split_heights
 from mig_opt.loads.neighbourhood import improve, spread
 from mig_opt.loads.reach import Reach, sets_within
@@ -62,4 +63,8 @@ def _compile() -> None:
         *(number, number + 1, number, nothing, nothing, nodes),
     )
     least = np.ones((2, 1), np.int64)
+    contents = np.zeros((2, 2), np.int32)
+    fill(one[None, :], one[None, :], contents)
+    read_off(one[None, :], one[None, :], contents, 1)
+    sums(nothing[None, :].astype(np.int32), number)
     improve(costs, shape, Reach(nodes, least, least, least), spread(costs, shape), 1, 1, 0, 0, 0)

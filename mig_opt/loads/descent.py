@@ -5,8 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+import numpy as np
+
 from mig_opt.control import Control
+from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.local_search import LoadSearch
+from mig_opt.loads.tables import ticks_of
 from mig_opt.ticked import TickedBatch
 
 _MOST_CHOICES = 4 * 10**6
@@ -30,6 +34,10 @@ class Descent(ABC):
         self._control = control
         self._loads = LoadSearch(problem, problem.places_of(control.schedule), control.seed, control.workers)
         self._longest_destruction = max(place.destroy for place in problem.places)
+        ready = np.array([problem.first_use(place, self.upper) for place in problem.places])
+        durations = np.stack([ticks_of(place, len(problem.batch.tasks)) for place in problem.places], axis=1)
+        self._ends = durations + ready
+        self._within = NEVER
         self._seen: set[tuple[int, ...]] = set()
         self._searched = 0.0
         self._try(self._loads.height, self._loads.places)
@@ -64,6 +72,7 @@ class Descent(ABC):
         cycles = self._loads.cycles(self.lower)
         try:
             while idle < patience and self.lower < self.upper and not self._control.expired:
+                self._forbid()
                 before = self._loads.height, self.upper
                 results = next(cycles)
                 self._control.spend(self._loads.seconds_per_cycle)
@@ -73,6 +82,16 @@ class Descent(ABC):
                 idle = 0 if (self._loads.height, self.upper) < before else idle + 1
         finally:
             cycles.close()
+
+    def _forbid(self) -> None:
+        """Leave out places in which a task alone ends when the best schedule does: no better one has it there.
+
+        Local changes do not get away from such a task by themselves, as all that is near takes longer at first.
+        """
+        late = self._ends >= self.upper
+        if (late & (self._ends < self._within)).any():
+            self._loads.forbid(late)
+        self._within = self.upper
 
     def _try(self, height: int, places: Sequence[int]) -> None:
         """Time an assignment, if it is new and may be better than the best schedule."""

@@ -80,7 +80,7 @@ class LoadSearch:
     def __init__(self, batch: TickedBatch, places: Sequence[int], seed: int, workers: int) -> None:
         tree = LoadTree(batch)
         count = len(batch.batch.tasks)
-        self._shape = shape_of(batch, tree)
+        self._tree, self._shape = tree, shape_of(batch, tree)
         ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
         self._reach = reach(tree, self._shape, ticks)
         fixed = np.array([fixed_cost(place) for place in batch.places])
@@ -105,6 +105,21 @@ class LoadSearch:
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A shake should cost about as much as a few tasks in the wrong place.
         self.worst = np.array(_WORST) * min(1.0, _MANY * batch.batch.gpus / count)
+
+    def forbid(self, forbidden: npt.NDArray[np.bool_]) -> None:
+        """Leave out some places, shape (tasks, places), from now on; what runs there moves to one of its cheap places.
+
+        Nothing is done if that leaves no place to a task.
+        """
+        ticks = np.where(forbidden, np.int32(NEVER), self._costs.ticks)
+        if not (ticks < NEVER).any(axis=1).all():
+            return
+        self._costs = self._costs._replace(ticks=ticks, price=np.where(ticks < NEVER, self._costs.price, np.inf))
+        self._reach = reach(self._tree, self._shape, ticks)
+        for thread in self._threads:
+            thread.move(forbidden)
+        best = min(self._threads, key=lambda thread: thread.height)
+        self.height, self.places = best.height, best.places.tolist()
 
     @property
     def seconds_per_cycle(self) -> float:
@@ -137,9 +152,9 @@ class LoadSearch:
         improve(costs, self._shape, self._reach, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
         return places
 
-    def fresh(self, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return an assignment of each task to one of its cheap places, drawn."""
-        price = self._costs.price
+    def fresh(self, rng: np.random.Generator, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return one of the cheap places of each of some tasks, drawn."""
+        price = self._costs.price[tasks]
         most = price.min(axis=1) * (1 + rng.exponential(_FRESH, len(price)))
         return np.array([rng.choice(np.nonzero(row <= limit)[0]) for row, limit in zip(price, most, strict=True)])
 
@@ -189,6 +204,17 @@ class _Thread:
         self._idle = 0
         self.places, self.height = np.array(search.places, np.int64), search.height
         if self._starts % 2 and search.small:
-            self.places = search.fresh(self._rng)
-            self.height, self._settled = search.run(self.places, 0, 0, 0, 0, 0), False
+            self._replace(np.arange(len(self.places)))
         self._lowest = self.height
+
+    def move(self, forbidden: npt.NDArray[np.bool_]) -> None:
+        """Move what runs where it must not."""
+        tasks = np.nonzero(forbidden[np.arange(len(self.places)), self.places])[0]
+        if len(tasks):
+            self._replace(tasks)
+            self._lowest = self.height
+
+    def _replace(self, tasks: npt.NDArray[np.int64]) -> None:
+        """Let some tasks start afresh."""
+        self.places[tasks] = self._search.fresh(self._rng, tasks)
+        self.height, self._settled = self._search.run(self.places, 0, 0, 0, 0, 0), False

@@ -3,7 +3,8 @@
 1. A local search on the loads finds assignments of tasks to placements, and the block model times them
    (:mod:`mig_opt.models.improving`). Batches of a dozen tasks do not need it.
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
-   (:mod:`mig_opt.models.subsets`). Otherwise the loads still give a bound (:mod:`mig_opt.models.load_program`).
+   (:mod:`mig_opt.models.subsets`). Otherwise the loads still give bounds (:mod:`mig_opt.models.load_program`,
+   :mod:`mig_opt.models.price_bound`).
 3. What is open then is left to the block model as a whole (:mod:`mig_opt.models.search`), or to more of the local
    search where that has no chance of a proof.
 """
@@ -21,6 +22,7 @@ from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
 from mig_opt.models.improving import Improvement
 from mig_opt.models.load_program import raise_bound_by_loads
+from mig_opt.models.price_bound import raise_bound_by_prices
 from mig_opt.models.search import Search
 from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.models.subsets import prove_by_subsets
@@ -46,7 +48,10 @@ _CLOSE = 0.0015
 """Gap at which the schedule has little to gain, and the bound of the loads leaves little to prove."""
 
 _BOUND_SHARE = 0.3
-"""Of the time may go to the load program."""
+"""Of the time may go to the load program, and then to prices."""
+
+_CROWDED = 40
+"""With more tasks on a GPU, the load program tells more than prices in the same time."""
 
 
 def cp(batch: Batch, control: Control) -> None:
@@ -70,7 +75,11 @@ def cp(batch: Batch, control: Control) -> None:
             improvement.run(_PATIENCE)
         prove_by_subsets(search)
     if search.open and improvement is not None:
-        raise_bound_by_loads(search, share=_BOUND_SHARE)
+        # Where whole tasks hardly fill the slices, prices tell more, and whole placements little on several GPUs.
+        crowded = len(batch.tasks) > _CROWDED * batch.gpus
+        raise_bound_by_loads(search, share=_BOUND_SHARE, whole=crowded or batch.gpus == 1)
+        if not crowded:
+            raise_bound_by_prices(search, share=_BOUND_SHARE)
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
     # Beyond the reach of the tables a proof is possible, but better schedules are likelier if there can be any.
     likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS or _close(search)

@@ -30,7 +30,7 @@ _SLACK = 1.05
 """How much longer than the best schedule a makespan may be in the program with whole numbers."""
 
 
-def raise_bound_by_loads(search: Search[M], share: float) -> None:
+def raise_bound_by_loads(search: Search[M], share: float, *, whole: bool = True) -> None:
     """Report the bound of the load program to a search.
 
     Parameters
@@ -39,6 +39,8 @@ def raise_bound_by_loads(search: Search[M], share: float) -> None:
         With a schedule, the better the tighter the program.
     share : float
         Of the time that is left may go to this.
+    whole : bool
+        Whether whole numbers say in the end which placements are used; that takes most of the time.
     """
     problem = search.problem
     backend = Highs()
@@ -52,7 +54,7 @@ def raise_bound_by_loads(search: Search[M], share: float) -> None:
         at = (few + many) // 2
         raised = _raise(search, marks[at], backend, share=_RELAXED_SHARE, relaxed=True)
         few, many = (at + 1, many) if raised else (few, at)
-    if few < len(marks):
+    if whole and few < len(marks):
         _raise(search, marks[few], backend, share=share, relaxed=False)
 
 
@@ -63,7 +65,7 @@ def _marks(search: Search[M]) -> list[int]:
     """
     problem, best = search.problem, search.upper
     ends = (
-        first_use(problem, place, best) + duration for place in problem.places for duration in place.durations.values()
+        problem.first_use(place, best) + duration for place in problem.places for duration in place.durations.values()
     )
     return [*sorted({end for end in ends if search.lower < end < best}), best]
 
@@ -87,18 +89,6 @@ def _raise(search: Search[M], mark: int, backend: Highs, *, share: float, relaxe
             on_bound=lambda units: search.raise_lower(min(program.bound(units, backend.tolerance), mark)),
         )
     return search.lower >= mark
-
-
-def first_use(batch: TickedBatch, place: Place, at_most: int) -> int:
-    """Return the tick before which nothing can run in a place: its creation, and what is live there, come first.
-
-    Solvers are spared numbers far above ``at_most``.
-    """
-    if place.free is not None:
-        return min(place.free, 2 * at_most)
-    live = (batch.places[other] for other in batch.live)
-    waits = (min(other.free or 0, 2 * at_most) + other.destroy for other in live if other.conflicts(place))
-    return place.create + max(waits, default=0)
 
 
 class LoadProgram:
@@ -136,7 +126,7 @@ class LoadProgram:
         self._horizon = self._units(at_most) * (1 + 1e-6)
         self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
         self.homeless = False
-        self._ready = [first_use(batch, place, at_most) for place in batch.places]
+        self._ready = [batch.first_use(place, at_most) for place in batch.places]
         self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
         self._load = self._divide(at_most + 1 if below is None else below)
         waits = self._wait_for_neighbours()
