@@ -236,7 +236,7 @@ def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tup
 
     monkeypatch.setattr(cp_module, "run", watched)
     control = Control(workers=1, time_limit=1000.0, deterministic=True)
-    search.Search(batch, control, cp_module._CpSat()).run(share)
+    search.Search(batch, control, cp_module.CpSat()).run(share)
     assert control.makespan == control.lower_bound
     return steps, shares
 

@@ -10,7 +10,7 @@ from strategies import realistic_batches, tiny_batches
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.control import Control
 from mig_opt.loads.tables import HeightTables
-from mig_opt.models.cp import _CpSat
+from mig_opt.models.cp import CpSat
 from mig_opt.models.highs import Highs
 from mig_opt.models.load_program import LoadProgram, raise_bound_by_loads
 from mig_opt.models.lpsolvers import solve_program
@@ -60,7 +60,7 @@ def raised(batch: Batch, method: str) -> tuple[int, int]:
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
-    search = Search(batch, control, _CpSat())
+    search = Search(batch, control, CpSat())
     before = search.lower
     raise_bound_by_loads(search, share=1.0)
     return before, search.lower

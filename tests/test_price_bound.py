@@ -13,7 +13,7 @@ from mig_opt.control import Control
 from mig_opt.loads.prices import Bound, Prices
 from mig_opt.loads.usages import usages_of
 from mig_opt.models.blocks import BlockModel
-from mig_opt.models.cp import _CpSat
+from mig_opt.models.cp import CpSat
 from mig_opt.models.load_program import raise_bound_by_loads
 from mig_opt.models.price_bound import raise_bound_by_prices
 from mig_opt.models.search import Search
@@ -26,7 +26,7 @@ def started(batch: Batch, method: str = "far", control: Control | None = None) -
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
-    return Search(batch, control, _CpSat())
+    return Search(batch, control, CpSat())
 
 
 def bound(batch: Batch, method: str = "far") -> int:

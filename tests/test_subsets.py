@@ -15,7 +15,7 @@ from mig_opt import Batch, Result, Status, Task, generate_batch, get_gpu, solve,
 from mig_opt.control import Control
 from mig_opt.loads.assignments import Assignments
 from mig_opt.loads.compiling import compiled
-from mig_opt.models.cp import _CpSat
+from mig_opt.models.cp import CpSat
 from mig_opt.models.search import Search
 from mig_opt.models.subsets import prove_by_subsets
 from mig_opt.ticks import equal_within_resolution
@@ -23,7 +23,7 @@ from mig_opt.ticks import equal_within_resolution
 
 def by_subsets(batch: Batch) -> Control:
     control = Control(workers=1)
-    search = Search(batch, control, _CpSat())
+    search = Search(batch, control, CpSat())
     prove_by_subsets(search)
     return control
 
@@ -44,7 +44,7 @@ def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
 @settings(max_examples=15)
 def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None:
     one = Control(workers=1)
-    Search(batch, one, _CpSat()).run()
+    Search(batch, one, CpSat()).run()
     two = by_subsets(batch)
     assert one.makespan is not None
     assert two.makespan is not None
@@ -94,7 +94,7 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
 
     assert compiled(Control())
     monkeypatch.setattr(Assignments, "within", slowly)
-    prove_by_subsets(Search(generate_batch(8, seed=1), Control(0.5, workers=1), _CpSat()))
+    prove_by_subsets(Search(generate_batch(8, seed=1), Control(0.5, workers=1), CpSat()))
     assert 1 < told < 1000
 
 

@@ -66,7 +66,7 @@ def cp(batch: Batch, control: Control) -> None:
     control : Control
         May hold a schedule to start from.
     """
-    search = Search(batch, control, _CpSat())
+    search = Search(batch, control, CpSat())
     few, many = len(batch.tasks) <= _FEW, len(batch.tasks) > _MANY
     improvement = None
     if search.open and compiled(control, _QUICK if few else math.inf):
@@ -97,19 +97,23 @@ def _close(search: Search[BlockModel]) -> bool:
     return search.upper - search.lower <= _CLOSE * search.upper
 
 
-class _CpSat:
+class CpSat:
     """CP-SAT as the solver of a search."""
 
     name = "CP-SAT"
 
     def seconds_to_build(self, problem: TickedBatch) -> float:
+        """Return about how long it takes to build a model."""
         return seconds_to_build(problem)
 
     def build(self, problem: TickedBatch, form: Form) -> BlockModel:
+        """Return a model."""
         return BlockModel(problem, form)
 
     def improve(self, model: BlockModel, control: Control, request: Request) -> Outcome:
+        """Minimise, and report on the way."""
         return run(model.model, control, request)
 
     def complete(self, model: BlockModel, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+        """Find the best solution with each task at its given place."""
         return run(model.fixed(places), control, Request(share=share), workers=1)
