@@ -12,6 +12,7 @@ from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu
 from mig_opt.control import Control
 from mig_opt.loads.prices import Bound, Prices
 from mig_opt.loads.usages import usages_of
+from mig_opt.models import cp, price_bound
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.cp import CpSat
 from mig_opt.models.load_program import raise_bound_by_loads
@@ -137,3 +138,17 @@ def test_it_needs_some_time_and_counts_it() -> None:
         assert 0 < control.spent < 3
         found.append((search.lower, control.spent))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = generate_batch(26, gpu="A30", gpus=2, seed=0)
+    if live:
+        schedule = solve(batch, "far").schedule
+        assert schedule is not None
+        batch, _ = handover(batch, schedule, generate_batch(26, gpu="A30", gpus=2, seed=10))
+    assert price_bound.prices_tell_of(TickedBatch(batch)) is not live
+    told: list[bool] = []
+    monkeypatch.setattr(cp, "raise_bound_by_loads", lambda search, share, *, whole: told.append(whole))
+    solve(batch, "cp", time_limit=5.0, deterministic=True)
+    assert told == [live]

@@ -22,7 +22,7 @@ from mig_opt.models.blocks import BlockModel, seconds_to_build
 from mig_opt.models.cpsat import run
 from mig_opt.models.improving import Improvement
 from mig_opt.models.load_program import raise_bound_by_loads
-from mig_opt.models.price_bound import raise_bound_by_prices
+from mig_opt.models.price_bound import prices_tell_of, raise_bound_by_prices
 from mig_opt.models.search import Search
 from mig_opt.models.solver import Form, Outcome, Request
 from mig_opt.models.subsets import prove_by_subsets
@@ -76,9 +76,9 @@ def cp(batch: Batch, control: Control) -> None:
         prove_by_subsets(search)
     if search.open and improvement is not None:
         # Where whole tasks hardly fill the slices, prices tell more, and whole placements little on several GPUs.
-        crowded = len(batch.tasks) > _CROWDED * batch.gpus
-        raise_bound_by_loads(search, share=_BOUND_SHARE, whole=crowded or batch.gpus == 1)
-        if not crowded:
+        priced = len(batch.tasks) <= _CROWDED * batch.gpus and prices_tell_of(search.problem)
+        raise_bound_by_loads(search, share=_BOUND_SHARE, whole=not priced or batch.gpus == 1)
+        if priced:
             raise_bound_by_prices(search, share=_BOUND_SHARE)
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
     # Beyond the reach of the tables a proof is possible, but better schedules are likelier if there can be any.

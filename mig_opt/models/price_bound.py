@@ -21,6 +21,7 @@ from mig_opt.loads.usages import Usages, usages_of
 from mig_opt.models.highs import Highs
 from mig_opt.models.search import Search
 from mig_opt.models.solver import M
+from mig_opt.ticked import TickedBatch
 
 Reals = npt.NDArray[np.float64]
 
@@ -49,6 +50,11 @@ _SECONDS_PER_ROUND, _SECONDS_PER_GRAIN = 0.02, 1e-9
 """To solve the program, and to fill tables: for each kind of a way and each task."""
 
 
+def prices_tell_of(problem: TickedBatch) -> bool:
+    """Whether there is a bound from prices: nothing is live, and the tasks are not too many."""
+    return not problem.live and len(problem.batch.tasks) <= _MOST_TASKS
+
+
 def raise_bound_by_prices(search: Search[M], share: float) -> None:
     """Report the bound of the best prices to a search.
 
@@ -62,7 +68,7 @@ def raise_bound_by_prices(search: Search[M], share: float) -> None:
     problem, control = search.problem, search.control
     count = len(problem.batch.tasks)
     seconds = math.inf if control.remaining is None else control.remaining * share
-    if problem.live or count > _MOST_TASKS or seconds < _LEAST or Highs().missing() or not search.open:
+    if not prices_tell_of(problem) or seconds < _LEAST or Highs().missing() or not search.open:
         return
     end = control.spent + seconds if control.deterministic else control.seconds + seconds
     usages = usages_of(problem)
