@@ -10,8 +10,8 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.control import Control
+from mig_opt.loads.branches import branches_of
 from mig_opt.loads.prices import Bound, Prices
-from mig_opt.loads.usages import usages_of
 from mig_opt.models import cp, price_bound
 from mig_opt.models.blocks import BlockModel
 from mig_opt.models.cp import CpSat
@@ -64,16 +64,16 @@ def test_each_bound_on_the_way_holds(batch: Batch) -> None:
     if problem.live:
         return
     optimum = ticks_of(batch, solve(batch, "brute-force").makespan)
-    usages = usages_of(problem)
+    branches = branches_of(problem)
     for grain in (max(1, optimum // 500), max(1, optimum // 7)):
-        prices = Prices(problem, usages, optimum + 1, grain)
-        rule = Bound(prices, len(usages.rows), batch.gpus, 0, optimum)
+        prices = Prices(problem, branches, optimum + 1, grain)
+        rule = Bound(prices, len(branches.orders), batch.gpus, 0, optimum)
         rng = np.random.default_rng(grain)
         for _ in range(5):
-            prices.set(rng.random(prices.possible.shape))
+            prices.set(rng.random(len(prices.possible)))
             rule.update(optimum // 2, optimum)
             assert rule.ticks < optimum
-            # Some usage of an optimal schedule is never ruled out.
+            # Some order of an optimal schedule is never ruled out.
             assert rule.out.min() < optimum
 
 

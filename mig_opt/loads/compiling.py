@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from mig_opt.control import Control
-from mig_opt.loads.contents import fill, read_off, sums
+from mig_opt.loads.contents import fill, line_up, read_off, stack
 from mig_opt.loads.kernels import Neighbours, add_tasks, add_up, split_heights
 from mig_opt.loads.neighbourhood import improve, spread
 from mig_opt.loads.reach import Reach, sets_within
@@ -64,7 +64,8 @@ def _compile() -> None:
     )
     least = np.ones((2, 1), np.int64)
     contents = np.zeros((2, 2), np.int32)
-    fill(one[None, :], one[None, :], contents)
-    read_off(one[None, :], one[None, :], contents, 1)
-    sums(nothing[None, :].astype(np.int32), number)
+    fill(one[None, :], one, contents)
+    read_off(one[None, :], one, contents, 1)
+    line_up(contents, number, 1, whole.copy())
+    stack(contents[0], contents[1], 1, whole.copy())
     improve(costs, shape, Reach(nodes, least, least, least), spread(costs, shape), 1, 1, 0, 0, 0)

@@ -1,27 +1,41 @@
-"""A bound from prices: what every usage of a GPU can run at most, against what all tasks are worth together.
+"""A bound from prices: what a GPU can run at most, against what all tasks are worth together.
 
-Give each task a price for each kind of placement, to be paid on every way that it covers. A task is then worth at least
-the lowest that it can pay, and a GPU takes in at most what its best usage with the best contents of each way does. If
-the tasks are worth more than all GPUs can take in within some time, no schedule is as short.
+Give each task a price. What a GPU runs within some time is worth at most what its best usage with the best contents
+is, found from the innermost branches outward. If the tasks are worth more than all GPUs can run within that time, no
+schedule is as short.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads.contents import fill, read_off, sums
+from mig_opt.loads.branches import Branch, Branches, Order, Use
+from mig_opt.loads.contents import fill, line_up, read_off, stack
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.state import Integers
 from mig_opt.loads.tables import ticks_of
-from mig_opt.loads.usages import Usages
 from mig_opt.ticked import TickedBatch
 
-Contents = tuple[tuple[int, int], ...]
-"""Pairs of a task and the kind of placement in which it runs."""
+_HIGHEST = 2**31 - 1
+"""No table may have more."""
 
-_WORTH = 2**29
-"""What the tasks are worth together at the most, so that sums fit into 32 bits."""
+
+class Contents(NamedTuple):
+    """What runs on a GPU, maybe some tasks several times.
+
+    Attributes
+    ----------
+    tasks : tuple of int
+        Their indices, sorted.
+    grains : int
+        Within which all of it is done.
+    """
+
+    tasks: tuple[int, ...]
+    grains: int
 
 
 class Prices:
@@ -31,7 +45,7 @@ class Prices:
     ----------
     batch : TickedBatch
         Nothing is live.
-    usages : Usages
+    branches : Branches
         Of each of its GPUs.
     before : int
         Ticks; only schedules that end before are of interest, so nothing runs where it alone would end then or later.
@@ -40,85 +54,140 @@ class Prices:
 
     Attributes
     ----------
-    possible : array of bool, shape (tasks, kinds)
+    ticks : array of int64, shape (tasks, profiles)
+        Of each task in each kind of placement.
+    possible : array of bool, shape (tasks, profiles)
         Where each task can run.
-    widths : array of int64, shape (kinds,)
-        Ways that each kind covers.
     worth : int
         What all tasks are worth together.
-    scale : float
-        What a price of one has become as a whole number.
     """
 
-    def __init__(self, batch: TickedBatch, usages: Usages, before: int, grain: int) -> None:
-        count, self._grain, self._rows = len(batch.batch.tasks), grain, usages.rows
-        self.ticks = np.stack([ticks_of(place, count) for place in usages.places], axis=1).astype(np.int64)
-        ready = np.array([place.create for place in usages.places])
+    def __init__(self, batch: TickedBatch, branches: Branches, before: int, grain: int) -> None:
+        count, self._grain, self._branches = len(batch.batch.tasks), grain, branches
+        self._wait, self._inner = branches.wait // grain, branches.inner
+        self.ticks = np.stack([ticks_of(place, count) for place in branches.places], axis=1).astype(np.int64)
+        ready = np.array([place.create for place in branches.places])
         self.possible: npt.NDArray[np.bool_] = (self.ticks < NEVER) & (self.ticks + ready < before)
-        self.widths = np.array([kind.ways for kind in usages.kinds])
-        self.worth, self.scale = 0, 0.0
+        self.worth = 0
         times = np.where(self.possible, self.ticks // grain, NEVER).astype(np.int32)
-        self._kinds = usages.chains
-        self._times = [np.ascontiguousarray(times[:, list(kinds)]) for kinds in self._kinds]
-        self._tables = [np.zeros((count + 1, before // grain + 1), np.int32) for _ in self._kinds]
-        self._prices = [np.zeros_like(times) for times in self._times]
-        number = {kinds: at for at, kinds in enumerate(self._kinds)}
-        self._table_of = np.array([number.get(way.kinds, -1) for way in usages.ways])
-        self._around = np.array([usages.ticks_around(way) for way in usages.ways])
-
-    def lowest(self, prices: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-        """Return what each task pays at least at some prices, shape (tasks,); infinite if it can run nowhere."""
-        lowest: npt.NDArray[np.float64] = np.where(self.possible, prices * self.widths, np.inf).min(axis=1)
-        return lowest
+        size = before // grain + 1
+        self._prices = np.zeros(count, np.int32)
+        self._times = {use: np.ascontiguousarray(times[:, list(use.kinds)]) for use in branches.uses}
+        self._contents = {use: np.zeros((count + 1, size), np.int32) for use in branches.uses}
+        # Whether the last destruction on each way is spared, or none.
+        self._members = {spared: np.full((len(branches.branches), size), -1, np.int32) for spared in (False, True)}
+        self._inside = {spared: np.zeros((len(branches.branches), size), np.int32) for spared in (False, True)}
 
     def set(self, prices: npt.NDArray[np.floating]) -> None:
-        """Let these be the prices, shape (tasks, kinds), not negative."""
-        prices = np.where(self.possible, prices, 0.0)
-        self.scale = _WORTH / max(float(prices.max(axis=1).sum()), 1e-9)
-        whole = np.floor(prices * self.scale).astype(np.int32)
-        lowest = np.where(self.possible, whole.astype(np.int64) * self.widths, np.iinfo(np.int64).max)
-        self.worth = sum(map(int, lowest.min(axis=1)))
-        for at, kinds in enumerate(self._kinds):
-            self._prices[at] = np.ascontiguousarray(whole[:, list(kinds)])
-            fill(self._times[at], self._prices[at], self._tables[at])
+        """Let these be the prices, shape (tasks,), not negative and not all 0."""
+        places = sum(len(use.kinds) for branch in self._branches.branches for use in branch.uses)
+        most = _HIGHEST // (places * len(max(self._branches.orders, key=len)) + 1)
+        self._prices = np.floor(prices * (most / float(prices.sum()))).astype(np.int32)
+        self.worth = int(self._prices.sum())
+        for use, table in self._contents.items():
+            fill(self._times[use], self._prices, table)
+        for at, branch in enumerate(self._branches.branches):
+            for spared in (False, True):
+                members, inside = self._members[spared], self._inside[spared][at]
+                inside[:] = 0
+                for order in branch.orders:
+                    line_up(members, np.array(order, np.int64), self._wait, inside)
+            if at in self._inner:
+                for spared in (False, True):
+                    member = self._members[spared][at]
+                    member[:] = -1
+                    for use in branch.uses:
+                        for within, operations in self._ends(use, spared):
+                            stack(self._contents[use][-1], self._inside[within][at], operations, member)
 
-    def of_ways(self, ticks: int) -> Integers:
-        """Return what each way of the usages takes in at most within so many ticks."""
-        room = (ticks - self._around) // self._grain
-        best = np.array([table[-1] for table in self._tables] or [[0]])
-        taken = best[self._table_of, np.clip(room, 0, best.shape[1] - 1)]
-        return np.where((self._table_of >= 0) & (room >= 0), taken, 0).astype(np.int64)
+    def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
+        """Return whether the last destruction is spared inside, and the grains of operations, for each way to end."""
+        full = (False, use.full // self._grain)
+        return (full,) if not spared else ((True, full[1]), (False, use.spared // self._grain))
 
-    def of_usages(self, ticks: int) -> Integers:
-        """Return what each usage takes in at most within so many ticks."""
-        taken: Integers = sums(self._rows, self.of_ways(ticks))
-        return taken
+    def of_orders(self, ticks: int) -> Integers:
+        """Return what a GPU takes in at most within so many ticks, for each choice and order of its members."""
+        room = min(ticks // self._grain, self._members[True].shape[1] - 1)
+        return np.array([self._of_order(order, room) for order in self._branches.orders])
 
-    def contents(self, way: int, ticks: int) -> Contents:
-        """Return the best contents of a way."""
-        at, room = int(self._table_of[way]), int(ticks - self._around[way]) // self._grain
-        if at < 0 or room < 0:
-            return ()
-        chosen = read_off(self._times[at], self._prices[at], self._tables[at], room)
-        return tuple((task, self._kinds[at][kind]) for task, kind in enumerate(chosen) if kind >= 0)
+    def _of_order(self, order: Order, room: int) -> int:
+        total = 0
+        for place, at in enumerate(order):
+            left = room - place * self._wait
+            if left < 0:
+                return -1
+            worth = int(self._members[True][at, left]) if at in self._inner else self._best(at, True, left)[0]
+            if worth < 0:
+                return -1
+            total += worth
+        return total
 
-    def ticks_of(self, way: int, contents: Contents) -> int:
-        """Return the ticks within which a way takes in some contents."""
-        grains = sum(int(self.ticks[task, kind]) // self._grain for task, kind in contents)
-        return int(self._around[way]) + grains * self._grain
+    def _best(self, at: int, spared: bool, room: int) -> tuple[int, Use, bool, int, int]:
+        """Return what a branch is worth, and how: its use, what is spared inside, the operations, the time of tasks."""
+        branch = self._branches.branches[at]
+        best = (-1, branch.uses[0], False, 0, 0)
+        for use in branch.uses:
+            for within, operations in self._ends(use, spared):
+                left = room - operations
+                if left >= 0:
+                    worth = self._contents[use][-1, : left + 1] + self._inside[within][at, left::-1]
+                    own = int(worth.argmax())
+                    best = max(best, (int(worth[own]), use, within, operations, own))
+        return best
+
+    def contents(self, order: Order, ticks: int) -> Contents:
+        """Return the best contents of a GPU with some order of members that is worth something."""
+        tasks: list[int] = []
+        room = ticks // self._grain
+        needed = max(
+            place * self._wait + self._read(at, True, room - place * self._wait, tasks)
+            for place, at in enumerate(order)
+        )
+        return Contents(tuple(sorted(tasks)), needed)
+
+    def _read(self, at: int, spared: bool, room: int, tasks: list[int]) -> int:
+        """Append the tasks of a branch, and return the grains that it needs."""
+        _, use, within, operations, own = self._best(at, spared, room)
+        times = self._times[use]
+        needed = operations
+        for task, kind in enumerate(read_off(times, self._prices, self._contents[use], own).tolist()):
+            if kind >= 0:
+                tasks.append(task)
+                needed += int(times[task, kind])
+        left = room - operations - own
+        order = self._order(self._branches.branches[at], within, left, int(self._inside[within][at, left]))
+        inside = (
+            place * self._wait + self._read(one, within, left - place * self._wait, tasks)
+            for place, one in enumerate(order)
+        )
+        return needed + max(inside, default=0)
+
+    def _order(self, branch: Branch, spared: bool, room: int, worth: int) -> Order:
+        """Return members inside of a branch that are worth so much."""
+        for order in branch.orders:
+            lefts = [room - place * self._wait for place in range(len(order))]
+            if all(left >= 0 for left in lefts):
+                worths = [int(self._members[spared][at, left]) for at, left in zip(order, lefts, strict=True)]
+                if min(worths, default=0) >= 0 and sum(worths) == worth:
+                    return order
+        raise AssertionError("the table comes from one of the orders")
+
+    def ticks_within(self, contents: Contents) -> int:
+        """Return the ticks within which a GPU takes in some contents."""
+        return contents.grains * self._grain
 
 
 class Bound:
     """The longest makespan that is ruled out, over all prices that were tried.
 
-    With prices that rule out a makespan for all usages but a few, only those few are left for other prices.
+    With prices that rule out a makespan for all orders of members but a few, only those few are left for other prices.
 
     Parameters
     ----------
     prices : Prices
         Of the batch.
-    usages : int
-        How many usages a GPU has.
+    orders : int
+        How many choices and orders of members a GPU has.
     gpus : int
         Number of GPUs.
     least, most : int
@@ -128,22 +197,22 @@ class Bound:
     ----------
     ticks : int
         The longest makespan that is ruled out.
-    out : array of int64, shape (usages,)
-        The same for schedules that have a usage on one of the GPUs.
+    out : array of int64, shape (orders,)
+        The same for schedules that have such members on one of the GPUs.
     """
 
-    def __init__(self, prices: Prices, usages: int, gpus: int, least: int, most: int) -> None:
+    def __init__(self, prices: Prices, orders: int, gpus: int, least: int, most: int) -> None:
         self._prices, self._gpus, self.most = prices, gpus, most
         self.ticks = least
-        self.out: Integers = np.full(usages, least)
+        self.out: Integers = np.full(orders, least)
 
     def update(self, *levels: int) -> None:
-        """Rule out what the present prices do, looking at single usages within each of the ``levels`` in ticks."""
+        """Rule out what the present prices do, looking at single orders within each of the ``levels`` in ticks."""
         for level in levels:
-            taken = self._prices.of_usages(level)
+            taken = self._prices.of_orders(level)
             left = self.out < level
             if left.any():
-                others = (self._gpus - 1) * int(taken[left].max())
+                others = (self._gpus - 1) * max(0, int(taken[left].max()))
                 self.out[left & (taken + others < self._prices.worth)] = level
         low, high = self.ticks, self.most + 1
         while high - low > 1:
@@ -155,4 +224,4 @@ class Bound:
         left = self.out < ticks
         if not left.any():
             return True
-        return self._gpus * int(self._prices.of_usages(ticks)[left].max()) < self._prices.worth
+        return self._gpus * int(self._prices.of_orders(ticks)[left].max()) < self._prices.worth

@@ -1,0 +1,175 @@
+"""Branches of a GPU on which nothing is live, and the orders in which what is used in them is first created.
+
+The placements of a GPU form a tree; a *branch* is what covers some memory slices, with all that is inside. If something
+is used that covers all of it, the branch is one *member* of what is around it; if not, its inner branches are members
+in its place. The driver creates one instance at a time, so the first creations of the members queue up. (The argument
+is in docs/theory.md.)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import NamedTuple
+
+from mig_opt.ticked import Place, TickedBatch
+
+_MOST_APART = 3
+"""If more kinds of placements cover the same slices, it is not told apart which of them are used."""
+
+Order = tuple[int, ...]
+"""Members in the order of their first creations, each by the index of its branch."""
+
+
+class Use(NamedTuple):
+    """Placements with the same footprint that are used.
+
+    Attributes
+    ----------
+    kinds : tuple of int
+        The index of the profile of each.
+    spared, full : int
+        Ticks of their creations and destructions: without the longest destruction, and with all.
+    """
+
+    kinds: tuple[int, ...]
+    spared: int
+    full: int
+
+
+class Branch(NamedTuple):
+    """A branch, if something is used that covers all of it.
+
+    Attributes
+    ----------
+    uses : tuple of Use
+        Each choice of what covers it.
+    orders : tuple of Order
+        Each choice and order of the members inside; one of them is empty.
+    """
+
+    uses: tuple[Use, ...]
+    orders: tuple[Order, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """The branches of a GPU on which nothing is live; those that are alike are one.
+
+    Attributes
+    ----------
+    places : tuple of Place
+        One of each profile.
+    branches : tuple of Branch
+        Inner ones first.
+    orders : tuple of Order
+        Each choice and order of the members of the whole GPU.
+    wait : int
+        Ticks of a place in the queue: the shortest creation; 0 if creations do not wait for each other.
+    """
+
+    places: tuple[Place, ...]
+    branches: tuple[Branch, ...]
+    orders: tuple[Order, ...]
+    wait: int
+
+    @property
+    def uses(self) -> list[Use]:
+        """All uses of all branches, each once."""
+        return sorted({use for branch in self.branches for use in branch.uses})
+
+    @property
+    def inner(self) -> frozenset[int]:
+        """The branches that can be beside or inside of others."""
+        orders = itertools.chain(self.orders, *(branch.orders for branch in self.branches))
+        several = [order for order in orders if order not in {(at,) for at in self._outermost}]
+        return frozenset(itertools.chain(*several))
+
+    @property
+    def _outermost(self) -> set[int]:
+        """The branches that are not inside of others."""
+        inside = set(itertools.chain(*(order for branch in self.branches for order in branch.orders)))
+        return set(range(len(self.branches))) - inside
+
+
+def branches_of(batch: TickedBatch) -> Branches:
+    """List the branches of the first GPU of a batch, on which nothing is live."""
+    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == 0]
+    # A slice that only some of the placements around another one cover is never the longer way.
+    ways = [at for at in covering if not any(at < other for other in covering)]
+    regions: dict[frozenset[int], list[Place]] = {}
+    for at, place in enumerate(batch.places):
+        if place.gpu == 0:
+            region = frozenset(number for number, way in enumerate(ways) if at in way)
+            regions.setdefault(region, []).append(place)
+    profiles = {place.placement.profile.name: place for places in regions.values() for place in places}
+    wait = 0 if batch.batch.parallel_operations else min(place.create for place in profiles.values())
+    listing = _Listing(tuple(profiles), tuple(profiles.values()), wait > 0)
+    number: dict[frozenset[int], int] = {}
+    for region in sorted(regions, key=len):
+        names = {place.placement.profile.name for place in regions[region]}
+        inside = [number[other] for other in _outer([other for other in number if other < region])]
+        number[region] = listing.add(sorted(map(listing.profiles.index, names)), sorted(inside))
+    whole = sorted(number[region] for region in _outer(list(regions)))
+    return Branches(listing.places, tuple(listing.branches), listing.orders(whole), wait)
+
+
+def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the regions that are not inside of others."""
+    return [region for region in regions if not any(region < other for other in regions)]
+
+
+class _Listing:
+    """Collects branches, those that are alike once."""
+
+    def __init__(self, profiles: tuple[str, ...], places: tuple[Place, ...], queue: bool) -> None:
+        self.profiles, self.places, self._queue = profiles, places, queue
+        self.branches: list[Branch] = []
+        self._inside: list[list[int]] = []
+
+    def add(self, kinds: list[int], inside: list[int]) -> int:
+        """Add a branch with these kinds around it and these branches directly inside; return its index."""
+        branch = Branch(tuple(self._uses(kinds)), self.orders(inside))
+        if branch not in self.branches:
+            self.branches.append(branch)
+            self._inside.append(inside)
+        return self.branches.index(branch)
+
+    def _uses(self, kinds: list[int]) -> Iterator[Use]:
+        operations = [(self.places[kind].create, self.places[kind].destroy) for kind in kinds]
+        if len(kinds) > _MOST_APART:
+            create = min(create for create, _ in operations)
+            yield Use(tuple(kinds), create, min(map(sum, operations)))
+            return
+        for count in range(1, len(kinds) + 1):
+            for used in itertools.combinations(range(len(kinds)), count):
+                full = sum(sum(operations[at]) for at in used)
+                yield Use(tuple(kinds[at] for at in used), full - max(operations[at][1] for at in used), full)
+
+    def orders(self, branches: list[int]) -> tuple[Order, ...]:
+        """Return every choice and order of members in some branches beside each other."""
+        choices = self._choices(branches)
+        return tuple(sorted(set(choices) if not self._queue else {order for one in choices for order in _orders(one)}))
+
+    def _choices(self, branches: list[int]) -> set[Order]:
+        """Return every choice of members in some branches beside each other, sorted."""
+        found: set[Order] = {()}
+        for branch in branches:
+            more = {(branch,), *self._choices(self._inside[branch])}
+            found = {tuple(sorted(one + two)) for one in found for two in more}
+        return found
+
+
+@cache
+def _orders(members: Order) -> frozenset[Order]:
+    """Return every order of some members, those that are alike in one order only."""
+    if not members:
+        return frozenset({()})
+    found = set[Order]()
+    for member in set(members):
+        rest = list(members)
+        rest.remove(member)
+        found |= {(member, *order) for order in _orders(tuple(rest))}
+    return frozenset(found)
