@@ -2,7 +2,7 @@
 
 Everything else stays where it is. For the chosen tasks the least height of the load tree is found by dynamic
 programming over their subsets, as in :mod:`mig_opt.loads.tables`, in about a millisecond; of all best assignments one
-is drawn. One GPU or two take part at a time, one of them always the highest.
+is drawn. One GPU or two take part at a time, one of them mostly the highest.
 """
 
 from __future__ import annotations
@@ -18,6 +18,18 @@ from mig_opt.loads.state import Costs, Integers, Shape, State, highest_way, meas
 
 _DRAWS = 8
 """Of so many best assignments the cheapest is taken."""
+
+_TOGETHER = 0.5
+"""How often tasks that run in the same places move together: what is left there otherwise says what fits."""
+
+_FEW = 200
+"""With more tasks, a place has more of them than can move."""
+
+_ANYWHERE = 0.33
+"""How often a round lowers GPUs that are not the highest: what they gain the highest ones can have later."""
+
+_DEEP = 0.3
+"""How often a round lowers the highest GPU further than to the height of the others."""
 
 
 @loop
@@ -112,13 +124,48 @@ def _pick(shape: Shape, places: Integers, on_way: npt.NDArray[np.bool_], gpus: t
     number = min(most, on + off)
     wanted = np.random.randint(max(1, most // 4), most // 2 + 2)
     wanted = max(min(wanted, on, number), number - off)
+    if off <= _FEW and np.random.random() < _TOGETHER:
+        ranks, order = np.random.permutation(on_way.shape[0]), np.empty(off, np.int64)
+        for index in range(off):
+            order[index] = ranks[places[rest[index]]]
+        rest = rest[:off][np.argsort(order)]
+        drawn = 0
+    else:
+        drawn = number - wanted
+    _draw_first(way, on, wanted)
+    _draw_first(rest, off, drawn)
     free = np.empty(number, np.int64)
-    for index in range(number):
-        source, at, count = (way, index, on) if index < wanted else (rest, index - wanted, off)
-        pick = np.random.randint(at, count)
-        source[at], source[pick] = source[pick], source[at]
-        free[index] = source[at]
+    free[:wanted], free[wanted:] = way[:wanted], rest[: number - wanted]
     return free
+
+
+@loop
+def _draw_first(values: Integers, count: int, drawn: int) -> None:
+    """Move so many of the first ``count`` values to the front, drawn at random."""
+    for at in range(drawn):
+        pick = np.random.randint(at, count)
+        values[at], values[pick] = values[pick], values[at]
+
+
+@loop
+def _pair(tops: Integers) -> tuple[int, int, int]:
+    """Return two GPUs to work on, the higher one first, and the height down to which they need not get."""
+    gpus = tops.shape[0]
+    if gpus == 1:
+        return 0, 0, 0
+    higher = np.argmax(tops)
+    if gpus > 2 and np.random.random() < _ANYWHERE:
+        higher = (higher + np.random.randint(1, gpus)) % gpus
+    lower = (higher + np.random.randint(1, gpus)) % gpus
+    if tops[lower] > tops[higher]:
+        higher, lower = lower, higher
+    others = 0
+    for gpu in range(gpus):
+        if gpu not in (higher, lower):
+            others = max(others, tops[gpu])
+    if others > tops[higher] or np.random.random() < _DEEP:
+        others = 0
+    return int(higher), int(lower), int(others)
 
 
 @loop
@@ -156,7 +203,7 @@ def _choose(
 ) -> Integers:  # fmt: skip
     """Return the best places for the free tasks on one GPU or two: among the lowest, the cheapest of some draws.
 
-    ``limits`` are the height that is allowed for the tables, the height of the other GPUs, and the slack.
+    ``limits`` are the height that is allowed for the tables, that down to which they need not get, and the slack.
     """
     highest, other = gpus
     limit, others, slack = limits
@@ -233,20 +280,16 @@ def improve(
     on_way = np.zeros(costs.fixed.shape[0], np.bool_)
     tables = np.empty((shape.kind.shape[0], 1), np.int32)
     for _ in range(rounds):
-        highest = int(np.argmax(tops))
-        if tops[highest] <= target:
+        if tops.max() <= target:
             break
-        other = (highest + np.random.randint(1, gpus)) % gpus if gpus > 1 else highest
-        tops[highest], top = 0, int(tops[highest])
-        tops[other] = 0
-        others = int(tops.max())
+        highest, other, others = _pair(tops)
         highest_way(shape, state, highest, on_way)
         free = _pick(shape, places, on_way, (highest, other), most)
         for task in free:
             put(costs, state, task, places[task], -1)
         if tables.shape[1] != 1 << free.shape[0]:
             tables = np.empty((shape.kind.shape[0], 1 << free.shape[0]), np.int32)
-        limits = (top + slack, others, slack)
+        limits = (int(tops[highest]) + slack, others, slack)
         choice = _choose(costs, shape, reach, state, (highest, other), free, limits, tables)
         for index in range(free.shape[0]):
             places[free[index]] = choice[index]
