@@ -25,7 +25,7 @@ from mig_opt.models.search import Search
 from mig_opt.ticked import TickedBatch
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
-SIZES = ((12, 1), (14, 1), (16, 1), (18, 1), (20, 1), (22, 1), (20, 2))
+SIZES = ((12, 1), (14, 1), (16, 1), (18, 1), (20, 1), (22, 1), (14, 2), (16, 2))
 """Tasks and GPUs."""
 
 
@@ -78,7 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         describe("mig-opt", "highspy", "ortools"),
         "",
         "Batches of the generator (A100, WideTimes, `p_sup` 0.5). The load program leaves placements whole and lets",
-        "tasks be divided; prices leave tasks whole on each slice. The distance is `1 - bound / proven optimum`.",
+        "tasks be divided; prices leave both whole, and may count a task more than once. The distance is",
+        "`1 - bound / proven optimum`.",
         "",
         *rows,
     ]
