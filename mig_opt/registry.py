@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -49,6 +50,11 @@ class Method:
     warm_start: bool = False
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the method is imported already."""
+        return self.entry.split(":")[0] in sys.modules
 
     def load(self) -> Runner:
         """Import the method."""

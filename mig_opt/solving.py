@@ -24,6 +24,9 @@ from mig_opt.validation import validate
 
 _MOST_WORKERS = 1000
 
+_LOADING = 0.5
+"""Seconds that it takes to import a method and what it needs, about."""
+
 
 def solve(
     batch: Batch,
@@ -210,11 +213,18 @@ def _run(batch: Batch, method: Method, control: Control, partition: object) -> N
     if control.done:
         return
     # Without a schedule a method has to look for one, however late it is.
-    if control.schedule is None or not (control.expired or _met(batch, control)):
+    if control.schedule is None or not (_late(method, control) or _met(batch, control)):
         options = {}
         if "partition" in method.options:
             options["partition"] = find_partition(batch.gpu, partition, batch.profile_set)
         _load(method)(batch, control, **options)
+
+
+def _late(method: Method, control: Control) -> bool:
+    """Whether the time is up, or would be before the method is imported."""
+    if method.loaded or control.deterministic or control.remaining is None:
+        return control.expired
+    return control.done or control.remaining < _LOADING
 
 
 def _load(method: Method) -> Runner:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+import numpy as np
+
 from mig_opt.batch import Batch
 
 RESOLUTION = 1e-6
@@ -22,6 +24,9 @@ RESOLUTION = 1e-6
 _LONGEST = 2**28
 """Ticks that a schedule may last. CP-SAT 9.15 was seen to lose solutions of models whose times exceed 1e9 - it called
 them infeasible, or proved optima above valid schedules - and never below 7e8, in thousands of random models."""
+
+_FEW_DECIMALS, _MANY_DIGITS = 9, 1e15
+"""Up to so many decimals, and below so many digits as a number, times are found to be decimals all at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +65,8 @@ class Ticks:
         schedules of ``longest`` seconds become longer than the solver can count, a schedule is cut into some hundred
         million ticks: the rounding of all times on its longest chain is then about a millionth of it at most.
         """
-        times = {as_decimal(time) for time in seconds}
-        decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
+        decimals, step = _common_unit(list(seconds))
         most = as_decimal(longest)
-        step = math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
         if most.scaleb(decimals) / step <= _LONGEST:
             return cls(decimals, step, exact=True)
         decimals = (_LONGEST / most).adjusted()
@@ -112,6 +115,22 @@ class Ticks:
 def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
     """Whether a makespan is at most a millionth above a lower bound."""
     return makespan - lower_bound <= RESOLUTION * makespan
+
+
+def _common_unit(seconds: list[float]) -> tuple[int, int]:
+    """Return the least decimals that all times can be written with, and the greatest common divisor of their digits."""
+    values = np.array(seconds, float)
+    for decimals in range(_FEW_DECIMALS + 1):
+        digits = np.rint(values * 10.0**decimals)
+        if (digits >= _MANY_DIGITS).any():
+            break
+        # Both are whole numbers that floats hold exactly, so their quotient is the float that stands for the decimal;
+        # and of so few digits no other decimal has the same float.
+        if (digits / 10.0**decimals == values).all():
+            return decimals, int(np.gcd.reduce(digits.astype(np.int64))) or 1
+    times = {as_decimal(time) for time in seconds}
+    decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
+    return decimals, math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
 
 
 def _about_longest(batch: Batch) -> float:

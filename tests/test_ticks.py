@@ -59,6 +59,27 @@ def test_the_longest_exact_tick(seconds: tuple[float, ...], length: Fraction) ->
     assert [ticks.floor(time) * length for time in seconds] == [value(time) for time in seconds]
 
 
+@given(
+    st.lists(
+        positive
+        | st.integers(min_value=1, max_value=10**17).map(float)
+        | st.tuples(st.integers(1, 10**16), st.integers(0, 12)).map(lambda time: time[0] / 10.0 ** time[1]),
+        min_size=1,
+        max_size=5,
+    )
+)
+@example([999999999999999.0])
+@example([0.1 + 0.2])
+@example([123456.789012345])
+def test_the_exact_tick_is_what_decimal_arithmetic_gives(seconds: list[float]) -> None:
+    digits = [value(time) for time in seconds]
+    common = math.lcm(*(time.denominator for time in digits))
+    decimals = next(number for number in range(400) if 10**number % common == 0)
+    ticks = Ticks.for_times(seconds, 5e-324)
+    assert ticks.exact
+    assert (ticks.decimals, ticks.step) == (decimals, math.gcd(*(int(time * 10**decimals) for time in digits)))
+
+
 def test_operations_and_initial_states_count_too(tiny_batch: Batch) -> None:
     assert ticks_of(2.0, operations=A30.operation_costs).length == Fraction(1, 100)
     live = Batch((Task("a", {1: 2.0}),), A30, operations=FREE, initial=(LiveInstance(0, "1g.6gb", 0, 0.125),))
