@@ -83,15 +83,9 @@ class Branches:
     @property
     def inner(self) -> frozenset[int]:
         """The branches that can be beside or inside of others."""
-        orders = itertools.chain(self.orders, *(branch.orders for branch in self.branches))
-        several = [order for order in orders if order not in {(at,) for at in self._outermost}]
-        return frozenset(itertools.chain(*several))
-
-    @property
-    def _outermost(self) -> set[int]:
-        """The branches that are not inside of others."""
-        inside = set(itertools.chain(*(order for branch in self.branches for order in branch.orders)))
-        return set(range(len(self.branches))) - inside
+        inside = (order for branch in self.branches for order in branch.orders)
+        beside = (order for order in self.orders if len(order) > 1)
+        return frozenset(itertools.chain(*inside, *beside))
 
 
 def branches_of(batch: TickedBatch) -> Branches:
@@ -151,7 +145,7 @@ class _Listing:
     def orders(self, branches: list[int]) -> tuple[Order, ...]:
         """Return every choice and order of members in some branches beside each other."""
         choices = self._choices(branches)
-        return tuple(sorted(set(choices) if not self._queue else {order for one in choices for order in _orders(one)}))
+        return tuple(sorted({order for one in choices for order in _orders(one)} if self._queue else choices))
 
     def _choices(self, branches: list[int]) -> set[Order]:
         """Return every choice of members in some branches beside each other, sorted."""
