@@ -95,21 +95,19 @@ class Limits:
         return time.monotonic() - self._started
 
     @property
+    def clock(self) -> float:
+        """Seconds since the run began, of work in a deterministic run."""
+        return self._spent if self.deterministic else self.seconds
+
+    @property
     def remaining(self) -> float | None:
         """Seconds left (never negative), of work in a deterministic run; None without a limit."""
-        if self._time_limit is None:
-            return None
-        return max(0.0, self._time_limit - (self._spent if self.deterministic else self.seconds))
+        return None if self._time_limit is None else max(0.0, self._time_limit - self.clock)
 
     @property
     def expired(self) -> bool:
         """Whether the method has to end: the time is up, or the run is over anyway."""
         return self.done or self.remaining == 0.0
-
-    @property
-    def spent(self) -> float:
-        """Seconds of counted work so far."""
-        return self._spent
 
     def spend(self, seconds: float) -> None:
         """Count work that takes about so many seconds on a typical machine.

@@ -171,9 +171,9 @@ def test_a_time_limit_leaves_time_for_the_refinement() -> None:
     assert first.makespan is not None
     assert whole.makespan < first.makespan
     # Time for the first allocation only, and a bit.
-    control = Control(deterministic=True, time_limit=first.spent / 100)
+    control = Control(deterministic=True, time_limit=first.clock / 100)
     far(batch, control)
-    kept = Control(deterministic=True, time_limit=first.spent / 100)
+    kept = Control(deterministic=True, time_limit=first.clock / 100)
     far(batch, kept, refine=False)
     assert control.makespan is not None
     assert kept.makespan is not None

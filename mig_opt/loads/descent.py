@@ -44,7 +44,7 @@ class Descent(ABC):
 
     @property
     def searched(self) -> float:
-        """Seconds that the cycles took, about."""
+        """Seconds that the cycles took by the clock of the control."""
         return self._searched
 
     @staticmethod
@@ -68,18 +68,19 @@ class Descent(ABC):
 
     def run(self, patience: float) -> None:
         """Go on until so many cycles bring nothing, or the time is up."""
-        idle = 0
+        idle = 0.0
         cycles = self._loads.cycles(self.lower)
         try:
             while idle < patience and self.lower < self.upper and not self._control.expired:
                 self._forbid()
-                before = self._loads.height, self.upper
+                before, clock = (self._loads.height, self.upper), self._control.clock
                 results = next(cycles)
-                self._control.spend(self._loads.seconds_per_cycle)
-                self._searched += self._loads.seconds_per_cycle
+                number = len(results) / self._control.workers
+                self._control.spend(number * self._loads.seconds_per_cycle)
+                self._searched += self._control.clock - clock
                 for height, places in sorted(results):
                     self._try(height, places)
-                idle = 0 if (self._loads.height, self.upper) < before else idle + 1
+                idle = 0.0 if (self._loads.height, self.upper) < before else idle + number
         finally:
             cycles.close()
 

@@ -51,8 +51,12 @@ _CHEAP, _CHEAP_ROUNDS = 1.002, 100
 _CLOSE = 1.003
 """An assignment is kept if it is no worse than before, or within this factor of the best."""
 
+_MEETING, _MEETING_SHARE = 0.4, 0.1
+"""Work of each of several threads before they tell each other what they found, and the share of that so far that it is
+at most: cycles take unlike times, and a thread that is done waits for the others."""
+
 _SECONDS_PER_SET = 2.5e-8
-"""Of tasks that move, in a round."""
+"""Of tasks that move, in a round, at most."""
 
 
 class LoadSearch:
@@ -94,7 +98,7 @@ class LoadSearch:
             rent=fixed * prices,
         )
         splits = int(np.sum(self._shape.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
-        self._seconds_per_round = _SECONDS_PER_SET * ((splits + 1) * 2 ** min(count, _FREE[1] - 1) + count)
+        self._tables = splits + 1
         self.small = count <= _MANY * batch.batch.gpus
         starts = [np.array(places, np.int64)]
         # With few tasks the cycles find as much, and would have to wait for it.
@@ -124,23 +128,32 @@ class LoadSearch:
     @property
     def seconds_per_cycle(self) -> float:
         """About what a cycle takes."""
-        return float(self._seconds_per_round * (_ROUNDS + _SHAKES))
+        return self.seconds(_FREE[1] - 1, _ROUNDS + _SHAKES)
+
+    def seconds(self, free: int, rounds: int) -> float:
+        """Return about what some rounds take in which so many tasks move."""
+        count = len(self.places)
+        return rounds * _SECONDS_PER_SET * (self._tables * 2.0 ** min(count, free) + count)
 
     def cycles(self, target: int) -> Generator[list[tuple[int, list[int]]], None, None]:
-        """Yield, for ever, the heights and assignments that the threads come to, one cycle after the other.
+        """Yield, for ever, the heights and assignments that the threads come to in their next cycles.
+
+        A single thread does one cycle at a time, several do some each: about as much work.
 
         Parameters
         ----------
         target : int
             Ticks that no height can be below.
         """
+        work = 0.0
         with ThreadPoolExecutor(len(self._threads)) as pool:
             while True:
-                list(pool.map(lambda thread: thread.cycle(target), self._threads))
-                for thread in self._threads:
-                    if thread.height < self.height:
-                        self.height, self.places = thread.height, thread.places.tolist()
-                yield [(thread.height, thread.places.tolist()) for thread in self._threads]
+                share = min(_MEETING, _MEETING_SHARE * work) if len(self._threads) > 1 else 0.0
+                work += share or self.seconds_per_cycle
+                running = [pool.submit(thread.cycles, target, share) for thread in self._threads]
+                found = [result for each in running for result in each.result()]
+                self.height, self.places = min([(self.height, self.places), *found], key=lambda result: result[0])
+                yield found
 
     def _cheap(self) -> npt.NDArray[np.int64]:
         """Return an assignment of low height of each task to one of its cheapest places."""
@@ -176,8 +189,16 @@ class _Thread:
         self.places = np.array(search.places, np.int64)
         self.height = self._lowest = search.height
 
-    def cycle(self, target: int) -> None:
-        """Shake and improve, or once in a while improve by large steps."""
+    def cycles(self, target: int, work: float) -> list[tuple[int, list[int]]]:
+        """Return the heights and assignments after each of some cycles: one, and more up to about so much work."""
+        found: list[tuple[int, list[int]]] = []
+        while not found or (work > 0 and self.height > target):
+            work -= self._run_cycle(target)
+            found.append((self.height, self.places.tolist()))
+        return found
+
+    def _run_cycle(self, target: int) -> float:
+        """Shake and improve, or once in a while improve by large steps; return about the seconds that it takes."""
         self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.height
         if self._idle >= _PATIENCE:
@@ -196,6 +217,7 @@ class _Thread:
         self._lowest = min(height, self._lowest)
         if height <= self.height or height < best * _CLOSE:
             self.places, self.height = places, height
+        return search.seconds(free, rounds)
 
     def _start(self) -> None:
         """Start from the best of all assignments or, every other time, from a fresh one."""

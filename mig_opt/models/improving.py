@@ -8,14 +8,18 @@ from mig_opt.loads.descent import Descent
 from mig_opt.models.search import Search
 from mig_opt.models.solver import M
 
-_POLISHING_SHARE = 0.3
-"""Of the time may go to timing assignments."""
+_POLISHING_SHARE = 0.1
+"""Of the time may go to timing assignments by a block model."""
 
 _POLISH = 0.05
 """Of the time that is left may go to one of them."""
 
 _QUICK = 0.5
-"""Seconds that a block model may take to be built; if it takes longer, a rule of thumb times the assignments."""
+"""Seconds that a block model may take to be built; if it takes longer, a rule of thumb alone times the assignments."""
+
+_NEAR = 1.0015
+"""How many times as long as the best schedule that of the rule of thumb may be for a model to be worth it: models take
+off 0.02 % on the average, and 0.12 % at most (60 tasks on 4 GPUs)."""
 
 
 class Improvement(Descent):
@@ -43,14 +47,17 @@ class Improvement(Descent):
         return self._search.upper
 
     def time(self, places: Sequence[int]) -> bool:
-        """Find the best order of operations, unless that has taken too much of the time already."""
+        """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
+
+        The latter is left for later if it has taken too much of the time already.
+        """
         search = self._search
-        if search.building > _QUICK:
-            search.offer_nested(places)
+        ticks = search.offer_nested(places)
+        if search.building > _QUICK or ticks > _NEAR * self.upper:
             return True
         if self._polishing > _POLISHING_SHARE * (self.searched + 1.0):
             return False
-        before = search.control.spent
+        before = search.control.clock
         search.polish(places, share=_POLISH)
-        self._polishing += search.control.spent - before
+        self._polishing += search.control.clock - before
         return True

@@ -70,7 +70,7 @@ def raise_bound_by_prices(search: Search[M], share: float) -> None:
     seconds = math.inf if control.remaining is None else control.remaining * share
     if not prices_tell_of(problem) or seconds < _LEAST or Highs().missing() or not search.open:
         return
-    end = control.spent + seconds if control.deterministic else control.seconds + seconds
+    end = control.clock + seconds
     branches = branches_of(problem)
     most = search.upper - 1
     grain = _grain(branches, most)
@@ -83,7 +83,7 @@ def raise_bound_by_prices(search: Search[M], share: float) -> None:
     generation = _Generation(branches, prices, bound, problem.batch.gpus, max(1, int(most * _STEP)))
     grains, uses = most // grain, sum(len(branch.uses) for branch in branches.branches)
     cost = _SECONDS_PER_ROUND + _SECONDS_PER_GRAIN * uses * grains * (count + grains / 16)
-    while search.open and (control.spent if control.deterministic else control.seconds) < end:
+    while search.open and control.clock < end:
         control.spend(cost)
         goes_on = generation.round()
         search.raise_lower(bound.ticks + 1)

@@ -194,10 +194,18 @@ class Search(Generic[M]):
         if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):
             self._rounded = min(self._rounded, outcome.objective)
 
-    def offer_nested(self, places: Sequence[int]) -> None:
-        """Keep the schedule that runs outer placements of an assignment before inner ones, if it is better."""
+    def offer_nested(self, places: Sequence[int]) -> int:
+        """Keep the schedule that runs outer placements of an assignment before inner ones, if it is better.
+
+        Returns
+        -------
+        int
+            Ticks that it takes.
+        """
         chosen = [self.problem.places[at] for at in places]
-        self.control.offer(nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen]))
+        schedule = nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen])
+        self.control.offer(schedule)
+        return self.problem.ticks.nearest(schedule.makespan)
 
     def raise_lower(self, ticks: int) -> None:
         """Report a bound that holds for every schedule."""
