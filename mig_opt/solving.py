@@ -51,7 +51,7 @@ def solve(
         A name of :func:`methods`, or ``auto``.
     time_limit : float, optional
         Wall-clock seconds; seconds of counted work if ``deterministic``. Exact methods without a limit run until the
-        proof.
+        proof. A method that this process has not used yet is not begun in the last half second, which its import takes.
     seed : int
         Seed for whatever is random in the method, at least 0.
     workers : int, optional

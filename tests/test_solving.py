@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from itertools import pairwise
@@ -336,6 +338,19 @@ def test_gpus_that_nobody_needs_change_nothing(batch: Batch) -> None:
 def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
     batch = Batch((Task("a", {4: 3.0}),), A30, gpus=9, initial=(LiveInstance(7, "4g.24gb", 0, 0.05),))
     assert solve(batch).makespan == 3.05
+
+
+def test_a_method_is_not_imported_when_it_is_too_late_for_it() -> None:
+    program = (
+        "import sys, mig_opt\n"
+        "batch = mig_opt.generate_batch(20, seed=1)\n"
+        "result = mig_opt.solve(batch, 'cp', time_limit=0.3)\n"
+        "print(result.status.value, 'mig_opt.models.cp' in sys.modules)\n"
+        "result = mig_opt.solve(batch, 'cp', time_limit=0.3, deterministic=True)\n"
+        "print(result.status.value, 'mig_opt.models.cp' in sys.modules)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout.split() == ["feasible", "False", "feasible", "True"]
 
 
 def test_the_seed_and_the_versions_are_kept() -> None:

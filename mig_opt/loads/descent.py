@@ -69,7 +69,7 @@ class Descent(ABC):
     def run(self, patience: float) -> None:
         """Go on until so many cycles bring nothing, or the time is up."""
         idle = 0.0
-        cycles = self._loads.cycles(self.lower)
+        cycles = self._loads.cycles(self.lower, lambda: self._control.expired)
         try:
             while idle < patience and self.lower < self.upper and not self._control.expired:
                 self._forbid()

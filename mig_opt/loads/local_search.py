@@ -9,7 +9,7 @@ to the other.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -135,7 +135,9 @@ class LoadSearch:
         count = len(self.places)
         return rounds * _SECONDS_PER_SET * (self._tables * 2.0 ** min(count, free) + count)
 
-    def cycles(self, target: int) -> Generator[list[tuple[int, list[int]]], None, None]:
+    def cycles(
+        self, target: int, over: Callable[[], bool] = lambda: False
+    ) -> Generator[list[tuple[int, list[int]]], None, None]:
         """Yield, for ever, the heights and assignments that the threads come to in their next cycles.
 
         A single thread does one cycle at a time, several do some each: about as much work.
@@ -144,13 +146,15 @@ class LoadSearch:
         ----------
         target : int
             Ticks that no height can be below.
+        over : callable, optional
+            Whether the threads should not begin another cycle before they meet.
         """
         work = 0.0
         with ThreadPoolExecutor(len(self._threads)) as pool:
             while True:
                 share = min(_MEETING, _MEETING_SHARE * work) if len(self._threads) > 1 else 0.0
                 work += share or self.seconds_per_cycle
-                running = [pool.submit(thread.cycles, target, share) for thread in self._threads]
+                running = [pool.submit(thread.cycles, target, share, over) for thread in self._threads]
                 found = [result for each in running for result in each.result()]
                 self.height, self.places = min([(self.height, self.places), *found], key=lambda result: result[0])
                 yield found
@@ -189,10 +193,10 @@ class _Thread:
         self.places = np.array(search.places, np.int64)
         self.height = self._lowest = search.height
 
-    def cycles(self, target: int, work: float) -> list[tuple[int, list[int]]]:
+    def cycles(self, target: int, work: float, over: Callable[[], bool]) -> list[tuple[int, list[int]]]:
         """Return the heights and assignments after each of some cycles: one, and more up to about so much work."""
         found: list[tuple[int, list[int]]] = []
-        while not found or (work > 0 and self.height > target):
+        while not found or (work > 0 and self.height > target and not over()):
             work -= self._run_cycle(target)
             found.append((self.height, self.places.tolist()))
         return found

@@ -174,9 +174,9 @@ def _pair(tops: Integers) -> tuple[int, int, int]:
 
 @loop
 def _any_pair(gpus: int) -> tuple[int, int]:
-    """Return two GPUs."""
+    """Draw two of so many GPUs."""
     one = np.random.randint(gpus)
-    return one, (one + np.random.randint(1, gpus)) % gpus
+    return int(one), int((one + np.random.randint(1, gpus)) % gpus)
 
 
 @loop
@@ -311,11 +311,13 @@ def improve(
     for _ in range(rounds):
         if tops.max() <= target:
             break
-        highest, other, others = _pair(tops)
-        limit, total = int(tops[highest]) + slack, gpus > 1 and slack == 0 and np.random.random() < _TOTAL
+        total = gpus > 1 and slack == 0 and np.random.random() < _TOTAL
         if total:
             highest, other = _any_pair(gpus)
-            limit = int(tops.max())
+            others, limit = 0, int(tops.max())
+        else:
+            highest, other, others = _pair(tops)
+            limit = int(tops[highest]) + slack
         highest_way(shape, state, highest, on_way)
         free = _pick(shape, places, on_way, (highest, other), most)
         for task in free:
