@@ -66,16 +66,18 @@ def test_the_longest_exact_tick(seconds: tuple[float, ...], length: Fraction) ->
         | st.tuples(st.integers(1, 10**16), st.integers(0, 12)).map(lambda time: time[0] / 10.0 ** time[1]),
         min_size=1,
         max_size=5,
-    )
+    ),
+    st.sampled_from([1, 1000]),
 )
-@example([999999999999999.0])
-@example([0.1 + 0.2])
-@example([123456.789012345])
-def test_the_exact_tick_is_what_decimal_arithmetic_gives(seconds: list[float]) -> None:
+@example([999999999999999.0], 1000)
+@example([0.1 + 0.2], 1000)
+@example([123456.789012345], 1000)
+@example([0.5, 0.25], 1000)
+def test_the_exact_tick_is_what_decimal_arithmetic_gives(seconds: list[float], times: int) -> None:
     digits = [value(time) for time in seconds]
     common = math.lcm(*(time.denominator for time in digits))
     decimals = next(number for number in range(400) if 10**number % common == 0)
-    ticks = Ticks.for_times(seconds, 5e-324)
+    ticks = Ticks.for_times(seconds * times, 5e-324)
     assert ticks.exact
     assert (ticks.decimals, ticks.step) == (decimals, math.gcd(*(int(time * 10**decimals) for time in digits)))
 
