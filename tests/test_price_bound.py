@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
+from mig_opt.bounds import best_lower_bound
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
 from mig_opt.loads.prices import Bound, Prices
@@ -112,6 +113,21 @@ def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
     assert search.lower == search.upper
 
 
+@pytest.mark.parametrize("gpus", [3, 4])
+def test_the_best_contents_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
+    batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
+    search = started(batch)
+    found = raise_bound_by_prices(search, share=1.0)
+    assert found
+    assert len(set(found)) == len(found)
+    longest = search.problem.ticks.seconds_below(search.lower)
+    for tasks in found:
+        assert len(set(tasks)) == len(tasks)
+        part = batch.replace(tasks=tuple(batch.tasks[task] for task in tasks), gpus=1)
+        # Times are rounded down to grains, and the bound of the part has divided tasks.
+        assert 0.95 * longest < best_lower_bound(part) < 1.004 * longest
+
+
 def test_nothing_is_said_of_live_instances() -> None:
     first, second = (generate_batch(12, gpu="A30", seed=seed) for seed in (0, 10))
     schedule = solve(first, "far").schedule
@@ -119,7 +135,7 @@ def test_nothing_is_said_of_live_instances() -> None:
     batch, _ = handover(first, schedule, second)
     search = started(batch)
     before = search.lower
-    raise_bound_by_prices(search, share=1.0)
+    assert raise_bound_by_prices(search, share=1.0) == []
     assert search.lower == before
 
 

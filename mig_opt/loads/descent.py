@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mig_opt.control import Control
+from mig_opt.loads.combining import Combination
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.local_search import LoadSearch
 from mig_opt.loads.tables import ticks_of
@@ -65,6 +66,11 @@ class Descent(ABC):
     @abstractmethod
     def time(self, places: Sequence[int]) -> bool:
         """Keep the schedule of an assignment, if it is better; return False to leave the assignment for later."""
+
+    def combine(self, contents: Sequence[Sequence[int]]) -> None:
+        """Let fresh starts have contents of a GPU, each given as its tasks, on some GPUs, if there are several."""
+        if contents and self._problem.batch.gpus > 1:
+            self._loads.draw = Combination(self._problem, contents).draw
 
     def run(self, patience: float) -> None:
         """Go on until so many cycles bring nothing, or the time is up."""

@@ -3,14 +3,15 @@
 Each thread has an assignment of its own. In each cycle it is shaken (some rounds of the neighbourhood search may make
 it worse), improved again, and kept if it is about as good as before. That changes which placements are in use, where
 improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and the
-next time starts afresh: few tasks have several sets of placements that are about as good, and no shake leads from one
-to the other.
+next time starts afresh (see also :mod:`mig_opt.loads.combining`): few tasks have several sets of placements that are
+about as good, and no shake leads from one to the other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,7 @@ _MANY = 40
 _ROUNDS = 60
 """Rounds of improvement after that."""
 
-_PATIENCE = 100
+_PATIENCE = 60
 """Cycles without gain, after which a thread starts from elsewhere."""
 
 _FRESH = 0.1
@@ -57,6 +58,25 @@ at most: cycles take unlike times, and a thread that is done waits for the other
 
 _SECONDS_PER_SET = 2.5e-8
 """Of tasks that move, in a round, at most."""
+
+
+class Start(NamedTuple):
+    """Where a thread goes on from.
+
+    Attributes
+    ----------
+    places : array of int64, shape (tasks,)
+        The place of each task.
+    work : float
+        About the seconds that it took to find it.
+    """
+
+    places: npt.NDArray[np.int64]
+    work: float
+
+
+Draw = Callable[[np.random.Generator, npt.NDArray[np.bool_], Callable[[], bool]], Start]
+"""Draws a start from where each task may run, shape (tasks, places), and from whether there is no time left."""
 
 
 class LoadSearch:
@@ -79,6 +99,8 @@ class LoadSearch:
         Ticks of the highest way through the load tree in the best assignment, every destruction included.
     places : list of int
         The best assignment.
+    draw : Draw or None
+        Draws fresh starts; if None, they have each task in one of its cheap places.
     """
 
     def __init__(self, batch: TickedBatch, places: Sequence[int], seed: int, workers: int) -> None:
@@ -106,6 +128,7 @@ class LoadSearch:
             starts.append(self._cheap())
         self.height, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
+        self.draw: Draw | None = None
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A shake should cost about as much as a few tasks in the wrong place.
         self.worst = np.array(_WORST) * min(1.0, _MANY * batch.batch.gpus / count)
@@ -169,6 +192,12 @@ class LoadSearch:
         improve(costs, self._shape, self._reach, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
         return places
 
+    @property
+    def possible(self) -> npt.NDArray[np.bool_]:
+        """Where each task may run, shape (tasks, places)."""
+        possible: npt.NDArray[np.bool_] = self._costs.ticks < NEVER
+        return possible
+
     def fresh(self, rng: np.random.Generator, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return one of the cheap places of each of some tasks, drawn."""
         price = self._costs.price[tasks]
@@ -197,16 +226,15 @@ class _Thread:
         """Return the heights and assignments after each of some cycles: one, and more up to about so much work."""
         found: list[tuple[int, list[int]]] = []
         while not found or (work > 0 and self.height > target and not over()):
-            work -= self._run_cycle(target)
+            work -= self._run_cycle(target, over)
             found.append((self.height, self.places.tolist()))
         return found
 
-    def _run_cycle(self, target: int) -> float:
+    def _run_cycle(self, target: int, over: Callable[[], bool]) -> float:
         """Shake and improve, or once in a while improve by large steps; return about the seconds that it takes."""
         self._cycle += 1
         rng, search, best = self._rng, self._search, self._search.height
-        if self._idle >= _PATIENCE:
-            self._start()
+        work = self._start(over) if self._idle >= _PATIENCE else 0.0
         places = self.places.copy()
         free, rounds = int(rng.integers(*_FREE)), _ROUNDS
         if self._settled and self._cycle % _EVERY == 0:
@@ -221,17 +249,23 @@ class _Thread:
         self._lowest = min(height, self._lowest)
         if height <= self.height or height < best * _CLOSE:
             self.places, self.height = places, height
-        return search.seconds(free, rounds)
+        return work + search.seconds(free, rounds)
 
-    def _start(self) -> None:
-        """Start from the best of all assignments or, every other time, from a fresh one."""
-        search = self._search
+    def _start(self, over: Callable[[], bool]) -> float:
+        """Start from the best of all assignments or, every other time, from a fresh one; return about the seconds."""
+        search, work = self._search, 0.0
         self._starts += 1
         self._idle = 0
         self.places, self.height = np.array(search.places, np.int64), search.height
-        if self._starts % 2 and search.small:
+        if self._starts % 2 and search.draw is not None:
+            possible = search.possible
+            self.places, work = search.draw(self._rng, possible, over)
+            self.move(~possible)
+            self._measure()
+        elif self._starts % 2 and search.small:
             self._replace(np.arange(len(self.places)))
         self._lowest = self.height
+        return work
 
     def move(self, forbidden: npt.NDArray[np.bool_]) -> None:
         """Move what runs where it must not."""
@@ -243,4 +277,8 @@ class _Thread:
     def _replace(self, tasks: npt.NDArray[np.int64]) -> None:
         """Let some tasks start afresh."""
         self.places[tasks] = self._search.fresh(self._rng, tasks)
+        self._measure()
+
+    def _measure(self) -> None:
+        """Look at an assignment that comes from elsewhere."""
         self.height, self._settled = self._search.run(self.places, 0, 0, 0, 0, 0), False

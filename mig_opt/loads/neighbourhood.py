@@ -25,15 +25,11 @@ _TOGETHER = 0.5
 _FEW = 200
 """With more tasks, a place has more of them than can move."""
 
-_TOTAL = 0.5
-"""How often a round lowers the sum of the heights of two GPUs, but none beyond the highest: what is gained anywhere can
-be shared out later."""
-
-_ANYWHERE = 0.2
-"""How often another round lowers GPUs that are not the highest."""
+_ANYWHERE = 0.33
+"""How often a round lowers GPUs that are not the highest: what they gain the highest ones can have later."""
 
 _DEEP = 0.3
-"""How often another round lowers the highest GPU further than to the height of the others."""
+"""How often a round lowers the highest GPU further than to the height of the others."""
 
 
 @loop
@@ -173,13 +169,6 @@ def _pair(tops: Integers) -> tuple[int, int, int]:
 
 
 @loop
-def _any_pair(gpus: int) -> tuple[int, int]:
-    """Draw two of so many GPUs."""
-    one = np.random.randint(gpus)
-    return int(one), int((one + np.random.randint(1, gpus)) % gpus)
-
-
-@loop
 def _price(costs: Costs, state: State, free: Integers, choice: Integers) -> float:
     """Return what a choice of places for the free tasks costs."""
     total = 0.0
@@ -189,19 +178,6 @@ def _price(costs: Costs, state: State, free: Integers, choice: Integers) -> floa
         if not state.tasks[place] and place not in choice[:index]:
             total += costs.rent[place]
     return total
-
-
-@loop
-def _share_total(one: Table, two: Table) -> int:
-    """Return the part of the free tasks for one of two GPUs with which the sum of their heights is least."""
-    everything = one.shape[0] - 1
-    least, best = np.int64(2 * NEVER), 0
-    for part in range(one.shape[0]):
-        if one[part] < NEVER and two[everything ^ part] < NEVER:
-            total = np.int64(one[part]) + two[everything ^ part]
-            if total < least:
-                least, best = total, part
-    return best
 
 
 @loop
@@ -223,12 +199,11 @@ def _share(one: Table, two: Table) -> tuple[int, int]:
 @loop
 def _choose(
     costs: Costs, shape: Shape, reach: Reach, state: State, gpus: tuple[int, int], free: Integers,
-    limits: tuple[int, int, int], total: bool, tables: Table,
+    limits: tuple[int, int, int], tables: Table,
 ) -> Integers:  # fmt: skip
     """Return the best places for the free tasks on one GPU or two: among the lowest, the cheapest of some draws.
 
-    ``limits`` are the height that is allowed for the tables, that down to which they need not get, and the slack. If
-    ``total``, it is the sum of the heights of two GPUs that counts, and only the first of the limits.
+    ``limits`` are the height that is allowed for the tables, that down to which they need not get, and the slack.
     """
     highest, other = gpus
     limit, others, slack = limits
@@ -238,19 +213,15 @@ def _choose(
         _fill_tables(costs, shape, reach, state, (gpus[at], gpus[1 - at]), free, limit, tables)
     everything = tables.shape[1] - 1
     best, cheapest = np.empty(free.shape[0], np.int64), np.inf
-    one, two = tables[shape.last[highest]], tables[shape.last[other]]
     for _ in range(_DRAWS):
-        lowest, here = int(one[everything]), everything
-        if total:
-            here = _share_total(one, two)
-        elif other != highest:
-            lowest, here = _share(one, two)
+        lowest, here = int(tables[shape.last[highest], everything]), everything
+        if other != highest:
+            lowest, here = _share(tables[shape.last[highest]], tables[shape.last[other]])
         lowest = max(lowest, others) + slack
         drawn = np.empty(free.shape[0], np.int64)
-        draw(costs, shape, state, highest, free, here, one[here] if total else lowest, tables, drawn)
+        draw(costs, shape, state, highest, free, here, lowest, tables, drawn)
         if other != highest:
-            there = everything ^ here
-            draw(costs, shape, state, other, free, there, two[there] if total else lowest, tables, drawn)
+            draw(costs, shape, state, other, free, everything ^ here, lowest, tables, drawn)
         price = _price(costs, state, free, drawn)
         if price < cheapest:
             best, cheapest = drawn, price
@@ -311,21 +282,15 @@ def improve(
     for _ in range(rounds):
         if tops.max() <= target:
             break
-        total = gpus > 1 and slack == 0 and np.random.random() < _TOTAL
-        if total:
-            highest, other = _any_pair(gpus)
-            others, limit = 0, int(tops.max())
-        else:
-            highest, other, others = _pair(tops)
-            limit = int(tops[highest]) + slack
+        highest, other, others = _pair(tops)
         highest_way(shape, state, highest, on_way)
         free = _pick(shape, places, on_way, (highest, other), most)
         for task in free:
             put(costs, state, task, places[task], -1)
         if tables.shape[1] != 1 << free.shape[0]:
             tables = np.empty((shape.kind.shape[0], 1 << free.shape[0]), np.int32)
-        limits = (limit, others, slack)
-        choice = _choose(costs, shape, reach, state, (highest, other), free, limits, total, tables)
+        limits = (int(tops[highest]) + slack, others, slack)
+        choice = _choose(costs, shape, reach, state, (highest, other), free, limits, tables)
         for index in range(free.shape[0]):
             places[free[index]] = choice[index]
             put(costs, state, free[index], choice[index], 1)

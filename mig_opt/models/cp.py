@@ -79,7 +79,7 @@ def cp(batch: Batch, control: Control) -> None:
         priced = len(batch.tasks) <= _CROWDED * batch.gpus and prices_tell_of(search.problem)
         raise_bound_by_loads(search, share=_BOUND_SHARE, whole=not priced or batch.gpus == 1)
         if priced:
-            raise_bound_by_prices(search, share=_BOUND_SHARE)
+            improvement.combine(raise_bound_by_prices(search, share=_BOUND_SHARE))
         improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
     # Beyond the reach of the tables a proof is possible, but better schedules are likelier if there can be any.
     likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS or _close(search)

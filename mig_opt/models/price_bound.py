@@ -46,6 +46,10 @@ _HASTE = 0.5
 _NEW = 12
 """Contents of a GPU that a round adds to the program."""
 
+_LONGER, _WORTH = 1.001, 0.99
+"""Contents fit well that take so many times as long as the bound, or less, and are worth so many times the most, or
+more."""
+
 _SECONDS_PER_ROUND, _SECONDS_PER_GRAIN = 0.01, 1e-9
 """To solve the program, and to fill tables: for each use of a branch, each task and each pair of lengths."""
 
@@ -55,7 +59,7 @@ def prices_tell_of(problem: TickedBatch) -> bool:
     return not problem.live and len(problem.batch.tasks) <= _MOST_TASKS
 
 
-def raise_bound_by_prices(search: Search[M], share: float) -> None:
+def raise_bound_by_prices(search: Search[M], share: float) -> list[tuple[int, ...]]:
     """Report the bound of the best prices to a search.
 
     Parameters
@@ -64,12 +68,18 @@ def raise_bound_by_prices(search: Search[M], share: float) -> None:
         With a schedule, the better the tighter the bound.
     share : float
         Of the time that is left may go to this.
+
+    Returns
+    -------
+    list of tuple of int
+        Contents of a GPU within little more time than the bound, worth nearly the most at the prices, without
+        repetitions; none, if no prices were found.
     """
     problem, control = search.problem, search.control
     count = len(problem.batch.tasks)
     seconds = math.inf if control.remaining is None else control.remaining * share
     if not prices_tell_of(problem) or seconds < _LEAST or Highs().missing() or not search.open:
-        return
+        return []
     end = control.clock + seconds
     branches = branches_of(problem)
     most = search.upper - 1
@@ -78,7 +88,7 @@ def raise_bound_by_prices(search: Search[M], share: float) -> None:
     if not prices.possible.any(axis=1).all():
         # Some task takes as long wherever it runs.
         search.raise_lower(search.upper)
-        return
+        return []
     bound = Bound(prices, len(branches.orders), problem.batch.gpus, search.lower - 1, most)
     generation = _Generation(branches, prices, bound, problem.batch.gpus, max(1, int(most * _STEP)))
     grains, uses = most // grain, sum(len(branch.uses) for branch in branches.branches)
@@ -89,6 +99,7 @@ def raise_bound_by_prices(search: Search[M], share: float) -> None:
         search.raise_lower(bound.ticks + 1)
         if not goes_on:
             break
+    return generation.best_contents()
 
 
 def _grain(branches: Branches, most: int) -> int:
@@ -144,6 +155,15 @@ class _Generation:
         self._try = _INERTIA * self._centre + (1 - _INERTIA) * found if added else found
         return True
 
+    def best_contents(self) -> list[tuple[int, ...]]:
+        """Return contents without repetitions that fit well."""
+        ticks, program = int(self._bound.ticks * _LONGER), self._program
+        if program.solve(np.ones(len(self._branches.orders), np.bool_), ticks) is None:
+            return []
+        worths = program.worths(ticks)
+        least = _WORTH * max(worths.values(), default=0.0)
+        return [tasks for tasks, worth in worths.items() if worth >= least > 0]
+
     def _aim(self, ticks: int) -> None:
         """Look for prices that rule out another makespan."""
         self._target = min(max(ticks, self._bound.ticks + self._step), self._end)
@@ -189,6 +209,14 @@ class _Program:
             return None
         self.prices = np.maximum(np.array(self._model.getSolution().row_dual), 0.0)
         return float(self._model.getInfo().objective_function_value)
+
+    def worths(self, ticks: int) -> dict[tuple[int, ...], float]:
+        """Return what the contents without repetitions are worth that a GPU takes in within a makespan."""
+        return {
+            contents.tasks: float(self.prices[list(contents.tasks)].sum())
+            for contents, _ in self._columns
+            if self._source.ticks_within(contents) <= ticks and len(set(contents.tasks)) == len(contents.tasks)
+        }
 
     def _turn(self, column: int, *, on: bool) -> None:
         """Let the program use a column, or not."""
