@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,13 @@ _CYCLES = (10, 30)
 """Of the search for the places of contents on their GPU, and of all other tasks."""
 
 
+class _Found(NamedTuple):
+    """The places of some tasks, by index, and about the seconds that it took to find them."""
+
+    places: dict[int, int]
+    work: float
+
+
 class Combination:
     """Draws starts from contents of a GPU.
 
@@ -44,7 +52,7 @@ class Combination:
         self._problem = batch
         self._contents = [frozenset(tasks) for tasks in contents]
         self._index = {(place.gpu, place.placement): at for at, place in enumerate(batch.places)}
-        self._known: dict[int, dict[int, int]] = {}
+        self._known: dict[int, _Found] = {}
 
     def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
         """Return a start.
@@ -62,18 +70,17 @@ class Combination:
         places, work = np.empty(len(possible), np.int64), 0.0
         rest = frozenset(range(len(possible))).difference(*(self._contents[at] for at in chosen))
         for gpu, at in enumerate(chosen):
+            # It must not matter which thread is the first to need them: the seed is theirs, and the work counts twice.
             found = self._known.get(at)
-            if found is None or not all(possible[task, place] for task, place in found.items()):
-                # The seed is that of the contents: it must not matter which thread is the first to need them.
-                found, seconds = self._search(self._contents[at], 1, at, possible, over)
-                self._known[at] = found
-                work += seconds
+            if found is None or not all(possible[task, place] for task, place in found.places.items()):
+                found = self._known[at] = self._search(self._contents[at], 1, at, possible, over)
             self._put(places, found, gpu)
+            work += found.work
         if rest:
             gpus = self._problem.batch.gpus - len(chosen)
-            found, seconds = self._search(rest, gpus, int(rng.integers(2**31)), possible, over)
+            found = self._search(rest, gpus, int(rng.integers(2**31)), possible, over)
             self._put(places, found, len(chosen))
-            work += seconds
+            work += found.work
         return Start(places, work)
 
     def _choose(self, rng: np.random.Generator) -> list[int]:
@@ -93,8 +100,8 @@ class Combination:
 
     def _search(
         self, some: frozenset[int], gpus: int, seed: int, possible: Possible, over: Callable[[], bool]
-    ) -> tuple[dict[int, int], float]:
-        """Return low places for some tasks on the first GPUs, and about the seconds that it took to find them."""
+    ) -> _Found:
+        """Return low places for some tasks on the first GPUs."""
         tasks, whole = sorted(some), self._problem.batch
         part = TickedBatch(whole.replace(tasks=tuple(whole.tasks[task] for task in tasks), gpus=gpus))
         start = [
@@ -109,11 +116,11 @@ class Combination:
             if over():
                 break
         cycles.close()
-        found = {task: index[place] for task, place in zip(tasks, search.places, strict=True)}
-        return found, number * search.seconds_per_cycle
+        places = {task: index[place] for task, place in zip(tasks, search.places, strict=True)}
+        return _Found(places, number * search.seconds_per_cycle)
 
-    def _put(self, places: npt.NDArray[np.int64], found: dict[int, int], further: int) -> None:
+    def _put(self, places: npt.NDArray[np.int64], found: _Found, further: int) -> None:
         """Put tasks where they were found to be low, but some GPUs further."""
-        for task, at in found.items():
+        for task, at in found.places.items():
             place = self._problem.places[at]
             places[task] = self._index[place.gpu + further, place.placement]
