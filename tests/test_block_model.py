@@ -303,9 +303,10 @@ def test_nothing_below_the_optimum() -> None:
         assert outcome == Outcome(None, None, 7, proven=False, infeasible=True)
 
 
-def test_the_best_schedule_is_a_complete_hint() -> None:
+@pytest.mark.parametrize("relaxed", [True, False])
+def test_the_best_schedule_is_a_complete_hint(relaxed: bool) -> None:
     problem = TickedBatch(tiny.BATCH)
-    model = BlockModel(problem, Form(at_most=700, relaxed=True))
+    model = BlockModel(problem, Form(at_most=700, relaxed=relaxed))
     outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control(workers=1), Request())
     assert outcome.values is not None
     model.hint(outcome.values)

@@ -54,13 +54,15 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObj
     # What was found before is of no use where it may not be any more.
     search = LoadSearch(problem, first_places(problem), 0, 1)
     search.forbid(~possible)
-    search.draw = combination.draw
+    starts = []
+    search.draw = lambda *given: starts.append(given) or combination.draw(*given)
     cycles = search.cycles(0)
-    for results in itertools.islice(cycles, 70):
+    for results in itertools.islice(cycles, 100):
         for height, found in results:
             assert height == Heights(problem).height(found, spared=False)
             assert possible[np.arange(len(found)), found].all()
     cycles.close()
+    assert starts
 
 
 def test_contents_have_a_gpu_of_their_own() -> None:
@@ -117,6 +119,15 @@ def test_a_seed_decides_everything(workers: int) -> None:
 
     assert told(1) == told(1)
     assert starts
+
+
+def test_work_is_the_same_for_whoever_needs_it_first() -> None:
+    """Else the number of cycles would depend on which thread is faster."""
+    problem = TickedBatch(generate_batch(12, gpus=2, seed=1))
+    combination = Combination(problem, [(0, 2, 4, 6, 8, 10)])
+    first, second = (combination.draw(np.random.default_rng(3), everywhere(problem), lambda: False) for _ in range(2))
+    assert first.work == second.work
+    assert first.places.tolist() == second.places.tolist()
 
 
 def test_a_search_that_is_stuck_starts_from_contents() -> None:

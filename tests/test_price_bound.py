@@ -12,6 +12,7 @@ from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu
 from mig_opt.bounds import best_lower_bound
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
+from mig_opt.loads.combining import Combination
 from mig_opt.loads.prices import Bound, Prices
 from mig_opt.models import cp, price_bound
 from mig_opt.models.blocks import BlockModel
@@ -119,7 +120,6 @@ def test_the_best_contents_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     search = started(batch)
     found = raise_bound_by_prices(search, share=1.0)
     assert found
-    assert len(set(found)) == len(found)
     longest = search.problem.ticks.seconds_below(search.lower)
     for tasks in found:
         assert len(set(tasks)) == len(tasks)
@@ -168,3 +168,15 @@ def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch:
     monkeypatch.setattr(cp, "raise_bound_by_loads", lambda search, share, *, whole: told.append(whole))
     solve(batch, "cp", time_limit=5.0, deterministic=True)
     assert told == [live]
+
+
+def test_the_search_starts_from_the_best_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on every run, too."""
+    starts = []
+    draw = Combination.draw
+    monkeypatch.setattr(Combination, "draw", lambda *given: starts.append(given) or draw(*given))
+    batch = generate_batch(24, scaling="GoodScaling", gpus=3, seed=1)
+    first, second = (solve(batch, "cp", time_limit=12.0, deterministic=True) for _ in range(2))
+    assert starts
+    assert len(starts) % 2 == 0
+    assert first.schedule == second.schedule

@@ -8,6 +8,7 @@ shared out, and most of what was gained remains.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -21,12 +22,12 @@ from mig_opt.ticked import TickedBatch
 Possible = npt.NDArray[np.bool_]
 
 _OTHERS = 2
-"""GPUs that share all other tasks, at least."""
+"""GPUs that share all other tasks, at least; one, if there are only two."""
 
 _TRIES = 10
 """Draws, until there are contents for all but the last GPUs."""
 
-_CYCLES = (10, 30)
+_CYCLES, _CYCLES_OF_OTHERS = 10, 30
 """Of the search for the places of contents on their GPU, and of all other tasks."""
 
 
@@ -73,12 +74,12 @@ class Combination:
             # It must not matter which thread is the first to need them: the seed is theirs, and the work counts twice.
             found = self._known.get(at)
             if found is None or not all(possible[task, place] for task, place in found.places.items()):
-                found = self._known[at] = self._search(self._contents[at], 1, at, possible, over)
+                found = self._known[at] = self._search(self._contents[at], 1, _CYCLES, at, possible, over)
             self._put(places, found, gpu)
             work += found.work
         if rest:
             gpus = self._problem.batch.gpus - len(chosen)
-            found = self._search(rest, gpus, int(rng.integers(2**31)), possible, over)
+            found = self._search(rest, gpus, _CYCLES_OF_OTHERS, int(rng.integers(2**31)), possible, over)
             self._put(places, found, len(chosen))
             work += found.work
         return Start(places, work)
@@ -99,9 +100,9 @@ class Combination:
         return best
 
     def _search(
-        self, some: frozenset[int], gpus: int, seed: int, possible: Possible, over: Callable[[], bool]
+        self, some: frozenset[int], gpus: int, number: int, seed: int, possible: Possible, over: Callable[[], bool]
     ) -> _Found:
-        """Return low places for some tasks on the first GPUs."""
+        """Return low places for some tasks on the first GPUs, after some cycles of a search."""
         tasks, whole = sorted(some), self._problem.batch
         part = TickedBatch(whole.replace(tasks=tuple(whole.tasks[task] for task in tasks), gpus=gpus))
         start = [
@@ -110,12 +111,10 @@ class Combination:
         index = [self._index[place.gpu, place.placement] for place in part.places]
         search = LoadSearch(part, start, seed, 1)
         search.forbid(~possible[np.ix_(tasks, index)])
-        number = _CYCLES[gpus > 1]
-        cycles = search.cycles(0, over)
-        for _ in itertools.islice(cycles, number):
-            if over():
-                break
-        cycles.close()
+        with contextlib.closing(search.cycles(0, over)) as cycles:
+            for _ in itertools.islice(cycles, number):
+                if over():
+                    break
         places = {task: index[place] for task, place in zip(tasks, search.places, strict=True)}
         return _Found(places, number * search.seconds_per_cycle)
 

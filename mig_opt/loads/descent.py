@@ -68,8 +68,8 @@ class Descent(ABC):
         """Keep the schedule of an assignment, if it is better; return False to leave the assignment for later."""
 
     def combine(self, contents: Sequence[Sequence[int]]) -> None:
-        """Let fresh starts have contents of a GPU, each given as its tasks, on some GPUs, if there are several."""
-        if contents and self._problem.batch.gpus > 1:
+        """Let fresh starts have contents of a GPU, each given as its tasks, on some of several GPUs."""
+        if contents:
             self._loads.draw = Combination(self._problem, contents).draw
 
     def run(self, patience: float) -> None:

@@ -68,7 +68,7 @@ class Start(NamedTuple):
     places : array of int64, shape (tasks,)
         The place of each task.
     work : float
-        About the seconds that it took to find it.
+        About the seconds that it takes to find it.
     """
 
     places: npt.NDArray[np.int64]

@@ -72,8 +72,8 @@ def raise_bound_by_prices(search: Search[M], share: float) -> list[tuple[int, ..
     Returns
     -------
     list of tuple of int
-        Contents of a GPU within little more time than the bound, worth nearly the most at the prices, without
-        repetitions; none, if no prices were found.
+        If there are several GPUs: contents of one within little more time than the bound, worth nearly the most at the
+        prices, without repetitions; none, if no prices were found.
     """
     problem, control = search.problem, search.control
     count = len(problem.batch.tasks)
@@ -99,7 +99,7 @@ def raise_bound_by_prices(search: Search[M], share: float) -> list[tuple[int, ..
         search.raise_lower(bound.ticks + 1)
         if not goes_on:
             break
-    return generation.best_contents()
+    return generation.best_contents() if problem.batch.gpus > 1 and search.open else []
 
 
 def _grain(branches: Branches, most: int) -> int:
