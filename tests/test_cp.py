@@ -267,6 +267,9 @@ class Idle:
     def possible(*_: object) -> bool:
         return True
 
+    def combine(self, contents: object) -> None:
+        pass
+
     def run(self, patience: float) -> None:
         pass
 
