@@ -18,7 +18,7 @@ from pathlib import Path
 from machine import RESULTS, describe, save
 
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu, validate_migrations
-from mig_opt.defragmenting import greedy_migrations
+from mig_opt.defragmentation import greedy_migrations
 
 A100 = get_gpu("A100")
 NAMES = ("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb")

@@ -18,8 +18,8 @@ from machine import RESULTS, describe, save
 
 from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.control import Control
-from mig_opt.heuristics.far import best_plan, far
-from mig_opt.heuristics.far.concatenation import JOINS, EndState, joined
+from mig_opt.heuristics.batch.far import best_plan, far
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, joined
 from mig_opt.instances import ScalingName, TimesName
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")

@@ -17,7 +17,7 @@ from machine import RESULTS, describe, save
 
 from mig_opt import Batch, generate_batch, load_instance, solve, validate
 from mig_opt.control import Control
-from mig_opt.heuristics.far import far
+from mig_opt.heuristics.batch.far import far
 from mig_opt.instances import ScalingName
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")

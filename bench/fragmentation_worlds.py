@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mig_opt import OperationCosts, Trace, generate_trace, simulate
-from mig_opt.online import Metrics
+from mig_opt.simulation import Metrics
 
 WORKLOADS = ("normal-25", "long-25", "normal-50", "long-50")
 STATIC = (("4+3", "4+3", "4+3", "2+2+2+1"), ("4+3", "4+3", "4+2+1", "2+2+3"))

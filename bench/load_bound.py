@@ -14,15 +14,15 @@ from pathlib import Path
 from machine import RESULTS, describe, save
 
 from mig_opt import Batch, Status, generate_batch, solve
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.control import Control
 from mig_opt.instances import ScalingName
-from mig_opt.models.cp import CpSat
-from mig_opt.models.highs import Highs
-from mig_opt.models.load_program import LoadProgram
-from mig_opt.models.lpsolvers import solve_program
-from mig_opt.models.price_bound import raise_bound_by_prices
-from mig_opt.models.search import Search
-from mig_opt.ticked import TickedBatch
+from mig_opt.models.batch.cp import CpSat
+from mig_opt.models.batch.load_program import LoadProgram
+from mig_opt.models.batch.price_bound import raise_bound_by_prices
+from mig_opt.models.batch.search import Search
+from mig_opt.models.solvers.backend import solve_program
+from mig_opt.models.solvers.highs import Highs
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 SIZES = ((12, 1), (14, 1), (16, 1), (18, 1), (20, 1), (22, 1), (14, 2), (16, 2))

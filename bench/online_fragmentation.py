@@ -32,7 +32,7 @@ from fragmentation_worlds import (
 from machine import RESULTS, describe, save
 
 from mig_opt import Job, simulate
-from mig_opt.online import Metrics
+from mig_opt.simulation import Metrics
 
 
 def spread(values: Sequence[float], digits: int = 0) -> str:

@@ -18,7 +18,7 @@ import memory_tables
 from machine import RESULTS, describe, save
 
 from mig_opt import Job, generate_trace, simulate
-from mig_opt.online import Log
+from mig_opt.simulation import Log
 
 PRINTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "printed_memory.toml").read_text(encoding="utf-8"))
 GENERAL = ("hm1", "hm2", "hm3", "hm4", "nw", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")

@@ -23,10 +23,10 @@ from gap_figures import save_figure
 from machine import RESULTS, describe, save
 
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, trace_bounds
-from mig_opt.gpu import GpuModel, OperationCosts, Profile
-from mig_opt.online import ProfiledRun, SensitivityFit, fit_sensitivity
-from mig_opt.online.generators.pcie import TABLE_2
-from mig_opt.trace import PCIE_LIMIT
+from mig_opt.fleet.trace import PCIE_LIMIT
+from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
+from mig_opt.instances.fleet.pcie import TABLE_2
+from mig_opt.simulation import ProfiledRun, SensitivityFit, fit_sensitivity
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 INSTANCES = (7, 10, 14, 21, 28)

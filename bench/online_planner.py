@@ -18,7 +18,7 @@ from typing import Any
 from machine import RESULTS, describe, save
 
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
-from mig_opt.models.arrivals import Goal
+from mig_opt.models.fleet.arrivals import Goal
 
 RIVALS = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 FAMILIES: Mapping[str, int] = {

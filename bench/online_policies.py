@@ -20,8 +20,8 @@ from machine import RESULTS, describe, save
 
 from mig_opt import write_trace
 from mig_opt.files import import_trace
-from mig_opt.online import policies
-from mig_opt.online.generators import trace_families
+from mig_opt.instances.fleet import trace_families
+from mig_opt.simulation import policies
 from mig_opt.studies import (
     GeneratedTraces,
     PolicySettings,

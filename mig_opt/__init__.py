@@ -14,22 +14,22 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from mig_opt._version import __version__
-from mig_opt.batch import Batch, LiveInstance, Task
-from mig_opt.bounds import Bound, lower_bounds
-from mig_opt.certificate import Certificate, Claim, CriticalTask, SliceLoad
-from mig_opt.change_plan import ChangePlan, ChangeStep
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.bounds import Bound, lower_bounds
+from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
+from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.control import Callbacks
-from mig_opt.deployment import Deployment, Segment
 from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
-from mig_opt.fleet_state import FleetState, HeldInstance, Migration
-from mig_opt.gpu import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
-from mig_opt.profile_table import Point, ProfileTable
+from mig_opt.fleet.state import FleetState, HeldInstance, Migration
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
 from mig_opt.proving import Check, check, prove
 from mig_opt.registry import Method, deploy_methods, methods
 from mig_opt.result import DefragmentationResult, DeploymentResult, Result, Status, TrajectoryPoint
-from mig_opt.schedule import Operation, Run, Schedule
-from mig_opt.serving import Demand, GpuPool, Service, SloRule
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.solving import solve
 from mig_opt.study import Study
 from mig_opt.validation import (
@@ -49,10 +49,9 @@ from mig_opt.validation import (
 )
 
 if TYPE_CHECKING:
-    from mig_opt.changing import align, plan_change
-    from mig_opt.defragmenting import defragment, excess_fragmentation, least_fragmentation
+    from mig_opt.change import align, plan_change
+    from mig_opt.defragmentation import defragment, excess_fragmentation, least_fragmentation
     from mig_opt.deploying import deploy
-    from mig_opt.export import export_model
     from mig_opt.files import (
         import_deployment,
         import_profiles,
@@ -77,10 +76,10 @@ if TYPE_CHECKING:
         write_state,
         write_trace,
     )
+    from mig_opt.files.batch.programs import export_model
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_demand, load_instance
-    from mig_opt.online import Job, Simulation, Trace, policies, simulate
-    from mig_opt.online.bounds import TraceBounds, trace_bounds, trace_optimum
-    from mig_opt.online.generators import generate_trace
+    from mig_opt.instances.fleet import generate_trace
+    from mig_opt.models.fleet.bounds import TraceBounds, trace_bounds, trace_optimum
     from mig_opt.plotting import (
         plot_deployment,
         plot_schedule,
@@ -89,7 +88,6 @@ if TYPE_CHECKING:
         save_plot,
         save_simulation_plot,
     )
-    from mig_opt.relaxation import FleetBound, fleet_bounds
     from mig_opt.rollout import (
         KubernetesResources,
         MigPartedConfig,
@@ -102,15 +100,17 @@ if TYPE_CHECKING:
         migration_script,
         schedule_script,
     )
+    from mig_opt.serving.bounds import FleetBound, fleet_bounds
+    from mig_opt.simulation import Job, Simulation, Trace, policies, simulate
     from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
-    **dict.fromkeys(("defragment", "excess_fragmentation", "least_fragmentation"), "mig_opt.defragmenting"),
+    **dict.fromkeys(("defragment", "excess_fragmentation", "least_fragmentation"), "mig_opt.defragmentation"),
     "deploy": "mig_opt.deploying",
-    **dict.fromkeys(("align", "plan_change"), "mig_opt.changing"),
-    "export_model": "mig_opt.export",
-    **dict.fromkeys(("FleetBound", "fleet_bounds"), "mig_opt.relaxation"),
+    **dict.fromkeys(("align", "plan_change"), "mig_opt.change"),
+    "export_model": "mig_opt.files.batch.programs",
+    **dict.fromkeys(("FleetBound", "fleet_bounds"), "mig_opt.serving.bounds"),
     **dict.fromkeys(
         (
             "import_deployment",
@@ -152,9 +152,9 @@ _LAZY = {
         ),
         "mig_opt.plotting",
     ),
-    **dict.fromkeys(("TraceBounds", "trace_bounds", "trace_optimum"), "mig_opt.online.bounds"),
-    "generate_trace": "mig_opt.online.generators",
-    **dict.fromkeys(("Job", "Simulation", "Trace", "policies", "simulate"), "mig_opt.online"),
+    **dict.fromkeys(("TraceBounds", "trace_bounds", "trace_optimum"), "mig_opt.models.fleet.bounds"),
+    "generate_trace": "mig_opt.instances.fleet",
+    **dict.fromkeys(("Job", "Simulation", "Trace", "policies", "simulate"), "mig_opt.simulation"),
     **dict.fromkeys(
         (
             "KubernetesResources",

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.result import Result, TrajectoryPoint, relative_gap
-from mig_opt.schedule import Schedule
 
 T = TypeVar("T")
 

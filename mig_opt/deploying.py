@@ -7,20 +7,20 @@ import math
 from collections.abc import Callable, Iterable
 
 from mig_opt.arguments import wrong_type
-from mig_opt.changing import align
+from mig_opt.change import align
 from mig_opt.control import interruptibly
-from mig_opt.deployment import Deployment
 from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.fleet_control import FleetControl
-from mig_opt.profile_table import smallest_profile
 from mig_opt.registry import AUTO, Method, get_deploy_method, run_problems
-from mig_opt.relaxation import Relaxation, shortage
 from mig_opt.result import DeploymentResult, Status
-from mig_opt.serving import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
+from mig_opt.serving.bounds import Relaxation, shortage
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
+from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.profile_table import smallest_profile
 from mig_opt.solving import versions_with
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
-from mig_opt.validation.fleets import check_fleets
+from mig_opt.validation.serving.fleets import check_fleets
 
 
 def deploy(
@@ -57,7 +57,7 @@ def deploy(
     Raises
     ------
     InputError
-        If an argument is wrong, or a demand needs more than :data:`mig_opt.serving.MOST_SEGMENTS` segments.
+        If an argument is wrong, or a demand needs more than :data:`mig_opt.serving.demand.MOST_SEGMENTS` segments.
     SolverError
         If a method breaks its contract.
 
@@ -155,7 +155,7 @@ def why_unservable(demand: Demand) -> list[str]:
     Examples
     --------
     >>> from mig_opt import load_demand
-    >>> from mig_opt.serving import SloRule
+    >>> from mig_opt.serving.demand import SloRule
     >>> hasty = load_demand("parvagpu-s1").replace(rule=SloRule(0.001))
     >>> why_unservable(hasty)[0].partition("; ")[2]
     'the best is 0.013 s, on 1g.10gb'

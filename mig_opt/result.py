@@ -6,9 +6,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from mig_opt.deployment import Deployment
-from mig_opt.fleet_state import FleetState, Migration
-from mig_opt.schedule import Schedule
+from mig_opt.batch.schedule import Schedule
+from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.serving.deployment import Deployment
 
 
 class Status(enum.StrEnum):

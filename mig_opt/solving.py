@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt._version import __version__
 from mig_opt.arguments import wrong_flag, wrong_integer, wrong_share, wrong_type
-from mig_opt.batch import Batch, wrong_batch
-from mig_opt.bounds import best_lower_bound
+from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.batch.bounds import best_lower_bound
+from mig_opt.batch.integer_time import Ticks, equal_within_resolution
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks, Control, Stop, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
-from mig_opt.gpu import Placement
-from mig_opt.partitions import find_partition
+from mig_opt.gpu.model import Placement
+from mig_opt.gpu.partitions import find_partition
 from mig_opt.registry import AUTO, Method, Runner, get_method, methods, run_problems
 from mig_opt.result import Result, Status
-from mig_opt.schedule import Schedule
-from mig_opt.ticks import Ticks, equal_within_resolution
 from mig_opt.validation import validate
 
 _MOST_WORKERS = 1000
@@ -181,7 +181,7 @@ def _partition_problems(method: object, partition: object, batch: Batch | None) 
     except UnknownMethodError:
         return  # which is a problem of its own
     if wanted and batch is not None:
-        from mig_opt.heuristics.fixed_partition import partition_problems
+        from mig_opt.heuristics.batch.fixed_partition import partition_problems
 
         yield from partition_problems(batch, partition)
     elif partition is not None and not wanted:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.timing import tidy
 from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem, SolverError, nearest
-from mig_opt.heuristics.far.concatenation import EndState, Join, joined, shifted
+from mig_opt.heuristics.batch.far.concatenation import EndState, Join, joined, shifted
 from mig_opt.result import Status
-from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.solving import check_options, solve
-from mig_opt.timing import tidy
 from mig_opt.validation import validate
 
 StreamJoin = Join | Literal["handover"]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mig_opt import control as control_module
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.control import Callbacks, Control, available_cores
 from mig_opt.result import Result, Status, TrajectoryPoint, relative_gap
-from mig_opt.schedule import Run, Schedule
 
 
 def ending(seconds: float) -> Schedule:

@@ -22,10 +22,10 @@ from mig_opt import (
     load_demand,
 )
 from mig_opt.deploying import why_unservable
-from mig_opt.fleet_control import FleetControl
-from mig_opt.heuristics.fleet import search as search_module
-from mig_opt.profile_table import Point, ProfileTable
-from mig_opt.serving import SloRule
+from mig_opt.heuristics.serving import search as search_module
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.demand import SloRule
+from mig_opt.serving.profile_table import Point, ProfileTable
 
 SMALL = demand_of({"a": 25.0}, {"a": {1: 10.0, 2: 20.0}})
 

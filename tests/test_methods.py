@@ -30,7 +30,7 @@ from mig_opt import (
     validate,
 )
 from mig_opt.control import Control
-from mig_opt.heuristics.fixed_partition import suitable_partitions
+from mig_opt.heuristics.batch.fixed_partition import suitable_partitions
 
 EXACT = [method.name for method in methods() if method.kind == "exact"]
 FIXED = ("fixpart", "fixpart-best")

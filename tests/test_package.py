@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from places import README
 
 import mig_opt
 
 PACKAGE = Path(mig_opt.__file__).parent
-README = Path(__file__).parents[1] / "README.md"
 MODULES = ["mig_opt", *sorted(info.name for info in pkgutil.walk_packages(mig_opt.__path__, "mig_opt."))]
 HEAVY = (
     "ortools",
@@ -247,7 +247,13 @@ def test_examples_in_docstrings(module: str) -> None:
 
 def test_there_are_examples() -> None:
     with_examples = {module for module in MODULES if not module.endswith("__main__") and examples_of(module)}
-    assert {"mig_opt", "mig_opt.gpu", "mig_opt.batch", "mig_opt.solving", "mig_opt.ticks"} <= with_examples
+    assert {
+        "mig_opt",
+        "mig_opt.gpu.model",
+        "mig_opt.batch.batch",
+        "mig_opt.solving",
+        "mig_opt.batch.integer_time",
+    } <= with_examples
 
 
 def python_blocks(text: str) -> list[str]:

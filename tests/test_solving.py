@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +13,7 @@ from typing import Any
 import pytest
 import tiny
 from hypothesis import given, settings
+from listening import Listener, presses_ctrl_c
 from strategies import batches
 
 import mig_opt.registry
@@ -37,7 +36,7 @@ from mig_opt import (
 )
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models import cp as cp_module
+from mig_opt.models.batch import cp as cp_module
 
 A30 = get_gpu("A30")
 HARD = load_instance("miso-a100-32")
@@ -160,42 +159,11 @@ def test_a_bound_above_the_schedule_never_leaves(method: Callable[..., Callable[
 # Listeners
 
 
-class Listener(Callbacks):
-    """Notes every call, and does something at the n-th call of one kind."""
-
-    def __init__(self, kind: str = "", turn: int = 1, act: Callable[[], None] = lambda: None) -> None:
-        self.calls: list[tuple[str, float | None, float]] = []
-        self.ends: list[Result] = []
-        self._kind, self._turn, self._act = kind, turn, act
-
-    def _note(self, kind: str, makespan: float | None, lower_bound: float) -> None:
-        self.calls.append((kind, makespan, lower_bound))
-        if kind == self._kind and sum(call[0] == kind for call in self.calls) == self._turn:
-            self._act()
-
-    def on_start(self, batch: Batch, method: str) -> None:
-        self._note("start", None, 0.0)
-
-    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
-        self._note("incumbent", schedule.makespan, lower_bound)
-
-    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
-        self._note("bound", makespan, lower_bound)
-
-    def on_end(self, result: Result) -> None:
-        self.ends.append(result)
-        self._note("end", result.makespan, result.lower_bound)
-
-
 def raises(error: BaseException) -> Callable[[], None]:
     def act() -> None:
         raise error
 
     return act
-
-
-def presses_ctrl_c() -> None:
-    os.kill(os.getpid(), signal.SIGINT)
 
 
 @given(batches(max_tasks=4))
@@ -345,9 +313,9 @@ def test_a_method_is_not_imported_when_it_is_too_late_for_it() -> None:
         "import sys, mig_opt\n"
         "batch = mig_opt.generate_batch(20, seed=1)\n"
         "result = mig_opt.solve(batch, 'cp', time_limit=0.3)\n"
-        "print(result.status.value, 'mig_opt.models.cp' in sys.modules)\n"
+        "print(result.status.value, 'mig_opt.models.batch.cp' in sys.modules)\n"
         "result = mig_opt.solve(batch, 'cp', time_limit=0.3, deterministic=True)\n"
-        "print(result.status.value, 'mig_opt.models.cp' in sys.modules)\n"
+        "print(result.status.value, 'mig_opt.models.batch.cp' in sys.modules)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert run.stdout.split() == ["feasible", "False", "feasible", "True"]

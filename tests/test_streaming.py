@@ -12,13 +12,13 @@ from strategies import batches, realistic_batches
 
 import mig_opt.streaming as streaming
 from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
-from mig_opt.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError, SolverError
-from mig_opt.gpu import OperationCosts, get_gpu
-from mig_opt.heuristics.far.concatenation import JOINS, EndState, Join, joined
+from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
 from mig_opt.result import Result
-from mig_opt.schedule import Operation, Run, Schedule
 from mig_opt.streaming import StreamJoin, StreamPlan
 from mig_opt.validation import validate
 

@@ -7,21 +7,12 @@ from typing import Annotated
 import typer
 
 from mig_opt._version import __version__
-from mig_opt.cli import (
-    benching,
-    catalogues,
-    comparing,
-    defragmenting,
-    deploying,
-    explaining,
-    making,
-    planning,
-    proving,
-    scripting,
-    simulating,
-    tracing,
-)
+from mig_opt.cli import benching, catalogues, making, scripting
+from mig_opt.cli.batch import comparing, explaining, proving
+from mig_opt.cli.batch import solving as planning
+from mig_opt.cli.fleet import defragmenting, simulating, tracing
 from mig_opt.cli.outcome import guarded
+from mig_opt.cli.serving import deploying
 
 app = typer.Typer(
     name="mig-opt",

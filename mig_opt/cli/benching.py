@@ -172,7 +172,7 @@ def _trace_table(lines: Sequence[TraceLine]) -> Table:
     from rich.text import Text
 
     from mig_opt.cli import screens
-    from mig_opt.cli.policies import broken_label
+    from mig_opt.cli.fleet.policies import broken_label
 
     numbers = ("done", "to end s", "gap %", "wait s", "makespan s", "gap %", "ms")
     rows: list[list[str | Text]] = []
@@ -215,7 +215,7 @@ def _winners(found: StudyRows) -> Table:
     from rich.text import Text
 
     from mig_opt.cli import screens
-    from mig_opt.cli.policies import broken_label
+    from mig_opt.cli.fleet.policies import broken_label
     from mig_opt.studies.trace_summary import GOALS
 
     rows: list[list[str | Text]] = []

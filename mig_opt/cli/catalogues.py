@@ -10,7 +10,7 @@ import typer
 
 from mig_opt.cli.inputs import JsonOption
 from mig_opt.cli.outcome import options_named, print_json
-from mig_opt.gpu import GpuModel, catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, catalogue, get_gpu
 from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
 from mig_opt.registry import methods as known_methods
 from mig_opt.solving import versions_with
@@ -252,7 +252,7 @@ def _show_gpu(model: GpuModel) -> None:
 
 def methods(as_json: JsonOption = False) -> None:
     """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
-    from mig_opt.online.registry import policies
+    from mig_opt.simulation.registry import policies
 
     for_batches, for_services = known_methods(), deploy_methods()
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name

@@ -12,12 +12,12 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
 from mig_opt.cli.outcome import Checks, as_options, options_named, say
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.fleet_state import FleetState
-from mig_opt.gpu import get_gpu
-from mig_opt.trace import Trace
+from mig_opt.fleet.state import FleetState
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.model import get_gpu
 
 T = TypeVar("T")
 

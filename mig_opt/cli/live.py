@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.screens import seconds as spelled
 from mig_opt.control import Callbacks
 from mig_opt.result import relative_gap
-from mig_opt.schedule import Schedule
 
 REFRESHES_PER_SECOND = 4
 

@@ -84,7 +84,7 @@ def export(
     Its optimum, in seconds, is a lower bound of the makespan of every schedule; with --strict it is the shortest
     makespan that needs no re-creation of a placement.
     """
-    from mig_opt.export import check_model_path, export_model
+    from mig_opt.files.batch.programs import check_model_path, export_model
 
     checks = Checks()
     with checks.step():

@@ -15,11 +15,11 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mig_opt.batch import Batch
-from mig_opt.bounds import Bound
-from mig_opt.occupancy import Life, lives_with_runs
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import Bound
+from mig_opt.batch.occupancy import Life, lives_with_runs
+from mig_opt.batch.schedule import Schedule
 from mig_opt.result import Result, Status
-from mig_opt.schedule import Schedule
 from mig_opt.texts import plural, printable
 from mig_opt.validation import Validation
 

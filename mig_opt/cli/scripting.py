@@ -7,7 +7,12 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from mig_opt.cli.demand_inputs import (
+from mig_opt.cli.batch.solving import read_plan
+from mig_opt.cli.inputs import CostFreeOption, GpuOption, GpusOption, PlanArgument, ProblemArgument, piped
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, say
+from mig_opt.cli.serving.exporting import check_names
+from mig_opt.cli.serving.fleets import read_services_and_deployment
+from mig_opt.cli.serving.inputs import (
     DemandOptions,
     MaxProcessesOption,
     ProfilesOption,
@@ -16,11 +21,6 @@ from mig_opt.cli.demand_inputs import (
     WholeMsOption,
     about_services,
 )
-from mig_opt.cli.exporting import check_names
-from mig_opt.cli.fleets import read_services_and_deployment
-from mig_opt.cli.inputs import CostFreeOption, GpuOption, GpusOption, PlanArgument, ProblemArgument, piped
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, say
-from mig_opt.cli.planning import read_plan
 from mig_opt.errors import InputError, Problem
 from mig_opt.texts import printable
 from mig_opt.validation import validate, validate_deployment

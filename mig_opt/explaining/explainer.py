@@ -7,7 +7,10 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from mig_opt.arguments import wrong_number
-from mig_opt.batch import Batch, wrong_batch
+from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
+from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
 from mig_opt.explaining.misfits import misfit_conflicts, misfit_remedies
@@ -16,10 +19,7 @@ from mig_opt.explaining.remedies import remedies
 from mig_opt.explaining.requirements import Requirements, spelled, target_requirement
 from mig_opt.explaining.shrinking import Shrinker
 from mig_opt.result import Result, Status
-from mig_opt.schedule import Schedule
 from mig_opt.solving import check_options, solve
-from mig_opt.ticks import RESOLUTION, Ticks, as_decimal
-from mig_opt.timing import DECIMALS
 
 DEFAULT_TIME_LIMIT = 20.0
 """Seconds."""

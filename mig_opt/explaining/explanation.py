@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from mig_opt.batch.schedule import Schedule
 from mig_opt.explaining.requirements import Requirement, spelled
-from mig_opt.schedule import Schedule
 
 
 class Verdict(enum.StrEnum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mig_opt.batch import Batch, Task
+from mig_opt.batch.batch import Batch, Task
 from mig_opt.explaining.explanation import Conflict, Remedy
 from mig_opt.explaining.requirements import Requirement, Requirements
-from mig_opt.gpu import GpuModel, Profile, catalogue
+from mig_opt.gpu.model import GpuModel, Profile, catalogue
 
 
 def misfit_conflicts(batch: Batch) -> tuple[Conflict, ...]:

@@ -7,14 +7,14 @@ import time
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mig_opt.batch import Batch
-from mig_opt.bounds import best_lower_bound
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import best_lower_bound
+from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.batch.schedule import Schedule
 from mig_opt.explaining.requirements import Requirement, Requirements
 from mig_opt.registry import AUTO
 from mig_opt.result import Status, TrajectoryPoint
-from mig_opt.schedule import Schedule
 from mig_opt.solving import solve
-from mig_opt.ticks import Ticks, as_decimal
 
 Kept = frozenset[Requirement]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mig_opt.bounds import best_lower_bound
+from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.explaining.explanation import Remedy
 from mig_opt.explaining.oracle import Clock, Kept, Oracle
 from mig_opt.explaining.requirements import RequirementKind

@@ -12,9 +12,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from mig_opt.batch import Batch, LiveInstance, Task
-from mig_opt.gpu import GpuModel, OperationCosts
-from mig_opt.ticks import Ticks, as_decimal
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.gpu.model import GpuModel, OperationCosts
 
 _DECIMALS = 3
 """Times that a batch does not have are rounded to so many decimals of a second, or as many as the others have."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from mig_opt.batch.schedule import Schedule
 from mig_opt.explaining.oracle import Clock, Kept, Oracle
 from mig_opt.explaining.requirements import Requirement, RequirementKind
-from mig_opt.schedule import Schedule
 
 _MOST = 0.7
 """The part of the time that is left which all of the shrinking may take."""

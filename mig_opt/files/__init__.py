@@ -24,39 +24,14 @@ state              ``mig-opt/state/1``              :func:`read_state`, :func:`w
 compute slices.
 """
 
-from mig_opt.files.batches import batch_from_json, batch_to_json, read_batch, write_batch
-from mig_opt.files.certificates import (
+from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch, write_batch
+from mig_opt.files.batch.certificates import (
     certificate_from_json,
     certificate_to_json,
     read_certificate,
     write_certificate,
 )
-from mig_opt.files.demands import demand_from_json, demand_to_json, read_demand, write_demand
-from mig_opt.files.deployment_results import (
-    deployment_result_from_json,
-    deployment_result_to_json,
-    read_deployment_result,
-    write_deployment_result,
-)
-from mig_opt.files.deployments import (
-    deployment_from_json,
-    deployment_to_csv,
-    deployment_to_json,
-    import_deployment,
-    read_deployment,
-    write_deployment,
-)
-from mig_opt.files.documents import check_writable
-from mig_opt.files.openb import TraceImport, import_trace
-from mig_opt.files.profiles import (
-    import_profiles,
-    profiles_from_json,
-    profiles_to_json,
-    read_profiles,
-    write_profiles,
-)
-from mig_opt.files.recognition import document_kind
-from mig_opt.files.schedules import (
+from mig_opt.files.batch.schedules import (
     read_result,
     read_schedule,
     result_from_json,
@@ -66,9 +41,10 @@ from mig_opt.files.schedules import (
     write_result,
     write_schedule,
 )
-from mig_opt.files.shapes import json_schema
-from mig_opt.files.states import read_state, state_from_csv, state_from_json, state_to_json, write_state
-from mig_opt.files.traces import (
+from mig_opt.files.documents import check_writable
+from mig_opt.files.fleet.openb import TraceImport, import_trace
+from mig_opt.files.fleet.states import read_state, state_from_csv, state_from_json, state_to_json, write_state
+from mig_opt.files.fleet.traces import (
     read_trace,
     trace_from_csv,
     trace_from_json,
@@ -76,6 +52,30 @@ from mig_opt.files.traces import (
     trace_to_json,
     write_trace,
 )
+from mig_opt.files.recognition import document_kind
+from mig_opt.files.serving.demands import demand_from_json, demand_to_json, read_demand, write_demand
+from mig_opt.files.serving.deployments import (
+    deployment_from_json,
+    deployment_to_csv,
+    deployment_to_json,
+    import_deployment,
+    read_deployment,
+    write_deployment,
+)
+from mig_opt.files.serving.profiles import (
+    import_profiles,
+    profiles_from_json,
+    profiles_to_json,
+    read_profiles,
+    write_profiles,
+)
+from mig_opt.files.serving.results import (
+    deployment_result_from_json,
+    deployment_result_to_json,
+    read_deployment_result,
+    write_deployment_result,
+)
+from mig_opt.files.shapes import json_schema
 
 __all__ = [
     "TraceImport",

@@ -19,7 +19,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import Document, key_name, parsed, shown
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
-from mig_opt.gpu import GpuModel, OperationCosts, catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts, catalogue, get_gpu
 
 T = TypeVar("T")
 Raw = dict[str, Any]

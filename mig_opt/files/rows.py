@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
 from mig_opt.files.parts import Findings, Raw
-from mig_opt.gpu import GpuModel
+from mig_opt.gpu.model import GpuModel
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 

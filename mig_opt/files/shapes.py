@@ -13,11 +13,14 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from mig_opt.batch import LiveInstance, Task
-from mig_opt.certificate import Claim, CriticalTask, SliceLoad
+from mig_opt.batch.batch import LiveInstance, Task
+from mig_opt.batch.certificate import Claim, CriticalTask, SliceLoad
+from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.files.fleet.state_shapes import STATE_KEYWORDS, StateFile
+from mig_opt.files.fleet.trace_shapes import TRACE_KEYWORDS, TraceFile
 from mig_opt.files.limits import MOST_GPUS
-from mig_opt.files.serving_shapes import (
+from mig_opt.files.serving.shapes import (
     SERVING_KEYWORDS,
     WHOLE,
     DeploymentFile,
@@ -25,12 +28,9 @@ from mig_opt.files.serving_shapes import (
     ProfilesFile,
     ServicesFile,
 )
-from mig_opt.files.state_shapes import STATE_KEYWORDS, StateFile
 from mig_opt.files.study_shapes import ITEMS, LISTS, STUDY_KEYWORDS, StudyFile
-from mig_opt.files.trace_shapes import TRACE_KEYWORDS, TraceFile
-from mig_opt.gpu import OperationCosts
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Status, TrajectoryPoint
-from mig_opt.schedule import Operation, Run
 
 Kind = Literal[
     "batch",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mig_opt.files.limits import MOST_GPUS, MOST_SEEDS
-from mig_opt.files.serving_shapes import WHOLE
+from mig_opt.files.serving.shapes import WHOLE
 from mig_opt.study import (
     BatchFromFile,
     BundledBatch,

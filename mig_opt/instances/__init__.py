@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from mig_opt.instances.best_known import BestKnown, FewestGpus, Finding
-from mig_opt.instances.bundled import (
-    InstanceInfo,
-    InstanceKind,
-    instance_info,
-    instance_names,
-    load_demand,
-    load_instance,
-)
-from mig_opt.instances.generator import (
+from mig_opt.instances.batch import (
     SCALINGS,
     TIME_RANGES,
     VARIANTS,
@@ -21,6 +12,15 @@ from mig_opt.instances.generator import (
     generate_batch,
     scaling_shares,
     task_counts,
+)
+from mig_opt.instances.best_known import BestKnown, FewestGpus, Finding
+from mig_opt.instances.bundled import (
+    InstanceInfo,
+    InstanceKind,
+    instance_info,
+    instance_names,
+    load_demand,
+    load_instance,
 )
 from mig_opt.instances.recording import record_best_known
 

@@ -15,9 +15,9 @@ from mig_opt.instances.best_known import BestKnown, FewestGpus, best_known_from_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mig_opt.batch import Batch
-    from mig_opt.profile_table import ProfileTable
-    from mig_opt.serving import Demand
+    from mig_opt.batch.batch import Batch
+    from mig_opt.serving.demand import Demand
+    from mig_opt.serving.profile_table import ProfileTable
 
 InstanceKind = Literal["batch", "demand"]
 """Tasks to be scheduled, or services to be deployed."""

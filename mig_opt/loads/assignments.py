@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.loads.kernels import NEVER, add_up
 from mig_opt.loads.tables import HeightTables, fixed_cost, making_room, neighbours_of, ticks_of
-from mig_opt.ticked import TickedBatch
 
 Choice = tuple[tuple[int, int], ...]
 """Pairs of a place and the set of tasks that run there, as bits."""

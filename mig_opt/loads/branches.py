@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from mig_opt.ticked import Place, TickedBatch
+from mig_opt.batch.integer_batch import Place, TickedBatch
 
 _MOST_APART = 3
 """If more kinds of placements cover the same slices, it is not told apart which of them are used."""

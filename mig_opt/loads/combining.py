@@ -1,9 +1,9 @@
 """Starts for a search on several GPUs: on some of them what a GPU runs best, and all else on the others.
 
 A search that moves some tasks at a time hardly ever fills a GPU as well as it can be filled. The bound from prices
-(:mod:`mig_opt.models.price_bound`) comes with such contents of a GPU. A start has some of them that have no task in
-common, and a short search puts all other tasks on the other GPUs. These are too high then, but what is too much is soon
-shared out, and most of what was gained remains.
+(:mod:`mig_opt.models.batch.price_bound`) comes with such contents of a GPU. A start has some of them that have no task
+in common, and a short search puts all other tasks on the other GPUs. These are too high then, but what is too much is
+soon shared out, and most of what was gained remains.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.loads.local_search import LoadSearch, Start
-from mig_opt.ticked import TickedBatch
 
 Possible = npt.NDArray[np.bool_]
 

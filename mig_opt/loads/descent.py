@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.control import Control
 from mig_opt.loads.combining import Combination
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.local_search import LoadSearch
 from mig_opt.loads.tables import ticks_of
-from mig_opt.ticked import TickedBatch
 
 _MOST_CHOICES = 4 * 10**6
 """Choices of a place for a task, with which the search still gets somewhere."""

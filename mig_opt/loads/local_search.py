@@ -16,14 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.bounds import slice_prices
+from mig_opt.batch.bounds import slice_prices
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.neighbourhood import improve, spread
 from mig_opt.loads.reach import reach
 from mig_opt.loads.state import SPLIT, Costs, shape_of
 from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
 from mig_opt.loads.tree import LoadTree
-from mig_opt.ticked import TickedBatch
 
 _FREE = (7, 12)
 """Tasks that move at a time: from the first number to one less than the second."""

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.loads.branches import Branch, Branches, Order, Use
 from mig_opt.loads.contents import fill, line_up, read_off, stack
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.state import Integers
 from mig_opt.loads.tables import ticks_of
-from mig_opt.ticked import TickedBatch
 
 _HIGHEST = 2**31 - 1
 """No table may have more."""

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.batch.integer_batch import TickedBatch
 from mig_opt.loads.jit import loop
 from mig_opt.loads.kernels import joint_height
 from mig_opt.loads.tree import LoadTree
-from mig_opt.ticked import TickedBatch
 
 Integers = npt.NDArray[np.int64]
 

@@ -20,10 +20,10 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.batch.integer_batch import Place, TickedBatch
 from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, split_heights
 from mig_opt.loads.reach import least_amounts, sets_within
 from mig_opt.loads.tree import LoadTree, Node
-from mig_opt.ticked import Place, TickedBatch
 
 MOST_TASKS = 22
 """With more, the tables would not fit into a few hundred megabytes."""

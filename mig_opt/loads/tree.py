@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.gpu import Placement
-from mig_opt.ticked import TickedBatch
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.gpu.model import Placement
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ interface is used: no display is needed, and figures of the caller are left alon
 
 from __future__ import annotations
 
-from mig_opt.plotting.online import plot_simulation, save_simulation_plot
+from mig_opt.plotting.fleet.output import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import (
     check_plot_path,
     plot_deployment,

@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.batch import Batch
-from mig_opt.deployment import Deployment, check_deployments
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu import GpuModel, get_gpu
-from mig_opt.schedule import Operation, Run, Schedule
-from mig_opt.serving import Demand
+from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, check_deployments
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-from mig_opt.plotting.chart import Chart
-from mig_opt.plotting.fleet import FleetChart
+from mig_opt.plotting.batch import Chart
+from mig_opt.plotting.serving import FleetChart
 from mig_opt.plotting.texts import spell_seconds
 
 _METADATA: dict[str, dict[str, str | None]] = {
@@ -183,7 +183,7 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
 
     Examples
     --------
-    >>> from mig_opt.deployment import Deployment, Segment
+    >>> from mig_opt.serving.deployment import Deployment, Segment
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     >>> figure = plot_deployment(Deployment(("A100-80GB",), (segment,)))
     >>> figure.axes[0].get_xlabel()

@@ -8,15 +8,15 @@ from fractions import Fraction
 
 from mig_opt._version import __version__
 from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
-from mig_opt.batch import Batch
-from mig_opt.certificate import Certificate, Claim, batch_digest, schedule_digest
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
+from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.proving.evidence import critical_task_of, slice_load_value
 from mig_opt.proving.prover import DEFAULT_METHOD, check_proof_options, prove, wrong_method, wrong_types
 from mig_opt.proving.question import Question
-from mig_opt.schedule import Schedule
-from mig_opt.ticks import Ticks
 from mig_opt.validation import validate
 
 

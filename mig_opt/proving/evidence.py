@@ -1,7 +1,7 @@
 """Bounds that anybody can recompute, in exact arithmetic.
 
-They say the same as :mod:`mig_opt.bounds` in other words, placement by placement and without ticks, so that a mistake
-in one of the two shows.
+They say the same as :mod:`mig_opt.batch.bounds` in other words, placement by placement and without ticks, so that a
+mistake in one of the two shows.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mig_opt.batch import Batch
-from mig_opt.bounds import slice_prices
-from mig_opt.certificate import CriticalTask, SliceLoad
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import slice_prices
+from mig_opt.batch.certificate import CriticalTask, SliceLoad
+from mig_opt.batch.integer_time import as_decimal
 from mig_opt.errors import InputError, Problem
-from mig_opt.ticks import as_decimal
 
 _LARGEST_DENOMINATOR = 2 * 10**6
 """The sum of the weights that the search for prices returns is below that: a price leads back to whole weights."""

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from mig_opt.arguments import wrong_number, wrong_type
-from mig_opt.batch import Batch, wrong_batch
-from mig_opt.certificate import Certificate, batch_digest, schedule_digest
+from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.batch.certificate import Certificate, batch_digest, schedule_digest
+from mig_opt.batch.integer_time import RESOLUTION, Ticks
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.proving.evidence import critical_task_of, slice_load_of
 from mig_opt.proving.question import Question
 from mig_opt.registry import get_method
 from mig_opt.result import Result, Status
-from mig_opt.schedule import Schedule
 from mig_opt.solving import check_options, solve, versions_with
-from mig_opt.ticks import RESOLUTION, Ticks
 from mig_opt.validation import validate
 
 DEFAULT_METHOD = "milp"
@@ -40,8 +40,8 @@ def prove(
 ) -> Certificate:
     """Decide whether a schedule can be beaten, preferably by another method than the one that found it.
 
-    The question is whether there is a schedule that is shorter by a tick (:class:`~mig_opt.ticks.Ticks`): the unit of
-    the batch's times where they are exact in ticks, else a millionth of the makespan.
+    The question is whether there is a schedule that is shorter by a tick (:class:`~mig_opt.batch.integer_time.Ticks`):
+    the unit of the batch's times where they are exact in ticks, else a millionth of the makespan.
 
     Parameters
     ----------

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mig_opt.certificate import Claim
+from mig_opt.batch.certificate import Claim
+from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.batch.schedule import Schedule
 from mig_opt.result import TrajectoryPoint
-from mig_opt.schedule import Schedule
-from mig_opt.ticks import Ticks, as_decimal
 
 
 @dataclass(frozen=True, slots=True)

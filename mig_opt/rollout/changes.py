@@ -6,13 +6,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mig_opt.arguments import wrong_type
-from mig_opt.change_plan import ChangePlan, ChangeStep
-from mig_opt.deployment import Deployment, Segment
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu import Placement
+from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
 from mig_opt.rollout.layouts import layouts_of, way
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 
 _USAGE = (

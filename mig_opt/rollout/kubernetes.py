@@ -7,10 +7,10 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mig_opt.deployment import Deployment
-from mig_opt.gpu import Profile
+from mig_opt.gpu.model import Profile
 from mig_opt.rollout.devices import devices_of, hosts_of
 from mig_opt.rollout.layouts import creation_order, layouts_of
+from mig_opt.serving.deployment import Deployment
 
 
 def resource_name(profile: Profile) -> str:
@@ -112,7 +112,7 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
 
     Examples
     --------
-    >>> from mig_opt.deployment import Segment
+    >>> from mig_opt.serving.deployment import Segment
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     >>> found = kubernetes_resources(Deployment(("A100-80GB",), (segment,)))
     >>> found.total

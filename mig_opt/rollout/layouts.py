@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from mig_opt.deployment import Deployment, Segment, check_deployments
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu import GpuModel, Placement, Profile
-from mig_opt.validation.fleet_rules import fleet_violations
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.validation.serving.instance_rules import fleet_violations
 
 
 def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:

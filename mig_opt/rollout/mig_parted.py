@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mig_opt._version import __version__
-from mig_opt.deployment import Deployment
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu import Placement, get_gpu
+from mig_opt.gpu.model import Placement, get_gpu
 from mig_opt.rollout.devices import Device, devices_of, hosts_of
 from mig_opt.rollout.layouts import count_layouts, layouts_of, may_get_stuck, profile_counts
+from mig_opt.serving.deployment import Deployment
 from mig_opt.texts import number_ranges
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
@@ -105,7 +105,7 @@ def mig_parted_config(
 
     Examples
     --------
-    >>> from mig_opt.deployment import Segment
+    >>> from mig_opt.serving.deployment import Segment
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     >>> config = mig_parted_config(Deployment(("A100-80GB",), (segment,)))
     >>> print(*str(config).splitlines()[-6:], sep="\n")

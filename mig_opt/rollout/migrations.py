@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mig_opt.arguments import entries_of, wrong_type
-from mig_opt.change_plan import ChangePlan, ChangeStep
-from mig_opt.deployment import Segment
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet_state import FleetState, Migration
+from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.rollout.changes import change_script
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.deployment import Segment
 from mig_opt.validation import validate_migrations
 
 
@@ -54,7 +54,7 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
     Examples
     --------
     >>> from mig_opt import get_gpu
-    >>> from mig_opt.fleet_state import HeldInstance
+    >>> from mig_opt.fleet.state import HeldInstance
     >>> state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "1g.5gb", 0, "chat"),))
     >>> change = migrations_as_change(state, [Migration(0, "1g.5gb", 0, 0, 6, "chat")])
     >>> [(step.kind, step.profile, step.start) for step in change.steps]

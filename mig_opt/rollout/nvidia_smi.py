@@ -11,15 +11,15 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from mig_opt.batch import Batch
-from mig_opt.deployment import Deployment, Segment
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.occupancy import Life, lives_with_runs
+from mig_opt.batch.schedule import Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu import Placement
-from mig_opt.occupancy import Life, lives_with_runs
+from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
 from mig_opt.rollout.layouts import creation_order, layouts_of, way
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words, shell_word
-from mig_opt.schedule import Schedule
+from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation import validate
 
 _SEGMENT_USAGE = (
@@ -51,7 +51,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
 
     Examples
     --------
-    >>> from mig_opt.deployment import Deployment, Segment
+    >>> from mig_opt.serving.deployment import Deployment, Segment
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     >>> text = deployment_script(Deployment(("A100-80GB",), (segment,)))
     >>> print(*text.splitlines()[-9:], sep="\n")

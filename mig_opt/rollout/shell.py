@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 
 from mig_opt._version import __version__
-from mig_opt.deployment import Segment
 from mig_opt.errors import Problem
-from mig_opt.gpu import Placement
+from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import Device
+from mig_opt.serving.deployment import Segment
 from mig_opt.texts import printable
 
 

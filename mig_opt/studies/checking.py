@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.studies import Parts

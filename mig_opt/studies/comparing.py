@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mig_opt.arguments import wrong_type
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, UnknownMethodError
 from mig_opt.registry import get_method, methods

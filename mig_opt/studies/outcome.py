@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mig_opt.batch import Batch
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.integer_time import RESOLUTION, Ticks
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks, Control
 from mig_opt.errors import MigOptError
 from mig_opt.instances import generate_batch
 from mig_opt.registry import get_method
 from mig_opt.result import Result, Status, relative_gap
-from mig_opt.schedule import Schedule
 from mig_opt.solving import solve
 from mig_opt.studies.environment import peak_bytes
-from mig_opt.ticks import RESOLUTION, Ticks
 from mig_opt.validation import validate
 
 GAPS = (0.01, 0.005, 0.003, 0.001, 0.0005)
@@ -54,7 +54,7 @@ class Outcome:
     error : str
         What went wrong in a run that has no result, or whose schedule is not valid; else empty.
     figures : mapping of str to object
-        More that was measured; of a simulation its :class:`~mig_opt.online.Metrics`, ``unfinished`` jobs, the
+        More that was measured; of a simulation its :class:`~mig_opt.simulation.Metrics`, ``unfinished`` jobs, the
         ``lower_bounds`` of the trace and the ``gaps`` to them.
     """
 

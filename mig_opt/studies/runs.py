@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from mig_opt.batch import Batch
-from mig_opt.certificate import batch_digest
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.certificate import batch_digest
 from mig_opt.files import read_batch
-from mig_opt.gpu import OperationCosts
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances import ScalingName, TimesName, Variant, generate_batch, load_instance
 from mig_opt.result import Status
 from mig_opt.studies.outcome import Outcome, measure, warm_up

@@ -9,9 +9,9 @@ from typing import Any
 from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.limits import MOST_GPUS
-from mig_opt.gpu import get_gpu
-from mig_opt.online.generators import generate_trace, get_trace_family
-from mig_opt.online.registry import get_policy
+from mig_opt.gpu.model import get_gpu
+from mig_opt.instances.fleet import generate_trace, get_trace_family
+from mig_opt.simulation.registry import get_policy
 from mig_opt.studies.trace_runs import combinations, policy_columns, settings_of, trace_from_file
 from mig_opt.study import GeneratedTraces, PolicySettings, TraceFromFile, TraceSource
 

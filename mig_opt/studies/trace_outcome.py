@@ -8,17 +8,17 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.online.checking import check_log
-from mig_opt.online.generators import generate_trace
-from mig_opt.online.simulator import Simulation, simulate
+from mig_opt.batch.integer_time import RESOLUTION
+from mig_opt.fleet.trace import Trace
+from mig_opt.instances.fleet import generate_trace
 from mig_opt.result import Status, relative_gap
+from mig_opt.simulation.simulator import Simulation, simulate
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.outcome import Outcome, shielded, violations
-from mig_opt.ticks import RESOLUTION
-from mig_opt.trace import Trace
+from mig_opt.validation.fleet.logs import check_log
 
 if TYPE_CHECKING:
-    from mig_opt.online.bounds import TraceBounds
+    from mig_opt.models.fleet.bounds import TraceBounds
 
 UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
@@ -35,8 +35,8 @@ def measure_policy(
 ) -> Outcome:
     """Simulate a scheduler, and check its log.
 
-    The log has to pass :func:`mig_opt.online.check_log` and, as a schedule, the validator; and if all jobs were done,
-    they must not have been so earlier than the lower bounds allow.
+    The log has to pass :func:`mig_opt.simulation.check_log` and, as a schedule, the validator; and if all jobs were
+    done, they must not have been so earlier than the lower bounds allow.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def warm_up_policy(policy: str, options: str) -> None:
 
 
 def _bounds(key: str, trace: Trace) -> TraceBounds:
-    from mig_opt.online.bounds import trace_bounds  # loads a solver, which studies of batches may not need
+    from mig_opt.models.fleet.bounds import trace_bounds  # loads a solver, which studies of batches may not need
 
     if not key:
         return trace_bounds(trace)

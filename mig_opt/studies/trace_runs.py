@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.files import read_trace, trace_to_json
-from mig_opt.gpu import OperationCosts
-from mig_opt.online.generators import generate_trace
-from mig_opt.online.registry import policy_label
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.instances.fleet import generate_trace
+from mig_opt.simulation.registry import policy_label
 from mig_opt.studies.outcome import Outcome
 from mig_opt.studies.trace_outcome import measure_policy, warm_up_policy
 from mig_opt.study import GeneratedTraces, PolicySettings, Study, TraceFromFile, TraceSource
-from mig_opt.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.studies.summary import Entry, Figures
-from mig_opt.ticks import RESOLUTION
 
 Goal = Literal["mean_completion", "makespan"]
 """Mean seconds from the arrival of a job to its end, or seconds from the start of the trace to the last end."""

@@ -24,10 +24,10 @@ instance included; in the end there is the room, or as little fragmentation, as 
 
 from __future__ import annotations
 
-from mig_opt.validation.change_validator import ChangeValidation, validate_change
-from mig_opt.validation.deployment_validator import DeploymentValidation, validate_deployment
-from mig_opt.validation.migration_validator import MigrationValidation, validate_migrations
-from mig_opt.validation.validator import Validation, validate
+from mig_opt.validation.batch.validator import Validation, validate
+from mig_opt.validation.fleet.migrations import MigrationValidation, validate_migrations
+from mig_opt.validation.serving.changes import ChangeValidation, validate_change
+from mig_opt.validation.serving.validator import DeploymentValidation, validate_deployment
 from mig_opt.validation.violations import (
     ChangeViolationCode,
     DeploymentViolationCode,

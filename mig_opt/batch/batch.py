@@ -1,0 +1,357 @@
+"""What is to be planned: tasks, and the GPUs that they run on."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from mig_opt.arguments import wrong_type
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A task with its execution time on each instance size.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its batch.
+    times : mapping of int to float
+        Seconds on an instance with that many compute slices. A size that is missing means that the task cannot run
+        there. Times need not fall with size, and may fall faster than the size grows.
+    memory_gb : float, optional
+        Memory that the task needs in GB; instances with less nominal memory are forbidden.
+
+    Raises
+    ------
+    InputError
+        If the name is empty, there is no time, or a figure is not finite and > 0.
+
+    Examples
+    --------
+    >>> Task("gaussian", {1: 22.31, 2: 11.52, 4: 6.39}, memory_gb=3.2).times[2]
+    11.52
+    """
+
+    name: str
+    times: Mapping[int, float]
+    memory_gb: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", dict(sorted(self.times.items())))
+        problems = []
+        if not self.name.strip():
+            problems.append(Problem("name", "must not be empty"))
+        if not self.times:
+            problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
+        problems += [
+            Problem(f"times.{size}", f"must be {_wanted(seconds)}, is {seconds}")
+            for size, seconds in self.times.items()
+            if not _positive(seconds)
+        ]
+        if self.memory_gb is not None and not _positive(self.memory_gb):
+            problems.append(
+                Problem("memory_gb", f"must be a finite number of GB > 0 (or left out), is {self.memory_gb}")
+            )
+        if problems:
+            raise InputError(problems)
+
+    def __hash__(self) -> int:
+        return hash((self.name, tuple(self.times.items()), self.memory_gb))
+
+    def time_on(self, profile: Profile) -> float | None:
+        """Return the seconds on an instance of ``profile``, or None if the task cannot run there."""
+        if self.memory_gb is not None and self.memory_gb > profile.memory_gb:
+            return None
+        return self.times.get(profile.compute_slices)
+
+
+@dataclass(frozen=True, slots=True)
+class LiveInstance:
+    """An instance that exists when the batch starts.
+
+    Attributes
+    ----------
+    gpu : int
+        Index of the GPU, from 0.
+    profile : str
+        Profile name.
+    start : int
+        Start slice.
+    free : float
+        Seconds after the start of the batch at which the instance has finished its earlier work.
+    """
+
+    gpu: int
+    profile: str
+    start: int
+    free: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Tasks to be run on identical GPUs so that the last one ends as early as possible.
+
+    Attributes
+    ----------
+    tasks : tuple of Task
+        At least one; names are unique.
+    gpu : GpuModel
+        The kind of GPU, see :func:`mig_opt.get_gpu`.
+    gpus : int
+        How many of them.
+    operations : OperationCosts
+        Seconds per creation and destruction; by default the GPU's own table.
+    initial : tuple of LiveInstance
+        Instances that exist already. By default the GPUs start empty.
+    parallel_operations : bool
+        Whether creations and destructions on one GPU may overlap in time. By default the driver serialises them.
+    name : str
+        For display only.
+    profile_set : ProfileSet
+        The profiles that methods have to consider, derived from the rest.
+
+    Raises
+    ------
+    InputError
+        With every problem of the batch, each with its path.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> batch = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {4: 3.0})), get_gpu("A30"))
+    >>> [str(placement) for placement, seconds in batch.options(batch.tasks[1])]
+    ['4g.24gb@0']
+    """
+
+    tasks: tuple[Task, ...]
+    gpu: GpuModel
+    gpus: int = 1
+    operations: OperationCosts = OperationCosts({}, {})
+    initial: tuple[LiveInstance, ...] = ()
+    parallel_operations: bool = False
+    name: str = dataclasses.field(default="", compare=False)
+    profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gpu, GpuModel):
+            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A30'), is {self.gpu!r}")])
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        object.__setattr__(self, "initial", tuple(self.initial))
+        if not self.operations.create and not self.operations.destroy:
+            object.__setattr__(self, "operations", self.gpu.operation_costs)
+        problems = batch_problems(self.gpu, self.gpus, self.tasks, self.operations, self.initial)
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "profile_set", _profile_set(self.gpu, self.tasks, self.initial))
+
+    def placements(self) -> tuple[Placement, ...]:
+        """Return the placements that methods have to consider on each GPU, outermost first."""
+        return self.gpu.placements(self.profile_set)
+
+    def options(self, task: Task) -> tuple[tuple[Placement, float], ...]:
+        """Return where ``task`` can run, with the seconds that it takes there."""
+        return tuple(
+            (placement, seconds)
+            for placement in self.placements()
+            if (seconds := task.time_on(placement.profile)) is not None
+        )
+
+    def unplaceable(self) -> tuple[int, ...]:
+        """Return the indices of the tasks that can run nowhere. If there is one, the batch has no schedule."""
+        profiles = self.gpu.profiles_of(self.profile_set)
+        return tuple(
+            index for index, task in enumerate(self.tasks) if all(task.time_on(profile) is None for profile in profiles)
+        )
+
+    def replace(self, **changes: object) -> Batch:
+        """Return a copy with some attributes changed.
+
+        With another ``gpu``, operation costs that were the old one's own table become the new one's.
+        """
+        if "gpu" in changes and self.operations == self.gpu.operation_costs:
+            changes.setdefault("operations", OperationCosts({}, {}))
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
+
+    def cost_free(self) -> Batch:
+        """Return the batch with creations and destructions that take no time.
+
+        Papers often leave them out. What is scheduled is then another batch: solve, validate and draw that one.
+
+        Examples
+        --------
+        >>> from mig_opt import get_gpu, solve
+        >>> batch = Batch((Task("a", {4: 3.0}),), get_gpu("A30"))
+        >>> solve(batch, "miso-opt").makespan, solve(batch.cost_free(), "miso-opt").makespan
+        (3.13, 3.0)
+        """
+        return self.replace(operations=OperationCosts.zero(self.gpu))
+
+
+def wrong_batch(batch: object) -> Iterator[Problem]:
+    """Yield a problem unless ``batch`` is a Batch."""
+    if not isinstance(batch, Batch):
+        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+
+
+def check_placeable(batch: Batch, purpose: str) -> None:
+    """Refuse a batch that has no schedule for some purpose, because a task can run nowhere.
+
+    Raises
+    ------
+    InputError
+        With a problem for each such task.
+    """
+    problems = [
+        Problem(
+            f"tasks[{index}]", f"task {batch.tasks[index].name!r} can run nowhere, so there is no schedule to {purpose}"
+        )
+        for index in batch.unplaceable()
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _profile_set(gpu: GpuModel, tasks: Sequence[Task], initial: Sequence[LiveInstance]) -> ProfileSet:
+    """Return the profiles that methods have to consider.
+
+    A double-memory profile is of use only if it is live, or if some task can run on it but not on the base profile with
+    as much compute: any other run is moved to the smaller footprint at no cost.
+    """
+    base = gpu.profiles_of("base")
+    least = {profile.compute_slices: profile.memory_gb for profile in base}
+    larger = {profile for profile in gpu.profiles_of("double-memory") if profile not in base}
+    needed = any(
+        task.memory_gb is not None and least[profile.compute_slices] < task.memory_gb <= profile.memory_gb
+        for profile in larger
+        for task in tasks
+        if profile.compute_slices in task.times
+    )
+    live = {entry.profile for entry in initial}
+    return "double-memory" if needed or any(profile.name in live for profile in larger) else "base"
+
+
+def batch_problems(
+    gpu: GpuModel,
+    gpus: int,
+    tasks: Sequence[Task | None],
+    operations: OperationCosts,
+    initial: Sequence[LiveInstance | None],
+) -> list[Problem]:
+    """Return everything that is wrong with a batch beyond its single tasks.
+
+    ``None`` stands for an entry that could not be read; it keeps the indices of the others right.
+    """
+    problems = []
+    if not tasks:
+        problems.append(Problem("tasks", "needs at least one task, is empty"))
+    if gpus < 1:
+        problems.append(Problem("gpus", f"must be at least 1, is {gpus}"))
+    problems += _task_problems(gpu, tasks)
+    problems += operation_problems(gpu, operations)
+    problems += _initial_problems(gpu, gpus, initial)
+    return problems
+
+
+def operation_problems(gpu: GpuModel, operations: OperationCosts) -> Iterator[Problem]:
+    """Yield a problem for each size of ``gpu`` that ``operations`` lacks, and for each that the GPU does not have."""
+    for kind, costs in (("create", operations.create), ("destroy", operations.destroy)):
+        missing = [size for size in gpu.sizes if size not in costs]
+        if missing:
+            sizes = ", ".join(map(str, missing))
+            yield Problem(f"operations.{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them")
+        for size in costs:
+            if size not in gpu.sizes:
+                yield Problem(f"operations.{kind}.{size}", _no_such_size(gpu, size))
+
+
+def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Problem]:
+    first: dict[str, int] = {}
+    most = max(profile.memory_gb for profile in gpu.profiles)
+    for index, task in enumerate(tasks):
+        if task is None:
+            continue
+        if first.setdefault(task.name, index) != index:
+            other = first[task.name]
+            message = f"{task.name!r} is the name of tasks[{other}] already; give each task its own"
+            yield Problem(f"tasks[{index}].name", message)
+        for size in task.times:
+            if size not in gpu.sizes:
+                yield Problem(f"tasks[{index}].times.{size}", _no_such_size(gpu, size))
+        if task.memory_gb is not None and task.memory_gb > most:
+            message = f"{task.memory_gb:g} GB is more than any profile of {gpu.name} has (at most {most:g} GB)"
+            yield Problem(f"tasks[{index}].memory_gb", message)
+
+
+def _initial_problems(gpu: GpuModel, gpus: int, initial: Sequence[LiveInstance | None]) -> Iterator[Problem]:
+    for index, live in enumerate(initial):
+        if live is not None and not (math.isfinite(live.free) and live.free >= 0):
+            message = f"must be a finite number of seconds >= 0, is {live.free}"
+            yield Problem(f"initial[{index}].free", message)
+    yield from instance_problems(gpu, gpus, "initial", initial)
+
+
+class _Placed(Protocol):
+    """What has a place on a GPU."""
+
+    @property
+    def gpu(self) -> int: ...
+
+    @property
+    def profile(self) -> str: ...
+
+    @property
+    def start(self) -> int: ...
+
+
+def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[_Placed | None]) -> Iterator[Problem]:
+    """Yield what keeps instances from existing together on GPUs of a kind; None stands for one that is not known.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        The kind.
+    gpus : int
+        How many GPUs there are.
+    key : str
+        What the list of instances is called.
+    instances : sequence
+        Each with its ``gpu``, ``profile`` and ``start``.
+    """
+    placed: dict[int, list[tuple[int, Placement]]] = defaultdict(list)
+    for index, live in enumerate(instances):
+        if live is None:
+            continue
+        path = f"{key}[{index}]"
+        if gpus >= 1 and not 0 <= live.gpu < gpus:
+            yield Problem(f"{path}.gpu", f"must be from 0 to {gpus - 1}, is {live.gpu}")
+        try:
+            placement = gpu.placement(live.profile, live.start)
+        except InputError as error:
+            yield from (problem.below(path) for problem in error.problems)
+            continue
+        here = placed[live.gpu]
+        for other_index, other in here:
+            if other.conflicts(placement):
+                yield Problem(path, f"{placement} overlaps {other} of {key}[{other_index}] on GPU {live.gpu}")
+        if sum(other.profile == placement.profile for _, other in here) >= placement.profile.max_count:
+            yield Problem(path, f"GPU {live.gpu} can have at most {placement.profile.max_count} of {live.profile}")
+        here.append((index, placement))
+
+
+def _no_such_size(gpu: GpuModel, size: int) -> str:
+    return f"{gpu.name} has no instances of {size} compute slices; its sizes are {', '.join(map(str, gpu.sizes))}"
+
+
+def _positive(number: float) -> bool:
+    return math.isfinite(number) and number > 0
+
+
+def _wanted(seconds: float) -> str:
+    return "> 0 seconds" if math.isfinite(seconds) else "a finite number of seconds"

@@ -1,0 +1,283 @@
+"""Lower bounds on the makespan that need no solver.
+
+Each bound comes with its reason, and each is computed in exact arithmetic from times that are rounded down to ticks
+(:mod:`mig_opt.batch.integer_time`): a bound is never above the makespan of any schedule, not even by rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mig_opt.batch.batch import Batch, check_placeable
+from mig_opt.batch.integer_time import Ticks
+from mig_opt.gpu.model import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A lower bound in seconds, and why it holds."""
+
+    name: str
+    value: float
+    reason: str
+
+
+def lower_bounds(batch: Batch) -> tuple[Bound, ...]:
+    """Return every bound of this module for ``batch``, the best one first.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+
+    Raises
+    ------
+    InputError
+        If a task can run nowhere: there is no schedule to bound.
+
+    Examples
+    --------
+    >>> from mig_opt import load_instance
+    >>> for bound in lower_bounds(load_instance("rodinia-a30")):
+    ...     print(bound.name, round(bound.value, 3))
+    slice load 24.734
+    area 24.624
+    critical task 20.604
+    """
+    check_placeable(batch, "bound")
+    measured = _Measured.of(batch)
+    bounds = (_area(measured), _critical_task(measured), _slice_load(measured))
+    return tuple(sorted(bounds, key=lambda bound: -bound.value))
+
+
+def best_lower_bound(batch: Batch) -> float:
+    """Return the value of the best bound in seconds."""
+    return lower_bounds(batch)[0].value
+
+
+def slice_prices(batch: Batch) -> list[float]:
+    """Return the weight of each memory slice of a GPU that makes the slice-load bound largest, in sum 1.
+
+    A weight is the price of a second on that slice: what a task costs where it runs is its time x the prices of what it
+    covers, and no way to spread the tasks has a lower cost in total than all at their cheapest. Prices are the same on
+    every GPU of the batch.
+
+    Examples
+    --------
+    >>> from mig_opt import Task, get_gpu
+    >>> slice_prices(Batch((Task("a", {4: 3.0}),), get_gpu("A30")))
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    coverage = _Coverage.of(_Measured.of(batch))
+    weights = _search_weights(batch, coverage)
+    total = sum(weight * len(orbit) for weight, orbit in zip(weights, coverage.orbits, strict=True))
+    prices = [0.0] * batch.gpu.memory_slices
+    for weight, orbit in zip(weights, coverage.orbits, strict=True):
+        for position in orbit:
+            prices[position] = weight / total
+    return prices
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """A batch with its times in ticks, rounded down.
+
+    Attributes
+    ----------
+    times : list of dict of Profile to int
+        For each task its ticks on every profile on which it can run.
+    create : dict of Profile to int
+        Ticks of a creation.
+    """
+
+    batch: Batch
+    ticks: Ticks
+    times: list[dict[Profile, int]]
+    create: dict[Profile, int]
+
+    @classmethod
+    def of(cls, batch: Batch) -> _Measured:
+        ticks = Ticks.of(batch)
+        profiles = batch.gpu.profiles_of(batch.profile_set)
+        times = [
+            {profile: ticks.floor(seconds) for profile in profiles if (seconds := task.time_on(profile)) is not None}
+            for task in batch.tasks
+        ]
+        create = {profile: ticks.floor(batch.operations.of("create", profile)) for profile in profiles}
+        return cls(batch, ticks, times, create)
+
+
+def _area(measured: _Measured) -> Bound:
+    """Return the baseline of the FAR paper (Section 6.4): least total work, spread evenly over all compute slices."""
+    work = sum(min(profile.compute_slices * ticks for profile, ticks in row.items()) for row in measured.times)
+    slices = measured.batch.gpus * measured.batch.gpu.compute_slices
+    return Bound(
+        "area",
+        measured.ticks.seconds_below(Fraction(work, slices)),
+        f"even if every task ran at its least work (slices x seconds), {slices} compute slices would need this long",
+    )
+
+
+def _critical_task(measured: _Measured) -> Bound:
+    """Return the longest of the tasks' shortest times, each with the creation of its instance."""
+    batch = measured.batch
+    ready = dict(measured.create)
+    for live in batch.initial:
+        shape = batch.gpu.placement(live.profile, live.start).shape
+        free = measured.ticks.floor(live.free)
+        for profile, least in ready.items():
+            if (profile.memory_slices, profile.compute_slices) == shape[1:]:
+                ready[profile] = min(least, free)
+    value, name = max(
+        (min(ready[profile] + ticks for profile, ticks in row.items()), task.name)
+        for task, row in zip(batch.tasks, measured.times, strict=True)
+    )
+    reason = f"task {name!r} takes this long even on the instance that suits it best, with the creation of the instance"
+    return Bound("critical task", measured.ticks.seconds_below(value), reason)
+
+
+def _slice_load(measured: _Measured) -> Bound:
+    """Return the best bound of the form "weighted load of the memory slices".
+
+    Give each memory slice a weight >= 0, in sum 1. On every slice the runs that cover it follow each other, so the
+    makespan is at least their total time, and therefore at least the weighted mean over the slices. A task adds its
+    time x the weight of the footprint that it covers, at least the least of that over its placements. Any weights give
+    a valid bound; the best ones are the dual solution of the linear program that spreads tasks over placements, and a
+    search comes close to them. With equal weights on the slices that carry compute this is at least the area bound.
+
+    Where no instance exists at the start, one creation comes on top: a slice that is used at all waits for the creation
+    of its first instance, and leaving the unused slices out of the mean cannot lower it.
+    """
+    batch, ticks = measured.batch, measured.ticks
+    coverage = _Coverage.of(measured)
+    weights = _search_weights(batch, coverage)
+    total = sum(weight * len(orbit) for weight, orbit in zip(weights, coverage.orbits, strict=True))
+    load = Fraction(coverage.load(weights), total * batch.gpus)
+    create = 0 if batch.initial else min(measured.create[profile] for row in measured.times for profile in row)
+    spelled = _spell(weights, coverage.orbits, total)
+    return Bound(
+        "slice load",
+        ticks.seconds_below(load + create),
+        f"runs that cover the same memory slice follow each other: with the weights {spelled}, the mean load of a slice"
+        f"{'' if batch.initial else ' and one creation'} take at least this long",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Coverage:
+    """What the tasks can cover, with interchangeable slices counted together.
+
+    Attributes
+    ----------
+    orbits : tuple of tuple of int
+        The memory slices in groups of interchangeable ones.
+    footprints : tuple of tuple of int
+        The distinct footprints, each as its number of slices in every group.
+    durations : list of list of (int or None)
+        For each task its ticks on each footprint; None where it cannot run.
+    """
+
+    orbits: tuple[tuple[int, ...], ...]
+    footprints: tuple[tuple[int, ...], ...]
+    durations: list[list[int | None]]
+
+    @classmethod
+    def of(cls, measured: _Measured) -> _Coverage:
+        placements = measured.batch.placements()
+        orbits = _slice_orbits(measured.batch)
+        shape = {
+            placement: tuple(sum(position in placement.footprint for position in orbit) for orbit in orbits)
+            for placement in placements
+        }
+        footprints = tuple(dict.fromkeys(shape.values()))
+        at = {footprint: index for index, footprint in enumerate(footprints)}
+        columns: dict[Profile, set[int]] = {}
+        for placement, footprint in shape.items():
+            columns.setdefault(placement.profile, set()).add(at[footprint])
+        durations: list[list[int | None]] = []
+        for times in measured.times:
+            row: list[int | None] = [None] * len(footprints)
+            for profile, ticks in times.items():
+                for column in columns[profile]:
+                    known = row[column]
+                    row[column] = ticks if known is None else min(known, ticks)
+            durations.append(row)
+        return cls(orbits, footprints, durations)
+
+    def load(self, weights: tuple[int, ...]) -> int:
+        """Return the least weighted load of all tasks, in ticks x weight, exactly."""
+        factors = [sum(w * count for w, count in zip(weights, footprint, strict=True)) for footprint in self.footprints]
+        return sum(
+            min(factor * ticks for factor, ticks in zip(factors, row, strict=True) if ticks is not None)
+            for row in self.durations
+        )
+
+
+def _slice_orbits(batch: Batch) -> tuple[tuple[int, ...], ...]:
+    """Group the memory slices that look alike: the same placements cover them, with the same ones inside.
+
+    The best weights may then be taken equal within a group, since the load is concave in the weights.
+    """
+    placements = batch.placements()
+    groups: dict[object, list[int]] = {}
+    for position in range(batch.gpu.memory_slices):
+        looks = tuple(
+            (
+                outer.profile.name,
+                *sorted(p.profile.name for p in placements if set(p.footprint) <= set(outer.footprint)),
+            )
+            for outer in placements
+            if position in outer.footprint
+        )
+        groups.setdefault(looks, []).append(position)
+    return tuple(tuple(group) for group in groups.values())
+
+
+_SCALE = 10**6
+"""Weights are searched as shares of 1 and then rounded to this many parts; any weights give a valid bound."""
+
+
+def _search_weights(batch: Batch, coverage: _Coverage) -> tuple[int, ...]:
+    """Return integer weights by group of slices for which the weighted load is close to its largest value."""
+    import numpy as np
+
+    sizes = [len(orbit) for orbit in coverage.orbits]
+    smallest = min(batch.gpu.profiles_of("base"), key=lambda profile: profile.compute_slices)
+    computing = {at for start in smallest.starts for at in range(start, start + smallest.memory_slices)}
+    shares = np.array([float(sum(at in computing for at in orbit)) for orbit in coverage.orbits])
+    shares /= shares.sum()
+    footprints = np.array(coverage.footprints) / sizes
+    durations = np.array([[np.inf if ticks is None else float(ticks) for ticks in row] for row in coverage.durations])
+    finite = np.isfinite(durations)
+
+    def load(shares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> float:
+        weighted = np.multiply(durations, footprints @ shares, out=np.full_like(durations, np.inf), where=finite)
+        return float(weighted.min(axis=1).sum())
+
+    best, step = load(shares), 0.25
+    moves = [(one, two) for one in range(len(sizes)) for two in range(len(sizes)) if one != two]
+    while step > 1e-4 and moves:
+        improved = False
+        for one, two in moves:
+            amount = min(step, shares[one])
+            if amount <= 0:
+                continue
+            trial = shares.copy()
+            trial[one] -= amount
+            trial[two] += amount
+            value = load(trial)
+            if value > best * (1 + 1e-12):
+                shares, best, improved = trial, value, True
+        if not improved:
+            step /= 2
+    weights = tuple(round(_SCALE * share / size) for share, size in zip(shares, sizes, strict=True))
+    return weights if any(weights) else tuple(1 for _ in sizes)
+
+
+def _spell(weights: tuple[int, ...], orbits: tuple[tuple[int, ...], ...], total: int) -> str:
+    return ", ".join(
+        f"{weight / total:.3g} on slice{'s' if len(orbit) > 1 else ''} {', '.join(map(str, orbit))}"
+        for weight, orbit in zip(weights, orbits, strict=True)
+        if weight
+    )

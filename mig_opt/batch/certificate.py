@@ -1,0 +1,205 @@
+"""What a second proof leaves behind: a claim about a schedule, and the evidence for it."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
+
+
+class Claim(enum.StrEnum):
+    """What is known about shorter schedules."""
+
+    PROVED = "proved"
+    """There is none."""
+    REFUTED = "refuted"
+    """There is one, which the certificate holds."""
+    OPEN = "open"
+    """Neither was shown: the method ended, was interrupted, or its time was up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLoad:
+    """A bound from the weighted load of the memory slices.
+
+    Attributes
+    ----------
+    weights : tuple of int
+        For each memory slice of a GPU.
+    value : str
+        Seconds as an exact fraction, such as ``109/25``.
+    """
+
+    weights: tuple[int, ...]
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class CriticalTask:
+    """A bound from the task whose shortest time is longest.
+
+    Attributes
+    ----------
+    task : str
+        Name of the task.
+    value : str
+        Seconds as an exact fraction, such as ``411/100``.
+    """
+
+    task: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """The outcome of :func:`mig_opt.prove`.
+
+    Attributes
+    ----------
+    claim : Claim
+        What is claimed about schedules that are shorter than the one in question.
+    batch, schedule : str
+        Digests (SHA-256) of what the claim is about.
+    makespan : float
+        Of the schedule, in seconds.
+    tick : str
+        Seconds of a tick, as an exact fraction.
+    exact : bool
+        Whether every time of the batch is a whole number of ticks. Else a millionth of the makespan counts in place of
+        a tick.
+    within : float
+        Seconds: schedules that are shorter by no more than that do not count either.
+    lower_bound : float
+        Seconds; no schedule of the batch has a smaller makespan.
+    slice_load : SliceLoad
+        A bound that can be recomputed without any solver.
+    critical_task : CriticalTask
+        Another one.
+    method : str
+        The method that was asked.
+    seed : int
+        Its seed.
+    runtime_s : float
+        Wall-clock seconds that it took; 0 if the bounds without a solver were enough.
+    versions : mapping of str to str
+        Versions of this package and of what it ran.
+    better : Schedule or None
+        The shorter schedule, if the claim is that there is one.
+    interrupted : bool
+        Whether Ctrl-C ended the method.
+    digest : str
+        Digest (SHA-256) of all of the above.
+    """
+
+    claim: Claim
+    batch: str
+    schedule: str
+    makespan: float
+    tick: str
+    exact: bool
+    within: float
+    lower_bound: float
+    slice_load: SliceLoad
+    critical_task: CriticalTask
+    method: str
+    seed: int
+    runtime_s: float
+    versions: Mapping[str, str] = field(hash=False)
+    better: Schedule | None = None
+    interrupted: bool = False
+    digest: str = ""
+
+    def computed_digest(self) -> str:
+        """Return the digest that follows from the other attributes."""
+        return _digest(
+            {
+                "claim": str(self.claim),
+                "batch": self.batch,
+                "schedule": self.schedule,
+                "makespan": float(self.makespan),
+                "tick": self.tick,
+                "exact": self.exact,
+                "within": float(self.within),
+                "lower_bound": float(self.lower_bound),
+                "slice_load": [list(self.slice_load.weights), self.slice_load.value],
+                "critical_task": [self.critical_task.task, self.critical_task.value],
+                "method": self.method,
+                "seed": self.seed,
+                "runtime_s": float(self.runtime_s),
+                "versions": dict(self.versions),
+                "better": None if self.better is None else _schedule_content(self.better),
+                "interrupted": self.interrupted,
+            }
+        )
+
+
+def batch_digest(batch: Batch) -> str:
+    """Return the SHA-256 of a batch as canonical JSON: all that its schedules depend on, defaults and GPU spelled out.
+
+    The name of the batch is no part of it, nor is the source of the operation costs.
+    """
+    sizes = sorted(batch.gpu.sizes)
+    return _digest(
+        {
+            "gpu": {
+                "name": batch.gpu.name,
+                "compute_slices": batch.gpu.compute_slices,
+                "memory_slices": batch.gpu.memory_slices,
+                "profiles": [
+                    [
+                        profile.name,
+                        profile.compute_slices,
+                        profile.memory_slices,
+                        float(profile.memory_gb),
+                        profile.max_count,
+                        list(profile.starts),
+                        list(profile.attributes),
+                    ]
+                    for profile in batch.gpu.profiles
+                ],
+            },
+            "gpus": int(batch.gpus),
+            "tasks": [
+                [
+                    task.name,
+                    [[int(size), float(task.times[size])] for size in sorted(task.times)],
+                    None if task.memory_gb is None else float(task.memory_gb),
+                ]
+                for task in batch.tasks
+            ],
+            "create": [float(batch.operations.create[size]) for size in sizes],
+            "destroy": [float(batch.operations.destroy[size]) for size in sizes],
+            "initial": sorted(
+                [int(live.gpu), live.profile, int(live.start), float(live.free)] for live in batch.initial
+            ),
+            "parallel_operations": bool(batch.parallel_operations),
+        }
+    )
+
+
+def schedule_digest(schedule: Schedule) -> str:
+    """Return the SHA-256 of a schedule as canonical JSON; the order of its runs and operations does not matter."""
+    return _digest(_schedule_content(schedule))
+
+
+def _schedule_content(schedule: Schedule) -> dict[str, object]:
+    runs = ([run.task, run.gpu, run.profile, run.start, float(run.begin), float(run.end)] for run in schedule.runs)
+    operations = (
+        None
+        if schedule.operations is None
+        else sorted(
+            [entry.kind, entry.gpu, entry.profile, entry.start, float(entry.begin), float(entry.end)]
+            for entry in schedule.operations
+        )
+    )
+    return {"runs": sorted(runs), "operations": operations}
+
+
+def _digest(content: Mapping[str, object]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=int)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

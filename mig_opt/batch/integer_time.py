@@ -1,0 +1,173 @@
+"""Integer time for exact models.
+
+Exact methods count in integer ticks. Where a tick can be chosen in which every time of the batch is a whole number,
+nothing is rounded. Otherwise times are rounded *down*: a bound computed from shorter times holds for the true ones,
+while a schedule is never taken from the rounded times but re-timed with the true ones (:mod:`mig_opt.batch.timing`).
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+
+from mig_opt.batch.batch import Batch
+
+RESOLUTION = 1e-6
+"""Where times are not exact, a makespan and a lower bound count as equal if they differ by at most this share."""
+
+_LONGEST = 2**28
+"""Ticks that a schedule may last. CP-SAT 9.15 was seen to lose solutions of models whose times exceed 1e9 - it called
+them infeasible, or proved optima above valid schedules - and never below 7e8, in thousands of random models."""
+
+_MANY_TIMES, _FEW_DECIMALS, _MANY_DIGITS = 1000, 9, 1e15
+"""So many times are looked at all at once, if they have at most so many decimals and digits that are below this as a
+number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """A unit of integer time.
+
+    Attributes
+    ----------
+    decimals, step : int
+        A tick is ``step / 10**decimals`` seconds.
+    exact : bool
+        Whether every time of the batch is a whole number of ticks.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu
+    >>> ticks = Ticks.of(Batch((Task("a", {1: 1.25}),), get_gpu("A30")))
+    >>> ticks.length, ticks.exact, ticks.floor(1.25)
+    (Fraction(1, 100), True, 125)
+    """
+
+    decimals: int
+    step: int
+    exact: bool
+
+    @classmethod
+    def of(cls, batch: Batch) -> Ticks:
+        """Return the longest tick in which ``batch`` is exact, or else one that is fine enough."""
+        return cls.for_times(_times(batch), _about_longest(batch))
+
+    @classmethod
+    def for_times(cls, seconds: Iterable[float], longest: float) -> Ticks:
+        """Return the longest tick in which all ``seconds`` are exact, or else one that is fine enough.
+
+        Times count as the shortest decimals that stand for them: 0.1 is one tenth. Where that takes ticks so short that
+        schedules of ``longest`` seconds become longer than the solver can count, a schedule is cut into some hundred
+        million ticks: the rounding of all times on its longest chain is then about a millionth of it at most.
+        """
+        decimals, step = _common_unit(list(seconds))
+        most = as_decimal(longest)
+        if most.scaleb(decimals) / step <= _LONGEST:
+            return cls(decimals, step, exact=True)
+        decimals = (_LONGEST / most).adjusted()
+        for step in (2, 5):
+            if most.scaleb(decimals + 1) / step <= _LONGEST:
+                return cls(decimals + 1, step, exact=False)
+        return cls(decimals, 1, exact=False)
+
+    @property
+    def length(self) -> Fraction:
+        """Seconds per tick."""
+        return self.step / Fraction(10) ** self.decimals
+
+    def floor(self, seconds: float) -> int:
+        """Return the whole ticks in ``seconds``."""
+        return int(as_decimal(seconds).scaleb(self.decimals)) // self.step
+
+    def ceil(self, seconds: float) -> int:
+        """Return the least whole ticks that are not shorter than ``seconds``."""
+        return math.ceil(Fraction(as_decimal(seconds)) / self.length)
+
+    def nearest(self, seconds: float) -> int:
+        """Return the number of ticks closest to ``seconds``: what a sum of floating-point numbers stands for."""
+        return round(Fraction(as_decimal(seconds)) / self.length)
+
+    def meet(self, makespan: float, lower_bound: float) -> bool:
+        """Whether a makespan meets a lower bound, both in seconds: no schedule can be between the two.
+
+        Where ticks are exact, every makespan is a whole number of them, so less than a tick apart is enough.
+        """
+        if not self.exact:
+            return equal_within_resolution(makespan, lower_bound)
+        return self.nearest(makespan) - Fraction(as_decimal(lower_bound)) / self.length < 1
+
+    def seconds_below(self, ticks: Fraction | int) -> float:
+        """Return the seconds of ``ticks`` as a float that does not stand for more.
+
+        The float is the nearest one if the decimal that it stands for is not above, as for whole ticks; else the next
+        one below.
+        """
+        exact = ticks * self.length
+        near = float(exact)
+        return near if Fraction(as_decimal(near)) <= exact else math.nextafter(near, 0.0)
+
+
+def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
+    """Whether a makespan is at most a millionth above a lower bound."""
+    return makespan - lower_bound <= RESOLUTION * makespan
+
+
+def _common_unit(seconds: list[float]) -> tuple[int, int]:
+    """Return the least decimals that all times can be written with, and the greatest common divisor of their digits."""
+    found = _common_unit_of_many(seconds) if len(seconds) >= _MANY_TIMES else None
+    if found is None:
+        times = {as_decimal(time) for time in seconds}
+        decimals = max(0, *(-int(time.normalize().as_tuple().exponent) for time in times))
+        found = decimals, math.gcd(*(int(time.scaleb(decimals)) for time in times)) or 1
+    return found
+
+
+def _common_unit_of_many(seconds: list[float]) -> tuple[int, int] | None:
+    """Do the same some thirty times as fast, if the times are short decimals."""
+    import numpy as np
+
+    values = np.array(seconds, float)
+    for decimals in range(_FEW_DECIMALS + 1):
+        digits = np.rint(values * 10.0**decimals)
+        if (digits >= _MANY_DIGITS).any():
+            break
+        # Both are whole numbers that floats hold exactly, so their quotient is the float that stands for the decimal;
+        # and of so few digits no other decimal has the same float.
+        if (digits / 10.0**decimals == values).all():
+            return decimals, int(np.gcd.reduce(digits.astype(np.int64))) or 1
+    return None
+
+
+def _about_longest(batch: Batch) -> float:
+    """Return about the seconds of a poor schedule: twice the least work, spread evenly, and the longest task."""
+    work, longest = 0.0, 0.0
+    for task in batch.tasks:
+        work += min(size * seconds for size, seconds in task.times.items())
+        longest = max(longest, *task.times.values())
+    operations = sum(_operation_times(batch))
+    free = max((live.free for live in batch.initial), default=0.0)
+    about = 2 * work / (batch.gpus * batch.gpu.compute_slices) + 2 * longest + 2 * operations + free
+    return min(about, sys.float_info.max)
+
+
+def as_decimal(seconds: float) -> Decimal:
+    """Return the shortest decimal that stands for ``seconds``."""
+    return Decimal(repr(float(seconds)))
+
+
+def _operation_times(batch: Batch) -> Iterator[float]:
+    for size in batch.gpu.sizes:
+        yield batch.operations.create[size]
+        yield batch.operations.destroy[size]
+
+
+def _times(batch: Batch) -> Iterator[float]:
+    yield from _operation_times(batch)
+    for task in batch.tasks:
+        yield from task.times.values()
+    for live in batch.initial:
+        yield live.free

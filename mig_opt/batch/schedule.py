@@ -1,0 +1,107 @@
+"""What a plan is: runs of tasks on instances, and the operations that create and destroy the instances."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from mig_opt.batch.batch import Batch
+
+OperationKind = Literal["create", "destroy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A task on an instance from ``begin`` to ``end`` (seconds).
+
+    Attributes
+    ----------
+    task : str
+        Name of the task.
+    gpu : int
+        Index of the GPU, from 0.
+    profile : str
+        Profile name of the instance.
+    start : int
+        Start slice of the instance.
+    begin, end : float
+        Seconds after the start of the batch.
+    """
+
+    task: str
+    gpu: int
+    profile: str
+    start: int
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """A creation or destruction of an instance from ``begin`` to ``end`` (seconds).
+
+    The attributes are those of :class:`Run`, with ``kind`` (``create`` or ``destroy``) in place of the task.
+    """
+
+    kind: OperationKind
+    gpu: int
+    profile: str
+    start: int
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """Runs and operations.
+
+    Attributes
+    ----------
+    runs : tuple of Run
+        One for each task of the batch.
+    operations : tuple of Operation or None
+        None if the operations are not known; :func:`mig_opt.validate` then looks for some.
+    stated_makespan : float or None
+        The makespan that a schedule file claims; the validator compares it with the true one.
+
+    Examples
+    --------
+    >>> schedule = Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),))
+    >>> schedule.makespan
+    2.13
+    """
+
+    runs: tuple[Run, ...]
+    operations: tuple[Operation, ...] | None = None
+    stated_makespan: float | None = dataclasses.field(default=None, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "runs", tuple(self.runs))
+        if self.operations is not None:
+            object.__setattr__(self, "operations", tuple(self.operations))
+
+    @property
+    def makespan(self) -> float:
+        """The last end of a run in seconds (0 without runs); destructions after it do not count."""
+        return max((run.end for run in self.runs), default=0.0)
+
+    def utilisation(self, batch: Batch) -> float:
+        """Return the share of all compute slices' time until the makespan in which a task runs (0 to 1)."""
+        if self.makespan <= 0:
+            return 0.0
+        used = sum(batch.gpu.profile(run.profile).compute_slices * (run.end - run.begin) for run in self.runs)
+        return used / (batch.gpus * batch.gpu.compute_slices * self.makespan)
+
+    def replace(
+        self,
+        *,
+        runs: Iterable[Run] | None = None,
+        operations: Iterable[Operation] | None = None,
+    ) -> Schedule:
+        """Return a copy with other runs or operations, and no stated makespan."""
+        return Schedule(
+            self.runs if runs is None else tuple(runs),
+            self.operations if operations is None else tuple(operations),
+        )

@@ -1,0 +1,233 @@
+"""From decisions to times: the earliest schedule for given instances, task orders and order of operations.
+
+Methods decide *which* instances there are, which tasks each of them runs, and in which order the driver creates and
+destroys them. Everything else follows: each operation begins as soon as the driver is free and its footprint is clear
+(a creation) or its tasks have ended (a destruction), and tasks follow each other without a pause. No schedule with the
+same decisions ends earlier.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.batch.timeline import GpuTimeline, Slot
+from mig_opt.gpu.model import Placement
+
+DECIMALS = 9
+"""Times are rounded to nanoseconds (very short ones to 12 digits), so that sums of decimal inputs read as decimals."""
+
+
+@dataclass(slots=True)
+class PlannedInstance:
+    """An instance with the tasks that it runs, in order.
+
+    Attributes
+    ----------
+    gpu : int
+        Index of the GPU.
+    placement : Placement
+        Where on the GPU.
+    tasks : list of Task
+        What it runs.
+    free : float or None
+        For an instance that exists when the batch starts: the second at which it becomes free. None for an instance
+        that has to be created.
+    """
+
+    gpu: int
+    placement: Placement
+    tasks: list[Task] = field(default_factory=list)
+    free: float | None = None
+
+    @property
+    def load(self) -> float:
+        """Seconds that its tasks take."""
+        size = self.placement.profile.compute_slices
+        return sum(task.times[size] for task in self.tasks)
+
+
+def timed_schedule(
+    batch: Batch,
+    instances: Sequence[PlannedInstance],
+    operations: Sequence[tuple[OperationKind, int]],
+    *,
+    driver_free: Mapping[int, float] | None = None,
+    clear: Mapping[tuple[int, int], float] | None = None,
+) -> Schedule:
+    """Return the earliest schedule for these decisions.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    instances : sequence of PlannedInstance
+        Every instance; operations name them by index.
+    operations : sequence of (kind, index)
+        The order in which each GPU's driver works (orders of different GPUs may be interleaved at will). An instance is
+        created before it is destroyed, and destroyed before a conflicting one is created.
+    driver_free : mapping of int to float
+        For each GPU the second from which its driver takes orders, where it is not 0.
+    clear : mapping of (gpu, memory slice) to float
+        For slices without a live instance the second from which they can be used, where it is not 0.
+
+    Returns
+    -------
+    Schedule
+        Runs and operations sorted by time.
+    """
+    driver: dict[int, float] = defaultdict(float, driver_free or {})
+    slice_clear: dict[tuple[int, int], float] = defaultdict(float, clear or {})
+    block_end: dict[int, float] = {}
+    runs: list[Run] = []
+    timed: list[Operation] = []
+
+    def run_tasks(index: int, ready: float) -> None:
+        instance = instances[index]
+        profile = instance.placement.profile
+        now = ready
+        for task in instance.tasks:
+            begin, now = now, now + task.times[profile.compute_slices]
+            runs.append(Run(task.name, instance.gpu, profile.name, instance.placement.start, tidy(begin), tidy(now)))
+        block_end[index] = now
+
+    for index, instance in enumerate(instances):
+        if instance.free is not None:
+            run_tasks(index, instance.free)
+    for kind, index in operations:
+        instance = instances[index]
+        profile, gpu = instance.placement.profile, instance.gpu
+        footprint = [(gpu, position) for position in instance.placement.footprint]
+        ready = max(slice_clear[position] for position in footprint) if kind == "create" else block_end[index]
+        begin = max(ready, driver[gpu])
+        end = begin + batch.operations.of(kind, profile)
+        if not batch.parallel_operations:
+            driver[gpu] = end
+        timed.append(Operation(kind, gpu, profile.name, instance.placement.start, tidy(begin), tidy(end)))
+        if kind == "create":
+            run_tasks(index, end)
+        else:
+            for position in footprint:
+                slice_clear[position] = end
+    # A creation that takes no time sorts behind the destruction that made room for it: the sort is stable.
+    runs.sort(key=lambda run: (run.begin, run.gpu, run.start))
+    timed.sort(key=lambda operation: operation.begin)
+    return Schedule(tuple(runs), tuple(timed))
+
+
+def tidy(seconds: float) -> float:
+    """Return a time without the digits that only rounding has left there."""
+    return round(seconds, DECIMALS) if seconds >= 1e-3 else float(f"{seconds:.{DECIMALS + 3}g}")
+
+
+def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Schedule:
+    """Return a schedule for instances in a given order.
+
+    Of two instances on a GPU whose footprints share a slice, the earlier one in the order is destroyed, once its tasks
+    have ended, to make room for the later one. Nothing else is destroyed. The driver of each GPU serves operations
+    first come, first served (those that come at once in the order of their instances).
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    instances : sequence of PlannedInstance
+        Live ones first; these do not overlap.
+    """
+    followers, waiting = _successions(batch, instances)
+    loads = [instance.load for instance in instances]
+    # Entries are (second from which it can begin, instance, kind).
+    ready: list[tuple[float, int, OperationKind]] = [
+        (0.0, index, "create") if instance.free is None else (instance.free + loads[index], index, "destroy")
+        for index, instance in enumerate(instances)
+        if (followers[index] if instance.free is not None else not waiting[index])
+    ]
+    heapq.heapify(ready)
+    driver_free = [0.0] * batch.gpus
+    clear = [0.0] * len(instances)
+    order: list[tuple[OperationKind, int]] = []
+    while ready:
+        begin, index, kind = heapq.heappop(ready)
+        order.append((kind, index))
+        gpu = instances[index].gpu
+        if not batch.parallel_operations:
+            begin = max(begin, driver_free[gpu])
+        end = driver_free[gpu] = begin + batch.operations.of(kind, instances[index].placement.profile)
+        if kind == "create":
+            if followers[index]:
+                heapq.heappush(ready, (end + loads[index], index, "destroy"))
+            continue
+        for later in followers[index]:
+            waiting[later] -= 1
+            clear[later] = max(clear[later], end)
+            if not waiting[later]:
+                heapq.heappush(ready, (clear[later], later, "create"))
+    return timed_schedule(batch, instances, order)
+
+
+def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[list[list[int]], list[int]]:
+    """Return for each instance those that come right after it on some slice, and how many come right before it."""
+    followers: list[list[int]] = [[] for _ in instances]
+    waiting: list[int] = []
+    last: list[list[int | None]] = [[None] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+    for index, instance in enumerate(instances):
+        slices = last[instance.gpu]
+        before = {slices[position] for position in instance.placement.footprint} - {None}
+        for other in before:
+            assert other is not None
+            followers[other].append(index)
+        waiting.append(len(before))
+        for position in instance.placement.footprint:
+            slices[position] = index
+    return followers, waiting
+
+
+def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Schedule:
+    """Return a schedule for a given assignment of tasks to placements, outer instances before inner ones.
+
+    Each placement is created once, unless an instance of that shape is live at the start: that one is used. Live
+    instances come first. The driver serves the operation whose slices have the most work left behind it.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    places : sequence of (gpu, placement)
+        For each task of the batch where it runs.
+    """
+    instances = _instances(batch, places)
+    on_gpu: dict[int, list[int]] = defaultdict(list)
+    for index, instance in enumerate(instances):
+        on_gpu[instance.gpu].append(index)
+    order: list[tuple[OperationKind, int]] = []
+    for indices in on_gpu.values():
+        timeline = GpuTimeline(
+            [Slot(instances[index].placement, instances[index].free) for index in indices],
+            batch.operations,
+            parallel_operations=batch.parallel_operations,
+        )
+        times = timeline.times([instances[index].load for index in indices])
+        order += [(kind, indices[at]) for kind, at in times.order]
+    return timed_schedule(batch, instances, order)
+
+
+def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:
+    """Return the live instances and those that have to be created, each with its tasks, outer ones first."""
+    at: dict[tuple[int, tuple[int, int, int]], PlannedInstance] = {}
+    for live in batch.initial:
+        placement = batch.gpu.placement(live.profile, live.start)
+        at[live.gpu, placement.shape] = PlannedInstance(live.gpu, placement, free=live.free)
+    for task, (gpu, placement) in zip(batch.tasks, places, strict=True):
+        at.setdefault((gpu, placement.shape), PlannedInstance(gpu, placement)).tasks.append(task)
+    return sorted(
+        at.values(),
+        key=lambda entry: (
+            entry.free is None,
+            -entry.placement.profile.memory_slices,
+            -entry.placement.profile.compute_slices,
+        ),
+    )

@@ -1,0 +1,223 @@
+"""Which GPU of a new deployment is which of the running fleet, and where on it each segment goes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from mig_opt.change.arrangements import Arrangement, arrangements
+from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.validation.serving.fleets import check_fleets
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Way = tuple[str, int, int]
+"""Service, batch size and processes: how an instance is filled."""
+Running = Mapping[tuple[str, int], Way]
+"""How each instance of a GPU is filled, by profile name and start slice."""
+
+
+def align(running: Deployment, deployment: Deployment) -> Deployment:
+    """Number the GPUs of a deployment, and place its segments on them, so that the fewest segments change.
+
+    GPUs of one kind are interchangeable, and so are the ways to place the instances of a GPU. The result has the same
+    instances beside each other, filled the same way, on GPUs of the same kind as ``deployment``; of all deployments
+    like that it has the fewest changes (:meth:`Deployment.changes_to`). This is an assignment problem between GPUs,
+    with the best arrangement within each pair, and is solved exactly. Where a GPU leaves a choice, new instances are on
+    slices that are free already, so that they can serve before anything ends.
+
+    Parameters
+    ----------
+    running : Deployment
+        What is running now, with all GPUs of the fleet: those without segments count as there to be used.
+    deployment : Deployment
+        What is to run.
+
+    Returns
+    -------
+    Deployment
+        Its GPUs are those of ``running``, by the same numbers, and then those that ``deployment`` needs besides. A GPU
+        on which nothing stays is an idle one if there is one. The segments are in the order of ``deployment``.
+
+    Raises
+    ------
+    InputError
+        If one of the deployments has instances that cannot exist.
+
+    Examples
+    --------
+    >>> one = Segment("chat", 0, "2g.20gb", 0, batch=8, processes=1, throughput=230.0, latency=0.034)
+    >>> running = Deployment(("A100-80GB", "A100-80GB"), (one, dataclasses.replace(one, service="search", gpu=1)))
+    >>> moved = dataclasses.replace(one, service="search", start=4)
+    >>> aligned = align(running, Deployment(("A100-80GB",), (moved,)))
+    >>> [(segment.gpu, segment.start) for segment in aligned.segments], running.changes_to(aligned)
+    ([(1, 0)], 1)
+    """
+    check_fleets(running=running, deployment=deployment)
+    gpus = [get_gpu(name).name for name in running.gpus]
+    old, new = _by_gpu(running), _by_gpu(deployment)
+    partners: dict[int, int] = {}
+    for kind in dict.fromkeys(get_gpu(deployment.gpus[gpu]).name for gpu in new):
+        ours = [gpu for gpu, name in enumerate(gpus) if name == kind]
+        theirs = [gpu for gpu in new if get_gpu(deployment.gpus[gpu]).name == kind]
+        partners |= _matched(get_gpu(kind), {gpu: old.get(gpu, ()) for gpu in ours}, {gpu: new[gpu] for gpu in theirs})
+    added = [gpu for gpu in sorted(new) if gpu not in partners]
+    partners |= {gpu: len(gpus) + number for number, gpu in enumerate(added)}
+    starts: dict[Segment, int] = {}
+    for gpu, partner in partners.items():
+        there = _filled(old.get(partner, ()))
+        starts |= _arranged(get_gpu(deployment.gpus[gpu]), there, new[gpu])
+    return Deployment(
+        (*running.gpus, *(get_gpu(deployment.gpus[gpu]).name for gpu in added)),
+        tuple(
+            dataclasses.replace(segment, gpu=partners[segment.gpu], start=starts[segment])
+            for segment in deployment.segments
+        ),
+    )
+
+
+def _by_gpu(deployment: Deployment) -> dict[int, tuple[Segment, ...]]:
+    found: dict[int, list[Segment]] = defaultdict(list)
+    for segment in deployment.segments:
+        found[segment.gpu].append(segment)
+    return {gpu: tuple(sorted(found[gpu], key=lambda segment: segment.start)) for gpu in sorted(found)}
+
+
+def _way(segment: Segment) -> Way:
+    return segment.service, segment.batch, segment.processes
+
+
+def _filled(segments: Iterable[Segment]) -> Running:
+    return {(segment.profile, segment.start): _way(segment) for segment in segments}
+
+
+# Between GPUs
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wanted:
+    """What a GPU is to have: how many instances of each profile are filled in each way."""
+
+    kind: GpuModel
+    counts: frozenset[tuple[tuple[str, Way], int]]
+
+    @classmethod
+    def of(cls, kind: GpuModel, segments: Iterable[Segment]) -> _Wanted:
+        return cls(kind, frozenset(Counter((segment.profile, _way(segment)) for segment in segments).items()))
+
+    @cached_property
+    def arrangements(self) -> tuple[Arrangement, ...]:
+        return arrangements(self.kind, tuple(sorted(name for (name, _), count in self.counts for _ in range(count))))
+
+
+def _matched(
+    kind: GpuModel, old: Mapping[int, Sequence[Segment]], new: Mapping[int, Sequence[Segment]]
+) -> dict[int, int]:
+    """Return the GPUs of the running fleet that take the new ones of one kind, as many as there are."""
+    from mig_opt.models.serving.matching import best_matching
+
+    ours: dict[frozenset[tuple[tuple[str, int], Way]], list[int]] = defaultdict(list)
+    for gpu, segments in old.items():
+        ours[frozenset(_filled(segments).items())].append(gpu)
+    theirs: dict[_Wanted, list[int]] = defaultdict(list)
+    for gpu, segments in new.items():
+        theirs[_Wanted.of(kind, segments)].append(gpu)
+    gains = _gains([dict(state) for state in ours], list(theirs))
+    pairs = best_matching(gains, [len(group) for group in theirs.values()], [len(group) for group in ours.values()])
+    left = {state: iter(group) for state, group in enumerate(ours.values())}
+    partners: dict[int, int] = {}
+    for row, group in enumerate(theirs.values()):
+        waiting = iter(group)
+        for state in pairs[row].nonzero()[0]:
+            partners |= {next(waiting): next(left[int(state)]) for _ in range(pairs[row, state])}
+    taken = set(partners.values())
+    # On an idle GPU nothing has to end before something new begins.
+    free = sorted((gpu for gpu in old if gpu not in taken), key=lambda gpu: (bool(old[gpu]), gpu))
+    alone = (gpu for gpu in new if gpu not in partners)
+    return partners | dict(zip(alone, free, strict=False))
+
+
+def _gains(old: Sequence[Running], new: Sequence[_Wanted]) -> NDArray[np.int64]:
+    """Return how many segments can stay if a new GPU (row) takes the place of an old one."""
+    import numpy as np
+
+    holders: dict[tuple[str, int, Way], NDArray[np.int64]] = {}
+    for index, state in enumerate(old):
+        for (name, start), way in state.items():
+            holders.setdefault((name, start, way), np.zeros(len(old), dtype=np.int64))[index] = 1
+    nowhere = np.zeros(len(old), dtype=np.int64)
+    there: dict[tuple[str, tuple[int, ...], Way], NDArray[np.int64]] = {}
+
+    def holding(name: str, starts: tuple[int, ...], way: Way) -> NDArray[np.int64]:
+        key = name, starts, way
+        if key not in there:
+            there[key] = sum((holders.get((name, start, way), nowhere) for start in starts), start=nowhere)
+        return there[key]
+
+    gains = np.zeros((len(new), len(old)), dtype=np.int64)
+    for row, wanted in enumerate(new):
+        for places in wanted.arrangements:
+            staying = (np.minimum(holding(name, places[name], way), count) for (name, way), count in wanted.counts)
+            gains[row] = np.maximum(gains[row], sum(staying, start=nowhere))
+    return gains
+
+
+# Within a GPU
+
+
+def _arranged(kind: GpuModel, old: Running, segments: Sequence[Segment]) -> dict[Segment, int]:
+    """Return the start slice of each segment.
+
+    The most segments stay, then the most instances; then the most new instances are where nothing has to end before
+    they can be created, and the most segments where they were to be.
+    """
+    counts = Counter((segment.profile, _way(segment)) for segment in segments)
+    places = {(segment.profile, segment.start) for segment in segments}
+    # An instance that waits for nothing can serve before another one of its service ends.
+    used = set().union(*(kind.placement(*place).footprint for place in old))
+    ready = {
+        (name, start)
+        for name, _ in places
+        for start in kind.profile(name).starts
+        if used.isdisjoint(kind.placement(name, start).footprint)
+    }
+
+    def worth(arrangement: Arrangement) -> tuple[int, int, int, int]:
+        there = [(name, start) for name, starts in arrangement.items() for start in starts]
+        ways = Counter((place[0], old[place]) for place in there if place in old)
+        staying = sum(min(count, counts[way]) for way, count in ways.items())
+        kept, early, same = (sum(place in known for place in there) for known in (old, ready, places))
+        return staying, kept, early, same
+
+    names = tuple(sorted(segment.profile for segment in segments))
+    best = max(arrangements(kind, names), key=worth)
+    return {segment: start for name, starts in best.items() for segment, start in _seated(name, starts, old, segments)}
+
+
+def _seated(
+    name: str, starts: Sequence[int], old: Running, segments: Sequence[Segment]
+) -> Iterator[tuple[Segment, int]]:
+    """Yield a start slice for each segment of a profile: where it is already, else where it was to be, else any."""
+    waiting = [segment for segment in segments if segment.profile == name]
+    free = list(starts)
+
+    def stays(segment: Segment, start: int) -> bool:
+        return old.get((name, start)) == _way(segment)
+
+    def was_there(segment: Segment, start: int) -> bool:
+        return segment.start == start
+
+    for fits in (stays, was_there):
+        for segment in list(waiting):
+            start = next((start for start in free if fits(segment, start)), None)
+            if start is not None:
+                waiting.remove(segment)
+                free.remove(start)
+                yield segment, start
+    yield from zip(waiting, free, strict=True)

@@ -1,0 +1,159 @@
+"""Plans the steps from a running deployment to a new one."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+
+from mig_opt.arguments import wrong_number
+from mig_opt.change.greedy import greedy
+from mig_opt.change.problem import ChangeProblem, Timetable
+from mig_opt.control import Limits
+from mig_opt.errors import InputError
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.serving.change_plan import ChangePlan, operation_costs
+from mig_opt.serving.demand import Demand, wrong_demand
+from mig_opt.serving.deployment import Deployment
+from mig_opt.validation.serving.fleets import check_fleets, check_same_gpus, check_throughputs
+
+MOST_LITERALS = 10_000
+"""Of a model, which the solver then improves on in seconds: about a hundred GPUs with a dozen services."""
+
+
+def plan_change(
+    running: Deployment,
+    deployment: Deployment,
+    *,
+    demand: Demand | None = None,
+    operations: Mapping[str, OperationCosts] | None = None,
+    time_limit: float | None = 10.0,
+) -> ChangePlan:
+    """Plan the way from a running deployment to a new one.
+
+    Each instance that stays keeps serving; if it is filled in another way, its segment gives way to the new one in one
+    moment. Other instances are destroyed and created; the driver of a GPU does one at a time. A segment that ends is
+    *interrupted* if right after that its service has less throughput than it needs: what it had before, but no more
+    than its rate. New segments count as soon as their instance is created. The plan has the fewest interrupted
+    segments, and with these the shortest duration.
+
+    No segment moves to a third place for the time of the change: an instance that is in neither deployment is not
+    created, even where there are idle GPUs.
+
+    Parameters
+    ----------
+    running : Deployment
+        What is running now.
+    deployment : Deployment
+        What is to run. Its GPUs are those of ``running`` by number; :func:`mig_opt.align` sees to that. Either may have
+        more of them at the end.
+    demand : Demand, optional
+        Has the rates of the services; without one, a service needs the smaller of what it has before and after.
+    operations : mapping of str to OperationCosts, optional
+        How long creations and destructions take, by name of the GPU, where it is not what the catalogue says.
+    time_limit : float, optional
+        Seconds for the solver, which is asked if greedy rounds do not settle the matter and the change is not too
+        large; with None it takes the time it needs. Ctrl-C ends it, too; the best plan until then is returned.
+
+    Returns
+    -------
+    ChangePlan
+        Its ``proven`` says what is proven to be best, and its ``method`` whether a solver was asked.
+
+    Raises
+    ------
+    InputError
+        If a deployment has instances that cannot exist or no throughput, their GPUs are not the same, or an argument is
+        wrong.
+
+    Examples
+    --------
+    >>> from mig_opt.serving.deployment import Segment
+    >>> old = Segment("chat", 0, "2g.20gb", 0, batch=8, processes=1, throughput=230.0, latency=0.034)
+    >>> new = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=1, throughput=330.0, latency=0.024)
+    >>> plan = plan_change(Deployment(("H100-80GB",), (old,)), Deployment(("H100-80GB",), (new,)))
+    >>> [(step.kind, round(step.begin, 2), round(step.end, 2)) for step in plan.steps], plan.interrupted
+    ([('create', 0.0, 0.33), ('destroy', 0.33, 0.56)], ())
+    """
+    check_fleets(running=running, deployment=deployment)
+    check_same_gpus(running, deployment)
+    check_throughputs(running=running, deployment=deployment)
+    problems = [] if demand is None else list(wrong_demand(demand))
+    if time_limit is not None:
+        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
+    if problems:
+        raise InputError(problems)
+    costs = operation_costs((*running.gpus, *deployment.gpus), operations)
+    problem = ChangeProblem.of(running, deployment, demand, costs)
+    limits = Limits(time_limit)
+    parts = [_Part(problem, gpus) for gpus in problem.parts]
+    with contextlib.suppress(KeyboardInterrupt):
+        for part in parts:
+            part.improve(limits)
+    return _change_plan(problem, parts)
+
+
+class _Part:
+    """GPUs that are planned apart, and what is known about them.
+
+    Attributes
+    ----------
+    plan : Timetable
+        The best plan so far.
+    fewest : bool
+        Whether no plan has fewer interruptions.
+    asked : bool
+        Whether the solver was asked.
+    """
+
+    def __init__(self, problem: ChangeProblem, gpus: Sequence[int]) -> None:
+        self._problem = problem
+        self._gpus = gpus
+        self.plan = greedy(problem, gpus)
+        self.fewest = self.plan.interruptions == problem.inevitable(gpus)
+        self.asked = False
+        self._nothing_shorter = False
+
+    @property
+    def shortest(self) -> bool:
+        """Whether no plan with as few interruptions is shorter."""
+        meets = self.plan.ticks == self._problem.least_ticks(self._gpus)
+        return self._problem.exact and (meets or self._nothing_shorter)
+
+    def improve(self, limits: Limits) -> None:
+        """Ask the solver, unless there is nothing to ask, or too much."""
+        if (self.fewest and (self.shortest or not self._problem.exact)) or limits.expired:
+            return
+        from mig_opt.models.serving.change_order import fewest_interruptions, least_duration, literals
+
+        if literals(self._problem, self._gpus) > MOST_LITERALS:
+            return
+        self.asked = True
+        if not self.fewest:
+            self.fewest = fewest_interruptions(self._problem, self._gpus, self.plan, limits, self._offer)
+        if self._problem.exact and not self.shortest:
+            self._nothing_shorter = least_duration(self._problem, self._gpus, self.plan, limits, self._offer)
+
+    def _offer(self, plan: Timetable) -> None:
+        if plan.cost < self.plan.cost:
+            self.plan = plan
+
+
+def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:
+    moves = problem.moves
+    begins = [entry for part in parts for entry in part.plan.moves]
+    begins.sort(key=lambda entry: entry[1] + moves[entry[0]].delay)
+    steps = tuple(problem.step(index, begin) for index, begin in begins)
+    interrupted = problem.interrupted(index for index, _ in begins)
+    # A part may last longer than it must, as long as another one that cannot be shorter lasts no less.
+    longest = max((part.plan.ticks for part in parts), default=0)
+    fewest = all(part.fewest for part in parts)
+    shortest = fewest and (not longest or any(part.shortest and part.plan.ticks == longest for part in parts))
+    return ChangePlan(
+        problem.gpus,
+        problem.kept,
+        steps,
+        tuple(segment for index in interrupted if (segment := moves[index].ends) is not None),
+        max((step.end for step in steps), default=0.0),
+        ("interruptions", "duration")[: fewest + shortest],
+        "exact" if any(part.asked for part in parts) else "heuristic",
+    )

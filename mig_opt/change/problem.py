@@ -1,0 +1,324 @@
+"""What there is to decide in a change: which of its moves come before which.
+
+Throughput and time are whole numbers here, so that every method compares them alike.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from mig_opt.batch.integer_time import as_decimal
+from mig_opt.gpu.model import OperationCosts, Placement, get_gpu
+from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.validation.intervals import exclusive
+
+_LARGEST = 2**40
+"""The throughput of a service in units: rounding is then far below the tolerance, and sums stay far below 64 bits."""
+_LONGEST = 2**28
+"""Ticks that all moves together may last, a number at which CP-SAT can be relied on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A step without its time.
+
+    Attributes
+    ----------
+    kind : str
+        ``destroy``, ``switch`` or ``create``.
+    gpu : int
+        Index of the GPU.
+    placement : Placement
+        Where on it.
+    ends, begins : Segment or None
+        The segments that end and begin.
+    seconds : float
+        How long the driver takes.
+    ticks : int
+        The same, rounded up.
+    after : tuple of int
+        The moves, by index, that have to free memory slices first.
+    """
+
+    kind: StepKind
+    gpu: int
+    placement: Placement
+    ends: Segment | None
+    begins: Segment | None
+    seconds: float
+    ticks: int
+    after: tuple[int, ...]
+
+    @property
+    def delay(self) -> int:
+        """Ticks from its begin to the moment at which segments end or begin."""
+        return self.ticks if self.kind == "create" else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A service that a change can interrupt.
+
+    Attributes
+    ----------
+    least : int
+        Units of throughput that it needs.
+    ending, beginning : mapping of int to int
+        The units that a move takes away, and those that it brings, by index of the move. A switch within the service
+        is in both.
+    kept : int
+        Units that stay all the time.
+    """
+
+    least: int
+    ending: Mapping[int, int]
+    beginning: Mapping[int, int]
+    kept: int
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """Moves in the order in which segments end and begin, with the ticks at which they begin.
+
+    Attributes
+    ----------
+    moves : tuple of (int, int)
+        Index of the move, and the tick at which it begins.
+    interruptions : int
+        How many of them interrupt a segment.
+    ticks : int
+        The tick at which the last one ends.
+    """
+
+    moves: tuple[tuple[int, int], ...]
+    interruptions: int
+    ticks: int
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Interruptions come before time."""
+        return self.interruptions, self.ticks
+
+
+@dataclass(frozen=True)
+class ChangeProblem:
+    """A change from one legal deployment to another.
+
+    Attributes
+    ----------
+    gpus : tuple of str
+        The kind of each GPU of both fleets.
+    kept : tuple of Segment
+        The segments that stay.
+    moves : tuple of Move
+        What has to happen.
+    needs : mapping of str to Need
+        The services that can lack throughput on the way; all others never do, in whatever order.
+    tick : Fraction
+        Seconds per tick.
+    exact : bool
+        Whether all moves take whole ticks.
+    """
+
+    gpus: tuple[str, ...]
+    kept: tuple[Segment, ...]
+    moves: tuple[Move, ...]
+    needs: Mapping[str, Need]
+    tick: Fraction
+    exact: bool
+
+    @classmethod
+    def of(
+        cls,
+        running: Deployment,
+        deployment: Deployment,
+        demand: Demand | None,
+        costs: Mapping[str, OperationCosts],
+    ) -> ChangeProblem:
+        """Return what there is to decide; the GPUs of the two have the same numbers."""
+        gpus = tuple(get_gpu(name).name for name in max(running.gpus, deployment.gpus, key=len))
+        old, new = _by_place(running), _by_place(deployment)
+        same = {place for place, segment in new.items() if place in old and old[place].identity == segment.identity}
+        drafts: list[tuple[StepKind, Place, Segment | None, Segment | None]] = []
+        for place in sorted({*old, *new} - same):
+            ends, begins = old.get(place), new.get(place)
+            drafts.append(("switch" if ends and begins else "destroy" if ends else "create", place, ends, begins))
+        seconds = [_seconds(kind, gpus[place[0]], place[1], costs) for kind, place, _, _ in drafts]
+        tick, exact = _tick(seconds)
+        placements = [get_gpu(gpus[gpu]).placement(profile, start) for _, (gpu, profile, start), _, _ in drafts]
+        destroyed: dict[int, list[int]] = defaultdict(list)
+        for index, (kind, place, _, _) in enumerate(drafts):
+            if kind == "destroy":
+                destroyed[place[0]].append(index)
+        moves = []
+        for index, (kind, place, ends, begins) in enumerate(drafts):
+            rivals = destroyed[place[0]] if kind == "create" else ()
+            after = tuple(other for other in rivals if exclusive(placements[other], placements[index]))
+            ticks = math.ceil(Fraction(as_decimal(seconds[index])) / tick)
+            moves.append(Move(kind, place[0], placements[index], ends, begins, seconds[index], ticks, after))
+        kept = tuple(segment for place, segment in new.items() if place in same)
+        needs = _needs(kept, moves, needs_during(running, deployment, demand))
+        return cls(gpus, kept, tuple(moves), needs, tick, exact)
+
+    @cached_property
+    def by_gpu(self) -> dict[int, tuple[int, ...]]:
+        """The moves of each GPU that has some."""
+        found: dict[int, list[int]] = defaultdict(list)
+        for index, move in enumerate(self.moves):
+            found[move.gpu].append(index)
+        return {gpu: tuple(moves) for gpu, moves in found.items()}
+
+    def least_ticks(self, gpus: Iterable[int]) -> int:
+        """Return the ticks that no plan can be shorter than, as far as these GPUs go: the driver does one at a time."""
+        return max((sum(self.moves[move].ticks for move in self.by_gpu[gpu]) for gpu in gpus), default=0)
+
+    def timetable(self, order: Sequence[int]) -> Timetable:
+        """Return the plan in which segments end and begin in this order, and each move begins as early as it may.
+
+        Moves of services that cannot lack throughput only wait for what is before them on their GPU.
+        """
+        free: dict[int, int] = defaultdict(int)
+        latest = 0
+        begins: list[tuple[int, int]] = []
+        for index in order:
+            move = self.moves[index]
+            begin = free[move.gpu]
+            if self._touches(move):
+                begin = max(begin, latest - move.delay)
+                latest = begin + move.delay
+            free[move.gpu] = begin + move.ticks
+            begins.append((index, begin))
+        begins.sort(key=lambda entry: entry[1] + self.moves[entry[0]].delay)
+        return Timetable(
+            tuple(begins), len(self.interrupted(index for index, _ in begins)), max(free.values(), default=0)
+        )
+
+    def _touches(self, move: Move) -> bool:
+        return any(segment is not None and segment.service in self.needs for segment in (move.ends, move.begins))
+
+    def interrupted(self, order: Iterable[int]) -> tuple[int, ...]:
+        """Return the moves that interrupt a segment if they happen in this order."""
+        live = {service: need.kept + sum(need.ending.values()) for service, need in self.needs.items()}
+        found = []
+        for index in order:
+            move = self.moves[index]
+            if move.ends is not None and move.ends.service in live:
+                need = self.needs[move.ends.service]
+                live[move.ends.service] -= need.ending[index]
+                if live[move.ends.service] < need.least:
+                    found.append(index)
+            if move.begins is not None and move.begins.service in live:
+                live[move.begins.service] += self.needs[move.begins.service].beginning[index]
+        return tuple(found)
+
+    def step(self, index: int, begin: int) -> ChangeStep:
+        """Return a move as a step that begins at that tick."""
+        move = self.moves[index]
+        first, last = float(begin * self.tick), float((begin + move.ticks) * self.tick)
+        # Where ticks are rounded, the moment at which segments change is the one that the order counts on.
+        if not self.exact and move.kind == "create":
+            first = last - move.seconds
+        elif not self.exact:
+            last = first + move.seconds
+        profile, start = move.placement.profile.name, move.placement.start
+        return ChangeStep(move.kind, move.gpu, profile, start, first, last, move.ends, move.begins)
+
+    def inevitable(self, gpus: Iterable[int]) -> int:
+        """Return how many moves of these GPUs interrupt their segment in every order.
+
+        At best all that can be there when a segment ends is there: what is still to end, and what can have begun, that
+        is, what does not wait for this very move.
+        """
+        count = 0
+        for index in (index for gpu in gpus for index in self.by_gpu[gpu]):
+            ends = self.moves[index].ends
+            need = None if ends is None else self.needs.get(ends.service)
+            if need is None:
+                continue
+            others = sum(units for other, units in need.ending.items() if other != index)
+            begun = sum(
+                units
+                for other, units in need.beginning.items()
+                if other != index and index not in self.moves[other].after
+            )
+            count += need.kept + others + begun < need.least
+        return count
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """The GPUs with moves, in groups that have no service in common that can lack throughput."""
+        leader = {gpu: gpu for gpu in self.by_gpu}
+
+        def find(gpu: int) -> int:
+            while leader[gpu] != gpu:
+                leader[gpu] = leader[leader[gpu]]
+                gpu = leader[gpu]
+            return gpu
+
+        for need in self.needs.values():
+            gpus = [self.moves[index].gpu for index in (*need.ending, *need.beginning)]
+            for gpu in gpus:
+                leader[find(gpu)] = find(gpus[0])
+        groups: dict[int, list[int]] = defaultdict(list)
+        for gpu in leader:
+            groups[find(gpu)].append(gpu)
+        return tuple(map(tuple, groups.values()))
+
+
+def _by_place(deployment: Deployment) -> dict[Place, Segment]:
+    return {(segment.gpu, segment.profile, segment.start): segment for segment in deployment.segments}
+
+
+def _seconds(kind: StepKind, gpu: str, profile: str, costs: Mapping[str, OperationCosts]) -> float:
+    if kind == "switch":
+        return 0.0
+    model = get_gpu(gpu)
+    return costs[model.name].of(kind, model.profile(profile))
+
+
+def _tick(seconds: Sequence[float]) -> tuple[Fraction, bool]:
+    """Return the longest tick in which all times are whole, and True; or one that is fine enough, and False."""
+    times = [Fraction(as_decimal(time)) for time in seconds if time > 0]
+    if not times:
+        return Fraction(1), True
+    common = math.lcm(*(time.denominator for time in times))
+    tick = Fraction(math.gcd(*(int(time * common) for time in times)), common)
+    total = sum(times, start=Fraction(0))
+    return (tick, True) if total / tick <= _LONGEST else (total / _LONGEST, False)
+
+
+def _needs(kept: Iterable[Segment], moves: Sequence[Move], needs: Mapping[str, float]) -> dict[str, Need]:
+    staying: dict[str, list[float]] = defaultdict(list)
+    for segment in kept:
+        staying[segment.service].append(segment.throughput)
+    ending: dict[str, dict[int, float]] = defaultdict(dict)
+    beginning: dict[str, dict[int, float]] = defaultdict(dict)
+    for index, move in enumerate(moves):
+        if move.ends is not None:
+            ending[move.ends.service][index] = move.ends.throughput
+        if move.begins is not None:
+            beginning[move.begins.service][index] = move.begins.throughput
+    found = {}
+    for service, least in needs.items():
+        there = math.fsum(staying[service])
+        if there >= least * ENOUGH:
+            continue
+        most = math.fsum((there, *ending[service].values(), *beginning[service].values()))
+
+        def units(throughput: float, most: float = most) -> int:
+            return round(Fraction(throughput) / Fraction(most) * _LARGEST)
+
+        found[service] = Need(
+            math.ceil(Fraction(least * ENOUGH) / Fraction(most) * _LARGEST),
+            {index: units(throughput) for index, throughput in ending[service].items()},
+            {index: units(throughput) for index, throughput in beginning[service].items()},
+            units(there),
+        )
+    return found

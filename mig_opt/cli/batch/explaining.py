@@ -1,0 +1,233 @@
+"""The command explain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mig_opt.batch.batch import Batch
+from mig_opt.cli.inputs import (
+    BatchArgument,
+    GpuOption,
+    GpusOption,
+    JsonOption,
+    SeedOption,
+    TimeLimitOption,
+    WorkersOption,
+    load_batch,
+)
+from mig_opt.cli.interruption import INTERRUPTED
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json
+from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
+from mig_opt.explaining import explain as find_explanation
+from mig_opt.explaining.explainer import DEFAULT_TIME_LIMIT, check_question
+from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+MOST_TASKS = 12
+"""Tasks up to which each has a line of its own, for each kind of requirement."""
+
+MOST_MISFITS = 10
+"""Tasks that fit nowhere up to which each is shown."""
+
+MOST_REMEDIES = 30
+"""Changes that are shown."""
+
+_MARK = " (?)"
+"""Behind what is not proven to be needed."""
+
+_MANY = {
+    RequirementKind.TASK: "tasks must run",
+    RequirementKind.SIZES: "of them have no time on some sizes",
+    RequirementKind.MEMORY: "of them need memory",
+}
+
+_OPTIONS = as_options("target", "time_limit", "seed", "workers")
+
+
+def explain(
+    batch: BatchArgument,
+    *,
+    target: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Seconds that the makespan should not exceed.  [default: just below the bound]"),
+    ] = None,
+    gpu: GpuOption = None,
+    gpus: GpusOption = None,
+    time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say why there is no schedule, or none within the target.
+
+    The answer is a set of requirements that cannot be met together, none of them superfluous, and single changes that
+    would help. Without a target: why no schedule is shorter than the best lower bound.
+    Exits with 0 if there is a schedule (within the target), else 1, and 130 after Ctrl-C.
+    """
+    checks = Checks()
+    with checks.step(), options_named(_OPTIONS):
+        check_question(target, time_limit=time_limit, seed=seed, workers=workers)
+    with checks.step():
+        problem = load_batch(batch, gpu, gpus)
+    checks.finish()
+    found = find_explanation(problem, target, time_limit=time_limit, seed=seed, workers=workers)
+    if as_json:
+        from mig_opt.files.documents import rendered
+
+        print_json(rendered(_document(found)))
+    else:
+        _show(problem, found, time_limit)
+    if found.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    raise typer.Exit(0 if found.verdict is Verdict.POSSIBLE else ANSWER_IS_NO)
+
+
+def _document(found: Explanation) -> dict[str, Any]:
+    return {
+        "verdict": found.verdict.value,
+        "target": found.target,
+        "makespan": found.makespan,
+        "lower_bound": _finite(found.lower_bound),
+        "conflicts": [_conflict_document(conflict) for conflict in found.conflicts],
+        "remedies": [
+            {"path": remedy.path, "text": remedy.text, "makespan": remedy.makespan} for remedy in found.remedies
+        ],
+        "interrupted": found.interrupted,
+        "runtime_s": found.runtime_s,
+    }
+
+
+def _conflict_document(conflict: Conflict) -> dict[str, Any]:
+    return {
+        "target": conflict.target,
+        "lower_bound": _finite(conflict.lower_bound),
+        "makespan": conflict.makespan,
+        "minimal": conflict.minimal,
+        "requirements": [
+            {
+                "kind": requirement.kind.value,
+                "path": requirement.path,
+                "text": requirement.text,
+                "task": requirement.task,
+                "needed": requirement not in conflict.open,
+            }
+            for requirement in conflict.requirements
+        ],
+    }
+
+
+def _finite(bound: float) -> float | None:
+    return None if math.isinf(bound) else bound
+
+
+def _show(batch: Batch, found: Explanation, time_limit: float) -> None:
+    from mig_opt.cli import screens
+
+    rows = screens.batch_rows(batch)
+    if found.target is not None:
+        rows.append(("target", f"{screens.seconds(found.target)} s"))
+    rows.append(("answer", _answer(found)))
+    if found.makespan is not None:
+        rows.append(("best known", f"{screens.seconds(found.makespan)} s"))
+    if not math.isinf(found.lower_bound):
+        rows.append(("lower bound", f"{screens.seconds(found.lower_bound)} s"))
+    screens.show(screens.card(rows))
+    for conflict in found.conflicts[:MOST_MISFITS]:
+        screens.show("", screens.paragraph(_heading(conflict, found)), screens.bullets(_requirements(conflict)))
+        remarks = list(_remarks(conflict, found, time_limit))
+        if remarks:
+            screens.show(screens.paragraph(" ".join(remarks)))
+    if len(found.conflicts) > MOST_MISFITS:
+        count = len(found.conflicts) - MOST_MISFITS
+        screens.show("", screens.note(f"{count} more fit nowhere: --json has all."))
+    if found.remedies:
+        screens.show(
+            "", screens.paragraph(_offer(found)), screens.bullets(_spelled_remedies(found.remedies[:MOST_REMEDIES]))
+        )
+
+
+def _answer(found: Explanation) -> Text:
+    from rich.text import Text
+
+    if found.verdict is Verdict.UNKNOWN:
+        return Text("not known, interrupted" if found.interrupted else "not known, the time is over", "bold yellow")
+    if found.verdict is Verdict.POSSIBLE:
+        return Text("possible", "bold green")
+    return Text("infeasible" if math.isinf(found.lower_bound) else "impossible", "bold red")
+
+
+def _heading(conflict: Conflict, found: Explanation) -> str:
+    from mig_opt.cli.screens import seconds
+
+    if conflict.target is None:
+        return f"Task {conflict.requirements[0].task!r} fits nowhere:"
+    count = plural(len(conflict.requirements) - 1, "requirement")
+    if found.target is None:
+        goal = f"No schedule ends before {seconds(found.lower_bound)} s"
+    else:
+        goal = f"No schedule ends within {seconds(conflict.target)} s"
+    if len(conflict.requirements) == 2:
+        return f"{goal}, because of this requirement alone:"
+    if conflict.minimal:
+        return f"{goal}, because of {count}. Without any one of them the others could be met:"
+    return f"{goal}, because of {count}, perhaps of fewer:"
+
+
+def _requirements(conflict: Conflict) -> Iterator[str]:
+    """Yield a line for each requirement but the target, and one for all of a kind if they are about many tasks."""
+    for kind in RequirementKind:
+        entries = [entry for entry in conflict.requirements if entry.kind is kind]
+        if len(entries) > MOST_TASKS and kind in _MANY:
+            names = ", ".join(repr(entry.task) for entry in entries[:MOST_TASKS])
+            some = sum(entry in conflict.open for entry in entries)
+            mark = f" ({some} of them{_MARK})" if some else ""
+            yield f"{len(entries)} {_MANY[kind]}{mark}: {names} and {len(entries) - MOST_TASKS} more (--json has all)"
+        elif kind is not RequirementKind.TARGET:
+            yield from (f"{entry}{_MARK * (entry in conflict.open)}" for entry in entries)
+
+
+def _remarks(conflict: Conflict, found: Explanation, time_limit: float) -> Iterator[str]:
+    """Yield sentences that say how long the requirements take, and what is not proven."""
+    from mig_opt.cli.screens import seconds
+
+    if conflict.target is None:
+        return
+    if found.target is not None:
+        more = f"{seconds(conflict.lower_bound - conflict.target)} s more than the target"
+        if conflict.makespan is None:
+            yield f"They take at least {seconds(conflict.lower_bound)} s, {more}."
+        elif conflict.makespan <= conflict.lower_bound:
+            yield f"They take {seconds(conflict.makespan)} s, {more}."
+        else:
+            yield (
+                f"They take at least {seconds(conflict.lower_bound)} s, {more}, and at most "
+                f"{seconds(conflict.makespan)} s."
+            )
+    if conflict.open:
+        reason = (
+            "the work was interrupted"
+            if found.interrupted
+            else f"that takes longer than {time_limit:g} s (--time-limit)"
+        )
+        yield f"{_MARK.strip()} is not proven to be needed: {reason}."
+
+
+def _offer(found: Explanation) -> str:
+    if math.isinf(found.lower_bound):
+        return "What would mend it:"
+    goal = "a shorter schedule" if found.target is None else "the target"
+    return f"What would make {goal} possible:"
+
+
+def _spelled_remedies(remedies: Iterable[Remedy]) -> Iterator[str]:
+    from mig_opt.cli.screens import seconds
+
+    for remedy in remedies:
+        known = remedy.makespan is not None and remedy.path != "target"
+        yield f"{remedy} (at most {seconds(remedy.makespan)} s)" if known else str(remedy)

@@ -1,0 +1,145 @@
+"""Policies as the command line names them: ``static:backfill=true:partition=4+3``."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rich.text import Text
+
+from mig_opt.cli.outcome import Checks
+from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.trace import Trace
+from mig_opt.simulation import Simulation, get_policy, simulate
+from mig_opt.simulation.simulator import check_policy
+from mig_opt.texts import printable
+
+_OPTION = "--policy"
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChoice:
+    """A policy with what is set of it.
+
+    Attributes
+    ----------
+    text : str
+        As it was given.
+    name : str
+        The policy.
+    options : dict of str to object
+        Its options.
+    """
+
+    text: str
+    name: str
+    options: dict[str, Any]
+
+    def check(self, trace: Trace) -> None:
+        """Refuse options that do not do for a trace."""
+        with self.named():
+            check_policy(trace, self.name, **self.options)
+
+    def run(self, trace: Trace) -> Simulation:
+        """Let the policy run the jobs of a trace."""
+        with self.named():
+            return simulate(trace, self.name, **self.options)
+
+    @contextlib.contextmanager
+    def named(self) -> Iterator[None]:
+        """Let problems of an option name what was given on the command line."""
+        try:
+            yield
+        except InputError as error:
+            raise InputError(
+                [Problem(self._path(problem.path), problem.message) for problem in error.problems]
+            ) from None
+
+    def _path(self, path: str) -> str:
+        option = re.match(r"\w*", path)
+        for part in map(str.strip, self.text.split(":")[1:]):
+            if option and part.partition("=")[0].strip() == option[0]:
+                return f"{_OPTION} {self.name}:{part}{path[option.end() :]}"
+        return f"{_OPTION} {self.name}{path and ' '}{path}"
+
+
+def read_policies(text: str, checks: Checks) -> list[PolicyChoice]:
+    """Return the policies in a list with commas, each with ``:OPTION=VALUE`` behind it for each option.
+
+    Those with which something is wrong are left out, and ``checks`` has what.
+    """
+    chosen: list[PolicyChoice] = []
+    with checks.step():
+        if not any(part.strip() for part in text.split(",")):
+            raise InputError([Problem(_OPTION, "names no policy; leave it out for the usual ones")])
+    for part in filter(None, map(str.strip, text.split(","))):
+        with checks.step():
+            choice = _read(part)
+            # The same twice is run once.
+            if not any((choice.name, choice.options) == (other.name, other.options) for other in chosen):
+                chosen.append(choice)
+    return chosen
+
+
+def broken_label(label: str, indent: str = "", longest: int = 20) -> Text:
+    """Return the label of a policy for a table, in lines of so many characters.
+
+    A line ends before an option; one that is too long for a line is continued further in.
+    """
+    lines = [indent]
+
+    def add(part: str, margin: str) -> bool:
+        fits = len(lines[-1] + part) <= len(indent) + longest
+        if not fits and lines[-1].strip():
+            lines.append(indent + margin)
+            fits = len(margin + part) <= longest
+        if fits:
+            lines[-1] += part
+        return fits
+
+    for option in re.findall(r":?[^:]+", printable(label)):
+        if not add(option, " "):
+            for piece in re.findall(r"[^=_/]*[=_/]?", option):
+                if not add(piece, "  "):
+                    lines[-1] += piece
+    return Text("\n".join(lines))
+
+
+def _read(text: str) -> PolicyChoice:
+    name, *settings = (part.strip() for part in text.split(":"))
+    try:
+        entry = get_policy(name)
+    except InputError as error:
+        raise InputError([Problem(_OPTION, problem.message) for problem in error.problems]) from None
+    problems = list(_form_problems(name, settings))
+    options: dict[str, Any] = {}
+    for setting in settings:
+        option, equals, value = (part.strip() for part in setting.partition("="))
+        if equals and value:
+            options[option] = entry.read_option(option, value)
+    choice, checks = PolicyChoice(text, name, options), Checks()
+    with checks.step(), choice.named():
+        unknown = list(entry.option_problems(options))
+        if unknown:
+            raise InputError(unknown)
+    with checks.step(), choice.named():
+        entry.load(**{option: value for option, value in options.items() if option in entry.options()})
+    problems += [problem for error in checks.errors for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+    return choice
+
+
+def _form_problems(name: str, settings: list[str]) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for setting in settings:
+        option, equals, value = (part.strip() for part in setting.partition("="))
+        path = f"{_OPTION} {name}:{setting}"
+        if not (equals and option and value):
+            yield Problem(path, f"must be OPTION=VALUE, like {name}:backfill=true")
+        elif option in seen:
+            yield Problem(path, f"{option} is set more than once; keep one")
+        seen.add(option)

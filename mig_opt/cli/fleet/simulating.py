@@ -1,0 +1,173 @@
+"""The command simulate: schedulers on jobs that arrive over time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mig_opt.arguments import wrong_number
+from mig_opt.cli.inputs import JsonOption, TraceGpusOption, check_outputs, load_trace
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
+from mig_opt.cli.progress import shown_time
+from mig_opt.errors import InputError, Problem
+from mig_opt.texts import printable
+
+if TYPE_CHECKING:
+    from mig_opt.cli.fleet.policies import PolicyChoice
+    from mig_opt.cli.fleet.screens import References
+    from mig_opt.fleet.trace import Trace
+    from mig_opt.simulation import Simulation
+
+_EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
+"""Policies that run if none are named: those that need no options to do what they are for."""
+
+_MOST_OPTIMAL = 20
+"""Jobs up to which the optimum may be asked for; from a dozen on it is not always proven."""
+
+
+def simulate(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)],
+    *,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--policy",
+            metavar="NAMES",
+            help="Some of: mig-opt methods; each with :OPTION=VALUE for its options, like "
+            f"static:partition=4+3:backfill=true; may be repeated.  [default: {','.join(_EXPECTED)}]",
+        ),
+    ] = None,
+    gpu: Annotated[
+        str | None, typer.Option(metavar="GPU", help="In place of the GPU that TRACE names; CSV files need it.")
+    ] = None,
+    gpus: TraceGpusOption = None,
+    optimum: Annotated[
+        bool,
+        typer.Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs."),
+    ] = False,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", help="Seconds for each of the two goals of --optimum.")
+    ] = 30.0,
+    chart: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw fleets, fragmentation and waits as .png, .pdf or .svg."),
+    ] = None,
+    log: Annotated[
+        Path | None,
+        typer.Option("--save-log", metavar="FILE", help="Write every run and operation, one JSON object on a line."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Let schedulers run the jobs of a trace, and compare what comes of it.
+
+    Exits with 1 if a scheduler leaves jobs waiting for ever.
+    """
+    from mig_opt.cli.fleet.policies import read_policies
+
+    checks = Checks()
+    chosen: list[PolicyChoice] = read_policies(",".join(policy or _EXPECTED), checks)
+    with checks.step():
+        problems = list(wrong_number("--time-limit", time_limit, "a finite number of seconds > 0", above=0))
+        if problems:
+            raise InputError(problems)
+    with checks.step():
+        check_outputs(log, chart, trace, what="log")
+    found = None
+    with checks.step():
+        found = load_trace(trace, gpu, gpus)
+        _check_trace(found, chosen, checks, optimum=optimum)
+    checks.finish()
+    assert found is not None
+    done = []
+    for choice in chosen:
+        with shown_time(choice.text, quiet=as_json):
+            done.append(choice.run(found))
+    references = _references(found, time_limit if optimum else None, quiet=as_json)
+    if as_json:
+        from mig_opt.files.documents import rendered
+
+        print_json(rendered(_document(done, references)))
+    else:
+        from mig_opt.cli.fleet.screens import show
+
+        show(done, references)
+    if (log or chart) and not as_json:
+        typer.echo("")
+    if log is not None:
+        from mig_opt.files.fleet.logs import write_log
+
+        write_log(done, log)
+        _say_written("Log", log, quiet=as_json)
+    if chart is not None:
+        from mig_opt.plotting import save_simulation_plot
+
+        save_simulation_plot(done, chart, bounds=references.bounds)
+        _say_written("Chart", chart, quiet=as_json)
+    raise typer.Exit(ANSWER_IS_NO if any(simulation.unfinished for simulation in done) else 0)
+
+
+def _check_trace(trace: Trace, chosen: Sequence[PolicyChoice], checks: Checks, *, optimum: bool) -> None:
+    """Collect what is wrong with the options beside the trace."""
+    for choice in chosen:
+        with checks.step():
+            choice.check(trace)
+    if optimum and len(trace.jobs) > _MOST_OPTIMAL:
+        message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(trace.jobs)}; leave it out"
+        with checks.step():
+            raise InputError([Problem("--optimum", message)])
+
+
+def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> References:
+    """Return what the policies are compared with; the optimum only if there is time for it."""
+    from mig_opt.cli.fleet.screens import References
+    from mig_opt.models.fleet.bounds import trace_bounds, trace_optimum
+
+    if time_limit is None:
+        return References(trace_bounds(trace))
+    with shown_time("optimum", quiet=quiet):
+        makespan, completion = (
+            trace_optimum(trace, goal, time_limit=time_limit) for goal in ("makespan", "completion")
+        )
+    return References(trace_bounds(trace), makespan, completion)
+
+
+def _say_written(what: str, path: Path, *, quiet: bool) -> None:
+    if not quiet:
+        typer.echo(f"{what} written to {printable(str(path))}.")
+
+
+def _document(done: Sequence[Simulation], references: References) -> dict[str, object]:
+    trace = done[0].trace
+    document: dict[str, object] = {
+        "trace": trace.name,
+        "gpu": trace.gpu.name,
+        "gpus": trace.gpus,
+        "lower_bounds": dict(references.lower_bounds),
+    }
+    if references.makespan is not None and references.completion is not None:
+        document["optimum"] = {
+            name: {
+                "value": value if math.isfinite(value) else None,
+                "lower_bound": bound,
+                "proven": proven,
+            }
+            for name, value, bound, proven in references.optima()
+        }
+    document["policies"] = [
+        {
+            "policy": simulation.policy,
+            "options": {name: list(v) if isinstance(v, tuple) else v for name, v in simulation.options.items()},
+            "label": simulation.label,
+            **dataclasses.asdict(simulation.metrics),
+            "gaps": references.gaps(simulation),
+            "unfinished": list(simulation.unfinished),
+            "runtime_s": simulation.runtime_s,
+        }
+        for simulation in done
+    ]
+    return document

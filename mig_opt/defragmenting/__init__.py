@@ -1,7 +1,0 @@
-"""Moves what runs on a fleet so that room is made, with the fewest migrations."""
-
-from mig_opt.defragmenting.entry import defragment
-from mig_opt.defragmenting.greedy import greedy_migrations
-from mig_opt.defragmenting.measuring import excess_fragmentation, least_fragmentation
-
-__all__ = ["defragment", "excess_fragmentation", "greedy_migrations", "least_fragmentation"]

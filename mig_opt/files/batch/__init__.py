@@ -1,0 +1,1 @@
+"""Files of batches, schedules, certificates, and mixed-integer programs."""

@@ -1,0 +1,111 @@
+"""The exact model of a batch as a file, for any solver of mixed-integer programs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from mig_opt._version import __version__
+from mig_opt.batch.batch import Batch, check_placeable
+from mig_opt.errors import InputError, Problem
+from mig_opt.files import check_writable
+from mig_opt.files.documents import write_text
+from mig_opt.solving import solve
+
+_COMMENT = {".lp": "\\", ".mps": "*"}
+"""The formats, each with what begins a line of comment."""
+
+
+def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = False) -> None:
+    r"""Write the mixed-integer program of a batch, in seconds.
+
+    These are the programs that ``solve(method="milp")`` begins with, with readable names: ``run_lu_on_2g_12gb_at_0`` is
+    1 if task ``lu`` runs there. FAR's schedule limits the time. What the constraints mean is in docs/theory.md.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    path : path-like
+        The file; its suffix gives the format, ``.lp`` or ``.mps``. An existing file is replaced.
+    strict : bool
+        By default the *relaxed* program is written: its optimum is a lower bound of the makespan of every schedule, and
+        most often the shortest makespan itself. The *strict* one has the schedules that create no placement twice: its
+        optimum is the makespan of a schedule, but some schedule with re-creations may be shorter.
+
+    Raises
+    ------
+    InputError
+        If the suffix is another one, the file cannot be written, or a task can run nowhere.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mig_opt import load_instance
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export_model(load_instance("rodinia-a30"), Path(folder, "rodinia.lp"))
+    ...     text = Path(folder, "rodinia.lp").read_text()
+    >>> text.startswith("\\ mig-opt"), "run_gaussian_on_2g_12gb_at_0" in text
+    (True, True)
+    """
+    from mig_opt.batch.integer_batch import TickedBatch
+    from mig_opt.models.batch.block_program import BlockProgram
+    from mig_opt.models.batch.solver import Form
+
+    target = Path(path)
+    check_model_path(target)
+    check_placeable(batch, "model")
+    problem = TickedBatch(batch)
+    horizon = solve(batch, "far").makespan
+    assert horizon is not None
+    ticks = problem.ticks
+    at_most = ticks.nearest(horizon) if ticks.exact else ticks.floor(horizon) + 1
+    block = BlockProgram(problem, Form(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
+    suffix = target.suffix.lower()
+    head = "".join(f"{_COMMENT[suffix]} {line}\n" for line in _head(batch, strict=strict, exact=ticks.exact))
+    write_text(target, head + block.linear.text(suffix))
+
+
+def check_model_path(path: str | os.PathLike[str]) -> None:
+    """Check, before a long computation, that :func:`export_model` will be able to write ``path``.
+
+    Raises
+    ------
+    InputError
+        If the suffix is not that of a format, or the file cannot be written.
+
+    Examples
+    --------
+    >>> check_model_path("model.txt")
+    Traceback (most recent call last):
+    ...
+    mig_opt.errors.InputError: model.txt:
+      programs are written as .lp or .mps, not as '.txt'
+    """
+    target, problems = Path(path), []
+    if target.suffix.lower() not in _COMMENT:
+        given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
+        problems.append(Problem("", f"programs are written as .lp or .mps, {given}"))
+    try:
+        check_writable(target)
+    except InputError as error:
+        problems += error.problems
+    if problems:
+        raise InputError(problems, str(target))
+
+
+def _head(batch: Batch, *, strict: bool, exact: bool) -> list[str]:
+    """Return what a reader of the file should know."""
+    gpus = f"{batch.gpus} x {batch.gpu.name}" if batch.gpus > 1 else batch.gpu.name
+    meaning = (
+        "strict: the optimum is the shortest makespan without re-creation of a placement"
+        if strict
+        else "relaxed: the optimum is a lower bound of the makespan of every schedule"
+    )
+    lines = [
+        f"mig-opt {__version__}: {len(batch.tasks)} tasks on {gpus}",
+        f"Minimise the makespan in seconds ({meaning}).",
+    ]
+    if not exact:
+        lines.append("Times are rounded down by at most a hundred-millionth of a schedule.")
+    return lines

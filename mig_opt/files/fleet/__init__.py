@@ -1,0 +1,1 @@
+"""Files of traces, fleet states, and logs of simulations."""

@@ -1,0 +1,1 @@
+"""Files of services, profile tables, deployments and their changes."""

@@ -1,0 +1,334 @@
+"""Services with their profile tables as JSON, and services as CSV."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mig_opt.arguments import entries_of, wrong_integer
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import Document, file_path, read_text, rendered, write_text
+from mig_opt.files.parts import (
+    Findings,
+    Raw,
+    check_keys,
+    encoded,
+    read_document,
+    read_gpu,
+    read_list,
+    read_value,
+)
+from mig_opt.files.rows import told_by_row
+from mig_opt.files.serving.profiles import NO_GPU, read_tables, table_document
+from mig_opt.files.serving.shapes import PoolEntry
+from mig_opt.files.serving.tables import read_services
+from mig_opt.gpu.model import GpuModel, catalogue
+from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
+from mig_opt.serving.profile_table import ProfileTable
+
+_STAND_IN = "\0"
+"""Begins names that stand for what could not be read."""
+
+_NO_PROFILES = (
+    "is missing; add the profile tables of the models, or give them as tables=... (command line: --profiles FILE)"
+)
+_SEVERAL_KINDS = (
+    "is missing; the file names several kinds of GPU, so each of its profiles has to say which one it is of"
+)
+
+
+def read_demand(
+    path: str | Path,
+    *,
+    gpu: str | None = None,
+    tables: Iterable[ProfileTable] = (),
+    scenario: str | None = None,
+) -> Demand:
+    """Read services from a JSON file, or from a CSV file if its name ends in ``.csv``.
+
+    A CSV file has the columns ``service``, ``model`` (one of the two is enough), ``slo_s`` or ``slo_ms``, ``rate_rps``
+    and optionally ``min_replicas`` and ``scenario``, in any order. The names of ParvaGPU's published scenarios,
+    ``slo_latency_ms`` and ``request_rate_rps``, mean the same.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file. Its name without the ending becomes the name of the demand.
+    gpu : str, optional
+        Name or alias of the only kind of GPU, as many as it takes; in place of what a JSON file says. A CSV file needs
+        it.
+    tables : iterable of ProfileTable
+        Profile tables; they take the place of those in the file for the same model and GPU. A CSV file needs them.
+    scenario : str, optional
+        For a CSV file with the column ``scenario``: which rows to take.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file.
+    """
+    path, tables = file_path(path), entries_of("tables", tables, ProfileTable, TABLE_WANTED)
+    if path.suffix.lower() == ".csv":
+        return _demand_from_csv(path, gpu, tables, scenario)
+    if scenario is not None:
+        message = f"{path} is no CSV file with a column scenario; leave it out"
+        raise InputError([Problem("scenario", message)])
+    return demand_from_json(read_text(path), gpu=gpu, tables=tables, name=path.stem, source=str(path))
+
+
+def demand_from_json(
+    document: Document,
+    *,
+    gpu: str | None = None,
+    tables: Iterable[ProfileTable] = (),
+    name: str = "",
+    source: str = "",
+) -> Demand:
+    """Return the demand that a JSON document describes.
+
+    Parameters
+    ----------
+    document : str, bytes or mapping
+        JSON text, or the object that it stands for.
+    gpu : str, optional
+        Name or alias of the only kind of GPU, as many as it takes; in place of what the document says.
+    tables : iterable of ProfileTable
+        Profile tables; they take the place of those in the document for the same model and GPU.
+    name : str
+        Name of the demand, for display.
+    source : str
+        Where the document is from, for messages.
+
+    Raises
+    ------
+    InputError
+        With every problem of the document.
+
+    Examples
+    --------
+    >>> demand = demand_from_json('''{
+    ...     "schema": "mig-opt/services/1", "gpu": "A100-80GB",
+    ...     "services": [{"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}],
+    ...     "profiles": [{"model": "bert", "points":
+    ...         [{"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}]}]
+    ... }''')
+    >>> demand.services[0].slo, demand.pools[0].gpu.name, demand.options[0][0].profile.name
+    (0.4, 'A100-80GB', '1g.10gb')
+    """
+    given = entries_of("tables", tables, ProfileTable, TABLE_WANTED)
+    raw, findings = read_document(document, source)
+    if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
+        raw = {**raw, "gpu": gpu}
+    check_keys(raw, "services", findings)
+    own_pools = _pools(raw, findings)
+    pools = own_pools if gpu is None else [_unlimited(read_gpu({"gpu": gpu}, findings))]
+    found = _tables(raw, own_pools, given, findings)
+    return _demand(raw, pools, found, name, findings)
+
+
+class _Tables(NamedTuple):
+    """Profile tables, None for what cannot be read, and the path of each."""
+
+    entries: list[ProfileTable | None]
+    paths: list[str]
+
+    def located(self, problem: Problem) -> Problem:
+        """Return a problem of ``tables[i]`` as one of the place that the table is from."""
+        path, message = (
+            re.sub(r"\btables\[(\d+)\]", lambda found: self.paths[int(found[1])], text)
+            for text in (problem.path, problem.message)
+        )
+        if path == "tables" and any(place.startswith("profiles") for place in self.paths):
+            path = "profiles"
+        return Problem(path, message)
+
+
+def _demand(raw: Raw, pools: list[GpuPool | None], tables: _Tables, name: str, findings: Findings) -> Demand:
+    services = read_list(Service, raw, "services", findings, stand_ins=_service_stand_ins)
+    values: dict[str, Any] = {
+        key: value
+        for key, shape in (("slo_share", float), ("whole_ms", bool), ("max_processes", int | None))
+        if (value := read_value(shape, raw, key, findings)) is not None
+    }
+    rule = SloRule()
+    try:
+        rule = SloRule(values.get("slo_share", rule.share), values.get("whole_ms", rule.whole_ms))
+    except InputError as error:
+        findings.extend(error.problems)
+    max_processes = values.get("max_processes")
+    if max_processes is not None:
+        findings.extend(wrong_integer("max_processes", max_processes, 1, 2**31 - 1))
+    # A list that is missing or none has been reported, an empty one has not.
+    checked = services if services or raw.get("services") == [] else [None]
+    for problem in demand_problems(checked, tables.entries, pools):
+        at = re.fullmatch(r"services\[(\d+)\]\.(?:model|name)", problem.path)
+        service = services[int(at[1])] if at else None
+        if not (service and problem.path.endswith("model") and service.model.startswith(_STAND_IN)):
+            findings.extend([tables.located(problem)])
+    findings.check()
+    return Demand(
+        tuple(service for service in services if service),
+        tuple(table for table in tables.entries if table),
+        tuple(pool for pool in pools if pool),
+        rule,
+        max_processes,
+        name,
+    )
+
+
+def _service_stand_ins(index: int) -> Raw:
+    return {"name": f"{_STAND_IN}{index}", "model": _STAND_IN, "slo": 1.0, "rate": 1.0}
+
+
+def _pools(raw: Raw, findings: Findings) -> list[GpuPool | None]:
+    if (raw.get("gpu") is None) == (raw.get("pools") is None):
+        message = 'needs one of "gpu" (one kind, as many as it takes) and "pools" (kinds and how many), and only one'
+        findings.add("gpu", message)
+        return [None]
+    if raw.get("pools") is None:
+        return [_unlimited(read_gpu(raw, findings))]
+    entries = read_list(PoolEntry, raw, "pools", findings)
+    if not entries and raw["pools"] != []:
+        return [None]
+    return [_pool(entry, f"pools[{index}]", findings) for index, entry in enumerate(entries)]
+
+
+def _unlimited(model: GpuModel | None) -> GpuPool | None:
+    return None if model is None else GpuPool(model)
+
+
+def _pool(entry: PoolEntry | None, path: str, findings: Findings) -> GpuPool | None:
+    if entry is None:
+        return None
+    found = Findings("")
+    if entry.count is not None:
+        found.extend(wrong_integer("count", entry.count, 1, 2**31 - 1))
+    model = read_gpu({"gpu": entry.gpu}, found)
+    findings.extend(found.problems, path)
+    return None if found.problems or model is None else GpuPool(model, entry.count)
+
+
+def _tables(raw: Raw, pools: list[GpuPool | None], given: tuple[ProfileTable, ...], findings: Findings) -> _Tables:
+    """Return the tables of the document, and those given."""
+    kinds = {pool.gpu.name for pool in pools if pool}
+    only = next(iter(kinds)) if len(kinds) == 1 and None not in pools else None
+    no_gpu = "" if None in pools or not pools else _SEVERAL_KINDS
+    own = read_tables(raw, only, no_gpu, findings)
+    replaced = {(table.model, table.gpu) for table in given}
+    kept = [
+        (table, f"profiles[{index}]")
+        for index, table in enumerate(own)
+        if not table or (table.model, table.gpu) not in replaced
+    ]
+    kept += [(table, f"tables[{index}]") for index, table in enumerate(given)]
+    if not kept:
+        if not own and isinstance(raw.get("profiles", []), list):
+            findings.add("profiles", _NO_PROFILES)
+        return _Tables([None], [])
+    return _Tables([table for table, _ in kept], [path for _, path in kept])
+
+
+def _demand_from_csv(path: Path, gpu: str | None, tables: tuple[ProfileTable, ...], scenario: str | None) -> Demand:
+    findings = Findings(str(path))
+    if gpu is None:
+        findings.add("gpu", NO_GPU)
+    pools = [None if gpu is None else _unlimited(read_gpu({"gpu": gpu}, findings))]
+    if not tables:
+        findings.add(
+            "tables", "a CSV file holds no profile tables; give them as tables=... (command line: --profiles FILE)"
+        )
+    rows = read_services(read_text(path), scenario, findings)
+    given = _Tables([*tables] or [None], [f"tables[{index}]" for index in range(len(tables))])
+    with told_by_row(str(path), rows.translated):
+        return _demand({"services": rows.entries}, pools, given, path.stem, findings)
+
+
+def demand_to_json(demand: Demand, *, profiles: bool = True) -> str:
+    """Return a demand as JSON text, one service or point on each line.
+
+    Optional keys are left out where they have their default. The name of the demand is not part of the text: it is the
+    name of the file.
+
+    Parameters
+    ----------
+    demand : Demand
+        The demand.
+    profiles : bool
+        Whether to write the profile tables, too; without them they have to be given to the reader.
+
+    Raises
+    ------
+    InputError
+        If a GPU is not the catalogue's, so that its name does not say what it is.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.serving.profile_table import Point
+    >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),))
+    >>> demand = Demand((Service("chat", 0.4, 250.0, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
+    >>> print(demand_to_json(demand, profiles=False), end="")
+    {
+      "schema": "mig-opt/services/1",
+      "gpu": "A100-80GB",
+      "services": [
+        {"name": "chat", "slo": 0.4, "rate": 250.0, "model": "bert"}
+      ]
+    }
+    """
+    foreign = [
+        Problem(
+            f"pools[{index}].gpu",
+            f"{pool.gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another",
+        )
+        for index, pool in enumerate(demand.pools)
+        if pool.gpu not in catalogue()
+    ]
+    if foreign:
+        raise InputError(foreign)
+    document: Raw = {"schema": "mig-opt/services/1"}
+    only = demand.pools[0].gpu.name if len(demand.pools) == 1 else None
+    if only and demand.pools[0].count is None:
+        document["gpu"] = only
+    else:
+        document["pools"] = [encoded(PoolEntry(pool.gpu.name, pool.count)) for pool in demand.pools]
+    rule = SloRule()
+    if demand.rule.share != rule.share:
+        document["slo_share"] = demand.rule.share
+    if demand.rule.whole_ms:
+        document["whole_ms"] = True
+    if demand.max_processes is not None:
+        document["max_processes"] = demand.max_processes
+    document["services"] = [_service_document(service) for service in demand.services]
+    if profiles:
+        document["profiles"] = [table_document(table, only) for table in demand.tables]
+    return rendered(document)
+
+
+def _service_document(service: Service) -> Raw:
+    document = encoded(service)
+    if service.model == service.name:
+        del document["model"]
+    return document
+
+
+def write_demand(demand: Demand, path: str | Path, *, profiles: bool = True) -> None:
+    """Write a demand to a JSON file; an existing file is replaced only when all is written.
+
+    Parameters
+    ----------
+    demand : Demand
+        The demand.
+    path : str or Path
+        The file.
+    profiles : bool
+        Whether to write the profile tables, too; without them they have to be given to the reader.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, or see :func:`demand_to_json`.
+    """
+    write_text(path, demand_to_json(demand, profiles=profiles))

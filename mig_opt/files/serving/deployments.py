@@ -1,0 +1,396 @@
+"""Deployments as JSON and CSV, and the CSV layout in which ParvaGPU's were published."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
+from mig_opt.files.parts import Findings, Raw, check_keys, encoded, finite, read_document, read_gpu, read_list
+from mig_opt.files.rows import check_names, read_rows, whole_number
+from mig_opt.files.serving.profiles import NO_GPU
+from mig_opt.files.serving.shapes import SegmentEntry
+from mig_opt.gpu.model import GpuModel
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.serving.profile_table import Point, smallest_profile
+
+_FIGURES = ("throughput", "latency")
+_CSV_FIGURES = ("throughput_rps", "latency_s")
+
+_NUMBERS = {
+    "server": "Num instance",
+    "gpu": "Num GPU",
+    "start": "Placement",
+    "size": "Instance size",
+    "batch": "Batch size",
+    "processes": "Num proc",
+}
+"""The column of each number of a segment in the published layout."""
+
+_COLUMNS = [*_NUMBERS.values(), "Model"]
+
+_TABLE = {
+    "gpu": "gpu",
+    "kind": "kind",
+    "service": "service",
+    "profile": "profile",
+    "start": "start",
+    "batch": "batch",
+    "processes": "processes",
+    "throughput_rps": "throughput",
+    "latency_s": "latency",
+}
+"""The key of a segment that each column of our own layout gives; ``kind`` is that of its GPU."""
+
+_MOST_GPUS = 1_000_000
+"""GPUs of a table, so that a number with a slip in it does not stand for a fleet that fills the memory."""
+
+
+def read_deployment(path: str | Path, *, demand: Demand | None = None, gpu: str | None = None) -> Deployment:
+    """Read a deployment from a JSON file, or from a CSV file.
+
+    A CSV file has the columns that :func:`write_deployment` writes, or the layout of :func:`import_deployment`. A JSON
+    file may also be what ``mig-opt deploy --json`` prints. Whether the deployment is right for a demand is the
+    question of the validator; here, segments may overlap, or be where no instance can be.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    demand : Demand, optional
+        Whose profile tables have throughput and latency of segments that the file leaves without. Where they are not
+        known either, they are 0.
+    gpu : str, optional
+        Name or alias of the GPUs, for a CSV file that does not say it.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file.
+    """
+    path = file_path(path)
+    if path.suffix.lower() == ".csv":
+        text = read_text(path)
+        header = next(csv.reader(text.splitlines()[:1]), [])
+        if any(cell.strip() in _TABLE for cell in header):
+            return _from_table(text, gpu, demand, str(path))
+        return import_deployment(path, gpu, demand=demand)
+    return deployment_from_json(read_text(path), demand=demand, source=str(path))
+
+
+def deployment_from_json(document: Document, *, demand: Demand | None = None, source: str = "") -> Deployment:
+    """Return the deployment that a JSON document describes; a result of ``deploy`` stands for its deployment.
+
+    Parameters
+    ----------
+    document : str, bytes or mapping
+        JSON text, or the object that it stands for.
+    demand : Demand, optional
+        Whose profile tables have throughput and latency of segments that the document leaves without. Where they are
+        not known either, they are 0.
+    source : str
+        Where the document is from, for messages.
+
+    Raises
+    ------
+    InputError
+        With every problem of the document.
+
+    Examples
+    --------
+    >>> deployment = deployment_from_json(
+    ...     '{"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": [{"service": "chat", "gpu": 0,'
+    ...     ' "profile": "3g.40gb", "start": 4, "batch": 8, "processes": 2, "throughput": 410, "latency": 0.04}]}'
+    ... )
+    >>> deployment.used_gpus, deployment.compute_slices
+    (1, 3)
+    """
+    raw, findings = read_document(document, source)
+    if raw.get("schema") == "mig-opt/deployment-result/1" or ("schema" not in raw and "deployment" in raw):
+        part = raw.get("deployment")
+        if isinstance(part, dict):
+            deployment = deployment_at(part, "deployment", findings, demand)
+        else:
+            findings.add("deployment", f"must be an object {{...}}, is {shown(part)}: the run has found no deployment")
+    else:
+        deployment = deployment_at(raw, "", findings, demand)
+    findings.check()
+    return deployment
+
+
+def deployment_at(raw: Raw, path: str, findings: Findings, demand: Demand | None = None) -> Deployment:
+    """Return the deployment of an object at a path of a document, as far as it can be read."""
+    check_keys(raw, "deployment", findings, path)
+    prefix = f"{path}." if path else ""
+    models = _gpus(raw, prefix, findings)
+    known = _Known(demand)
+    segments = []
+    for index, entry in enumerate(read_list(SegmentEntry, raw, "segments", findings, path=path)):
+        if entry is None or models is None:
+            continue
+        where = f"{prefix}segments[{index}]"
+        finite(entry, where, findings)
+        if not 0 <= entry.gpu < len(models):
+            findings.add(
+                f"{where}.gpu",
+                f"there is no GPU {entry.gpu}; those in gpus are counted from 0, there are {len(models)}",
+            )
+            continue
+        model = models[entry.gpu]
+        if model is None:
+            continue
+        try:
+            size = model.profile(entry.profile).compute_slices
+        except InputError as error:
+            findings.extend(problem.below(where) for problem in error.problems)
+        else:
+            segments.append(known.segment(entry, model, size))
+    return Deployment(tuple(model.name for model in models or () if model), tuple(segments))
+
+
+def _gpus(raw: Raw, prefix: str, findings: Findings) -> list[GpuModel | None] | None:
+    """Return the kinds of the GPUs, None for each that cannot be read; None if there is no list of them."""
+    names = raw.get("gpus")
+    if not isinstance(names, list):
+        if "gpus" in raw:
+            findings.add(f"{prefix}gpus", f"must be a list [...], is {shown(names)}")
+        return None
+    models = []
+    for index, name in enumerate(names):
+        found = Findings("")
+        models.append(read_gpu({"gpu": name}, found))
+        for problem in found.problems:
+            findings.add(f"{prefix}gpus[{index}]", problem.message)
+    return models
+
+
+class _Known:
+    """Throughput and latency of segments, by the profile tables of a demand."""
+
+    def __init__(self, demand: Demand | None) -> None:
+        self._models = {service.name: service.model for service in demand.services} if demand else {}
+        self._points = {
+            (table.model, table.gpu, point.size, point.batch, point.processes): point
+            for table in (demand.tables if demand else ())
+            for point in table.points
+        }
+
+    def segment(self, entry: SegmentEntry, gpu: GpuModel, size: int) -> Segment:
+        """Return the segment of an entry, with the figures that it lacks."""
+        values: Raw = {key: getattr(entry, key) for key in SegmentEntry.__slots__}
+        if None in (entry.throughput, entry.latency):
+            way = (self._models.get(entry.service, ""), gpu.name, size, entry.batch, entry.processes)
+            point = self._points.get(way)
+            values |= {key: _figure(point, key) for key in _FIGURES if values[key] is None}
+        return Segment(**values)
+
+
+def _figure(point: Point | None, key: str) -> float:
+    return 0.0 if point is None else float(getattr(point, key))
+
+
+def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) -> Deployment:
+    """Return the deployment of a table in our own layout, read as the JSON document that says the same."""
+    findings = Findings(source)
+    needed = [column for column in _TABLE if column not in (*_CSV_FIGURES, "kind" if gpu else "")]
+    rows = read_rows(
+        text,
+        lambda header, where: _check_header(header, where, findings, needed, list(_TABLE)),
+        findings,
+        example=",".join(_TABLE),
+        what="segment",
+    )
+    optional = {"kind", *_CSV_FIGURES}
+    entries = [
+        {_TABLE[column]: _cell(column, cell) for column, cell in cells.items() if cell or column not in optional}
+        for _, cells in rows
+    ]
+    first: dict[int, int] = {}
+    names: dict[int, object] = {}
+    for index, ((line, _), entry) in enumerate(zip(rows, entries, strict=True)):
+        number, kind = entry.get("gpu"), entry.pop("kind", gpu)
+        if not isinstance(number, int) or not 0 <= number < _MOST_GPUS:
+            findings.add(f"line {line}, gpu", f"must be a whole number from 0 to {_MOST_GPUS - 1}, is {shown(number)}")
+        elif names.setdefault(number, kind) != kind:
+            other = f"line {rows[first[number]][0]}"
+            findings.add(f"line {line}, kind", f"GPU {number} is {names[number]} on {other}, and {kind} here")
+        else:
+            first.setdefault(number, index)
+    kinds = set(names.values())
+    gaps = [number for number in range(max(names, default=-1) + 1) if number not in names]
+    if gaps and len(kinds) > 1:
+        findings.add("", f"no row says which kind GPU {gaps[0]} is; number the GPUs without gaps, or write JSON")
+    findings.check()
+    listed = [names.get(number, next(iter(kinds))) for number in range(max(names) + 1)]
+    deployment = deployment_at(
+        {"schema": "mig-opt/deployment/1", "gpus": listed, "segments": entries}, "", findings, demand
+    )
+    lines = {f"segments[{index}]": f"line {line}" for index, (line, _) in enumerate(rows)}
+    lines |= {f"gpus[{number}]": f"line {rows[index][0]}.kind" for number, index in first.items()}
+    columns = {key: column for column, key in _TABLE.items()}
+    findings.problems = [_on_line(problem, lines, columns) for problem in findings.problems]
+    findings.check()
+    return deployment
+
+
+def _cell(column: str, cell: str) -> int | float | str:
+    return cell if column in ("kind", "service", "profile") else whole_number(cell)
+
+
+def _on_line(problem: Problem, lines: dict[str, str], columns: dict[str, str]) -> Problem:
+    """Return a problem of the document as one of the line and the column that it was read from."""
+    entry, _, key = problem.path.partition(".")
+    line, _, column = f"{lines.get(entry, entry)}.{key}".strip(".").partition(".")
+    return Problem(", ".join(filter(None, (line, columns.get(column, column)))), problem.message)
+
+
+def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | None = None) -> Deployment:
+    """Read a deployment in the CSV layout in which those of ParvaGPU were published.
+
+    The columns are ``Num instance`` (the server), ``Num GPU`` (in the server), ``Model``, ``Placement`` (start slice),
+    ``Instance size`` (compute slices), ``Batch size`` and ``Num proc``. The services are called like the models. GPUs
+    are numbered by server and number, without those that have no segment.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    gpu : str
+        Name or alias of the GPUs.
+    demand : Demand, optional
+        Whose profile tables have throughput and latency of the segments. Where they are not known, they are 0.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file.
+    """
+    findings = Findings(str(path))
+    if gpu is None:
+        findings.add("gpu", NO_GPU)
+    model = None if gpu is None else read_gpu({"gpu": gpu}, findings)
+    rows = read_rows(
+        read_text(path),
+        lambda header, where: _check_header(header, where, findings, _COLUMNS, _COLUMNS),
+        findings,
+        example=",".join(_COLUMNS),
+        what="segment",
+    )
+    read = [_numbers(cells, f"line {line}", model, findings) for line, cells in rows]
+    findings.check()
+    assert model is not None
+    gpus = sorted({(numbers["server"], numbers["gpu"]) for numbers in read})
+    known = _Known(demand)
+    segments = []
+    for numbers, (_, cells) in zip(read, rows, strict=True):
+        profile = smallest_profile(model, numbers["size"], None)
+        assert profile is not None
+        entry = SegmentEntry(
+            service=cells["Model"],
+            gpu=gpus.index((numbers["server"], numbers["gpu"])),
+            profile=profile.name,
+            **{key: numbers[key] for key in ("start", "batch", "processes")},
+        )
+        segments.append(known.segment(entry, model, numbers["size"]))
+    return Deployment((model.name,) * len(gpus), tuple(segments))
+
+
+def _check_header(header: list[str], where: str, findings: Findings, needed: list[str], known: list[str]) -> bool:
+    check_names(header, where, known, findings)
+    missing = [column for column in needed if column not in header]
+    for column in missing:
+        findings.add(where, f"has no column {column}; the columns are {','.join(known)}")
+    return not missing and set(header) <= set(known)
+
+
+def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings: Findings) -> dict[str, Any]:
+    numbers = {key: whole_number(cells[column]) for key, column in _NUMBERS.items()}
+    if not cells["Model"]:
+        findings.add(f"{where}, Model", "must not be empty")
+    for key, column in _NUMBERS.items():
+        number = numbers[key]
+        if not isinstance(number, int) or number < 0:
+            findings.add(f"{where}, {column}", f"must be a whole number from 0 on, is {shown(cells[column])}")
+        elif key == "size" and model and number not in model.sizes:
+            sizes = ", ".join(map(str, model.sizes))
+            message = f"{model.name} has no instances of {number} compute slices; its sizes are {sizes}"
+            findings.add(f"{where}, {column}", message)
+    return numbers
+
+
+def deployment_to_json(deployment: Deployment) -> str:
+    """Return a deployment as JSON text, one segment on each line; a throughput or latency of 0 is left out.
+
+    Raises
+    ------
+    InputError
+        If a figure is not finite.
+
+    Examples
+    --------
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> print(deployment_to_json(Deployment(("A100-80GB",), (segment,))), end="")
+    {
+      "schema": "mig-opt/deployment/1",
+      "gpus": [
+        "A100-80GB"
+      ],
+      "segments": [
+        {"service": "chat", "gpu": 0, "profile": "3g.40gb", "start": 4, "batch": 8, "processes": 2, \
+"throughput": 410.0, "latency": 0.04}
+      ]
+    }
+    """
+    return rendered(deployment_document(deployment))
+
+
+def deployment_document(deployment: Deployment) -> Raw:
+    """Return a deployment as a document, or a part of one."""
+    check_deployments(deployment=deployment)
+    return {
+        "schema": "mig-opt/deployment/1",
+        "gpus": list(deployment.gpus),
+        "segments": [_segment_document(segment) for segment in deployment.segments],
+    }
+
+
+def _segment_document(segment: Segment) -> Raw:
+    return {key: value for key, value in encoded(segment).items() if key not in _FIGURES or value != 0}
+
+
+def deployment_to_csv(deployment: Deployment) -> str:
+    """Return a deployment as a CSV table for spreadsheets, one segment on each row, by GPU and start slice.
+
+    Examples
+    --------
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> print(deployment_to_csv(Deployment(("A100-80GB",), (segment,))), end="")
+    gpu,kind,service,profile,start,batch,processes,throughput_rps,latency_s
+    0,A100-80GB,chat,3g.40gb,4,8,2,410.0,0.04
+    """
+    check_deployments(deployment=deployment)
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(_TABLE)
+    for s in sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start)):
+        figures = [value or "" for value in (s.throughput, s.latency)]
+        writer.writerow([s.gpu, deployment.gpus[s.gpu], s.service, s.profile, s.start, s.batch, s.processes, *figures])
+    return table.getvalue()
+
+
+def write_deployment(deployment: Deployment, path: str | Path) -> None:
+    """Write a deployment to a JSON file, or to a CSV file if its name ends in ``.csv``.
+
+    An existing file is replaced only when all is written.
+
+    Raises
+    ------
+    InputError
+        If a figure is not finite, or the file cannot be written.
+    """
+    as_csv = Path(path).suffix.lower() == ".csv"
+    write_text(path, deployment_to_csv(deployment) if as_csv else deployment_to_json(deployment))

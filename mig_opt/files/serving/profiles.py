@@ -1,0 +1,356 @@
+"""Profile tables as JSON, and the CSV layout in which ParvaGPU's were published."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
+from mig_opt.files.parts import (
+    Findings,
+    Raw,
+    check_keys,
+    encoded,
+    key_problems,
+    read_document,
+    read_gpu,
+    read_list,
+    read_value,
+)
+from mig_opt.files.rows import check_names, number, read_rows, whole_number
+from mig_opt.files.serving.shapes import TableEntry
+from mig_opt.gpu.model import get_gpu
+from mig_opt.serving.demand import repeated
+from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
+
+_COLUMNS = {
+    "size": "Mig instance",
+    "batch": "Batch size",
+    "processes": "Workload Number",
+    "throughput": "Throughput",
+    "latency": "Latency",
+}
+"""The column of each figure of a point in the published layout."""
+
+NO_GPU = 'a CSV file does not name its GPU; give it, for example gpu="A100-80GB" (command line: --gpu A100-80GB)'
+
+_NO_DEFAULT = "is missing; name the GPU that was measured, here or for all profiles at the top of the file"
+
+
+def read_profiles(path: str | Path, gpu: str | None = None) -> tuple[ProfileTable, ...]:
+    """Read profile tables from a JSON file, a CSV file (see :func:`import_profiles`), or a folder of such files.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, or the folder; of a folder, all files whose names end in ``.json`` or ``.csv``.
+    gpu : str, optional
+        Name or alias of the GPU for what does not name its own: CSV files need it.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file, or of all files of the folder.
+    """
+    path = file_path(path)
+    if path.is_dir():
+        return _read_folder(path, (".json", ".csv"), gpu, lambda file: read_profiles(file, gpu))
+    if path.suffix.lower() == ".csv":
+        return import_profiles(path, gpu)
+    return profiles_from_json(read_text(path), gpu=gpu, source=str(path))
+
+
+def import_profiles(
+    path: str | Path, gpu: str | None, model: str | None = None, memory_gb: float | None = None
+) -> tuple[ProfileTable, ...]:
+    """Read profile tables in the CSV layout in which those of ParvaGPU were published.
+
+    The columns are ``Mig instance`` (compute slices), ``Batch size``, ``Workload Number`` (processes), ``Throughput``
+    (requests per second of *each* process) and ``Latency`` (seconds). A row with throughput and latency 0 stands for a
+    way that did not run.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, or a folder with one file for each model.
+    gpu : str
+        Name or alias of the GPU that was measured.
+    model : str, optional
+        Name of the model; by default the name of the file without its ending.
+    memory_gb : float, optional
+        Memory that the model needs in GB.
+
+    Returns
+    -------
+    tuple of ProfileTable
+        One for each file, by name. Throughput is that of all processes together.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file, or of all files of the folder.
+    """
+    path = file_path(path)
+    if path.is_dir():
+        if model is not None:
+            message = f"{path} is a folder with a file for each model; leave the name out, or name one file"
+            raise InputError([Problem("model", message)])
+        return _read_folder(path, (".csv",), gpu, lambda file: import_profiles(file, gpu, None, memory_gb))
+    return (_imported(read_text(path), gpu, path.stem if model is None else model, memory_gb, str(path)),)
+
+
+def _files_in(folder: Path, endings: tuple[str, ...]) -> list[Path]:
+    try:
+        files = sorted(file for file in folder.iterdir() if file.suffix.lower() in endings and file.is_file())
+    except OSError as error:
+        raise InputError([Problem("", f"cannot be read: {error.strerror}")], str(folder)) from None
+    if not files:
+        message = f"has no file whose name ends in {' or '.join(endings)}; name a folder with profiles"
+        raise InputError([Problem("", message)], str(folder))
+    return files
+
+
+def _read_folder(
+    folder: Path, endings: tuple[str, ...], gpu: str | None, read: Callable[[Path], tuple[ProfileTable, ...]]
+) -> tuple[ProfileTable, ...]:
+    findings = Findings(str(folder))
+    files = _files_in(folder, endings)
+    if gpu is None and any(file.suffix.lower() == ".csv" for file in files):
+        findings.add("gpu", NO_GPU)
+        files = [file for file in files if file.suffix.lower() != ".csv"]
+    if gpu is not None:
+        get_gpu(gpu)
+    tables: list[ProfileTable] = []
+    origins: list[str] = []
+    for file in files:
+        try:
+            found = read(file)
+        except InputError as error:
+            for problem in error.problems:
+                findings.add(", ".join(filter(None, (file.name, problem.path))), problem.message)
+        else:
+            tables += found
+            origins += [file.name] * len(found)
+    first: dict[tuple[str, str], str] = {}
+    for table, origin in zip(tables, origins, strict=True):
+        other = first.setdefault((table.model, table.gpu), origin)
+        if other != origin:
+            findings.add(origin, f"has a table of {table.model!r} on {table.gpu}, as {other} has; keep one of them")
+    findings.check()
+    return tuple(tables)
+
+
+def profiles_from_json(document: Document, *, gpu: str | None = None, source: str = "") -> tuple[ProfileTable, ...]:
+    """Return the profile tables that a JSON document describes.
+
+    Parameters
+    ----------
+    document : str, bytes or mapping
+        JSON text, or the object that it stands for.
+    gpu : str, optional
+        Name or alias of the GPU, if the document does not name it.
+    source : str
+        Where the document is from, for messages.
+
+    Raises
+    ------
+    InputError
+        With every problem of the document.
+
+    Examples
+    --------
+    >>> (table,) = profiles_from_json(
+    ...     '{"schema": "mig-opt/profiles/1", "gpu": "A100-80GB", "profiles": [{"model": "bert", "points":'
+    ...     ' [{"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}]}]}'
+    ... )
+    >>> table.model, table.gpu, table.points[0].throughput
+    ('bert', 'A100-80GB', 128.69)
+    """
+    raw, findings = read_document(document, source)
+    check_keys(raw, "profiles", findings)
+    default = gpu
+    if raw.get("gpu") is not None:
+        named = read_gpu(raw, findings)
+        tables = read_tables(raw, named.name if named else None, "", findings)
+    else:
+        tables = read_tables(raw, default, _NO_DEFAULT, findings)
+    if raw.get("profiles") == []:
+        findings.add("profiles", "needs at least one entry, is empty")
+    findings.extend(repeated([table and (table.model, table.gpu) for table in tables], "profiles", ""))
+    findings.check()
+    return tuple(table for table in tables if table)
+
+
+def read_tables(raw: Raw, gpu: str | None, no_gpu: str, findings: Findings) -> list[ProfileTable | None]:
+    """Return the tables of the list ``raw["profiles"]``, None for each that cannot be read; empty if there is no list.
+
+    Parameters
+    ----------
+    raw : dict
+        The document.
+    gpu : str or None
+        The kind of GPU of tables that do not name it.
+    no_gpu : str
+        What is wrong with them if there is no such kind; empty if that has been reported.
+    findings : Findings
+        Takes the problems.
+    """
+    entries = raw.get("profiles", [])
+    if not isinstance(entries, list):
+        findings.add("profiles", f"must be a list [...], is {shown(entries)}")
+        return []
+    return [_table(entry, f"profiles[{index}]", gpu, no_gpu, findings) for index, entry in enumerate(entries)]
+
+
+def _table(entry: object, path: str, gpu: str | None, no_gpu: str, findings: Findings) -> ProfileTable | None:
+    if not isinstance(entry, dict):
+        findings.add(path, f"must be an object {{...}}, is {shown(entry)}")
+        return None
+    found = Findings("")
+    found.extend(key_problems(TableEntry, entry))
+    model = read_value(str, entry, "model", found)
+    memory_gb = read_value(float | None, entry, "memory_gb", found)
+    points = read_list(Point, entry, "points", found)
+    if entry.get("gpu") is not None:
+        gpu = read_value(str, entry, "gpu", found)
+    elif gpu is None and no_gpu:
+        found.add("gpu", no_gpu)
+    # A list that is missing or none has been reported, an empty one has not.
+    checked = points if points or entry.get("points") == [] else [None]
+    found.extend(table_problems(model, gpu, checked, memory_gb))
+    findings.extend(found.problems, path)
+    if found.problems or model is None or gpu is None:
+        return None
+    return ProfileTable(model, gpu, tuple(point for point in points if point), memory_gb)
+
+
+def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, source: str) -> ProfileTable:
+    findings = Findings(source)
+    if gpu is None:
+        findings.add("gpu", NO_GPU)
+    rows = read_rows(
+        text,
+        lambda header, where: _check_header(header, where, findings),
+        findings,
+        example=",".join(_COLUMNS.values()),
+        what="row of measurements",
+    )
+    lines: list[int] = []
+    points: list[Point | None] = []
+    for line, cells in rows:
+        if not _ran(cells):
+            continue
+        lines.append(line)
+        points.append(_point(cells, f"line {line}", findings))
+    if rows and not points:
+        findings.add("", "has no row that ran: throughput and latency are 0 in all of them")
+        points.append(None)
+    for problem in table_problems(model, gpu, points, memory_gb):
+        at = re.fullmatch(r"points\[(\d+)\](\.size)?", problem.path)
+        path = problem.path
+        if at:
+            path = f"line {lines[int(at[1])]}" + (f", {_COLUMNS['size']}" if at[2] else "")
+        message = re.sub(r"points\[(\d+)\]", lambda other: f"line {lines[int(other[1])]}", problem.message)
+        findings.add(path, message)
+    findings.check()
+    assert gpu is not None
+    return ProfileTable(model, gpu, tuple(point for point in points if point), memory_gb)
+
+
+def _check_header(header: list[str], where: str, findings: Findings) -> bool:
+    wanted = list(_COLUMNS.values())
+    check_names(header, where, wanted, findings)
+    missing = [column for column in wanted if column not in header]
+    for column in missing:
+        findings.add(where, f"has no column {column}; the columns are {','.join(wanted)}")
+    return not missing
+
+
+def _ran(cells: dict[str, str]) -> bool:
+    return any(number(cells[_COLUMNS[key]]) != 0 for key in ("throughput", "latency"))
+
+
+def _point(cells: dict[str, str], where: str, findings: Findings) -> Point | None:
+    found = Findings("")
+    figures: dict[str, Any] = {}
+    for key, column in _COLUMNS.items():
+        whole = key in ("size", "batch", "processes")
+        figure = whole_number(cells[column]) if whole else number(cells[column])
+        if isinstance(figure, str):
+            found.add(column, f"must be a {'whole ' if whole else ''}number, is {shown(figure)}")
+        figures[key] = figure
+    if not found.problems:
+        try:
+            each = Point(**figures)
+            # In decimal, so that 3 x 39.917 is 119.751.
+            total = float(each.processes * Decimal(cells[_COLUMNS["throughput"]]))
+            return dataclasses.replace(each, throughput=total)
+        except InputError as error:
+            found.extend(Problem(_COLUMNS[problem.path], problem.message) for problem in error.problems)
+    findings.extend(Problem(f"{where}, {problem.path}", problem.message) for problem in found.problems)
+    return None
+
+
+def profiles_to_json(tables: Iterable[ProfileTable]) -> str:
+    """Return profile tables as JSON text, one point on each line.
+
+    Raises
+    ------
+    InputError
+        If there are none, or two of the same model on the same GPU.
+
+    Examples
+    --------
+    >>> print(profiles_to_json([ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),))]), end="")
+    {
+      "schema": "mig-opt/profiles/1",
+      "gpu": "A100-80GB",
+      "profiles": [
+        {
+          "model": "bert",
+          "points": [
+            {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
+          ]
+        }
+      ]
+    }
+    """
+    tables = tuple(tables)
+    problems = list(repeated([(table.model, table.gpu) for table in tables], "tables", ""))
+    if not tables:
+        problems.append(Problem("tables", "needs at least one entry, is empty"))
+    if problems:
+        raise InputError(problems)
+    document: Raw = {"schema": "mig-opt/profiles/1"}
+    kinds = {table.gpu for table in tables}
+    only = next(iter(kinds)) if len(kinds) == 1 else None
+    if only:
+        document["gpu"] = only
+    document["profiles"] = [table_document(table, only) for table in tables]
+    return rendered(document)
+
+
+def table_document(table: ProfileTable, gpu: str | None) -> Raw:
+    """Return a table as part of a document in which tables without a GPU are of the kind ``gpu``."""
+    document: Raw = {"model": table.model}
+    if table.gpu != gpu:
+        document["gpu"] = table.gpu
+    if table.memory_gb is not None:
+        document["memory_gb"] = table.memory_gb
+    return {**document, "points": [encoded(point) for point in table.points]}
+
+
+def write_profiles(tables: Iterable[ProfileTable], path: str | Path) -> None:
+    """Write profile tables to a JSON file; an existing file is replaced only when all is written.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written, or see :func:`profiles_to_json`.
+    """
+    write_text(path, profiles_to_json(tables))

@@ -1,0 +1,1 @@
+"""Fleets over time: jobs that arrive, the state of a fleet, and migrations."""

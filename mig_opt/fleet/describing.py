@@ -1,0 +1,128 @@
+"""What a trace asks of its fleet, in figures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.models.fleet.arrivals import check_jobs
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
+"""Shares of the jobs for which a summary says what they stay below."""
+
+ANY_PROFILE = "any"
+"""Stands for the profile of jobs that leave the choice to the scheduler."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceSummary:
+    """A trace in figures.
+
+    Attributes
+    ----------
+    jobs, gpus : int
+        How many.
+    gpu : str
+        Kind of the GPUs.
+    first_arrival, last_arrival : float
+        Seconds.
+    area : float
+        Compute slices x seconds of all jobs, each where that is least.
+    load : float or None
+        What arrives, as a share of what the fleet does meanwhile: the area without that of the last arrival, through
+        compute slices x seconds from the first arrival to the last. None if all arrive at once.
+    profiles : dict of str to int
+        Jobs by the profile that they ask for, smallest profile first; ``any`` for those that leave the choice.
+    gaps, work : tuple of float
+        Seconds between arrivals, and seconds of a job on its smallest size: the quantiles of :data:`QUANTILES`. Gaps
+        are empty if there is one job.
+    memory : tuple of float
+        The quantiles of the GB of the jobs that say how many they need.
+    memory_known, memory_growing, pcie_bound : float
+        Shares of the jobs: that say how much memory they need, whose memory grows, that use PCIe.
+    pcie_demand : float
+        Mean GB/s that a PCIe-bound job asks for, as a share of the limit; 0 without such jobs.
+    """
+
+    jobs: int
+    gpus: int
+    gpu: str
+    first_arrival: float
+    last_arrival: float
+    area: float
+    load: float | None
+    profiles: dict[str, int]
+    gaps: tuple[float, ...]
+    work: tuple[float, ...]
+    memory: tuple[float, ...]
+    memory_known: float
+    memory_growing: float
+    pcie_bound: float
+    pcie_demand: float
+
+
+def describe_trace(trace: Trace) -> TraceSummary:
+    """Return a trace in figures.
+
+    Raises
+    ------
+    InputError
+        If a job can run nowhere.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> jobs = (Job("a", 0.0, {2: 10.0}, "2g.12gb"), Job("b", 10.0, {1: 5.0, 4: 2.0}))
+    >>> summary = describe_trace(Trace(jobs, get_gpu("A30")))
+    >>> summary.area, summary.load, summary.profiles
+    (25.0, 0.5, {'2g.12gb': 1, 'any': 1})
+    """
+    check_jobs(trace)
+    jobs = trace.jobs
+    arrivals = [job.arrival for job in jobs]
+    areas = [_area(trace, job) for job in jobs]
+    span = arrivals[-1] - arrivals[0]
+    before = math.fsum(area for area, at in zip(areas, arrivals, strict=True) if at < arrivals[-1])
+    slices = trace.gpus * trace.gpu.compute_slices
+    bound = [job.pcie_gbps for job in jobs if job.pcie_gbps]
+    known = [job.memory_gb for job in jobs if job.memory_gb is not None]
+    return TraceSummary(
+        jobs=len(jobs),
+        gpus=trace.gpus,
+        gpu=trace.gpu.name,
+        first_arrival=arrivals[0],
+        last_arrival=arrivals[-1],
+        area=math.fsum(areas),
+        load=before / (slices * span) if span else None,
+        profiles=_histogram(trace),
+        gaps=_quantiles(np.diff(arrivals)),
+        work=_quantiles(job.work for job in jobs),
+        memory=_quantiles(known),
+        memory_known=len(known) / len(jobs),
+        memory_growing=sum(bool(job.memory_growth) for job in jobs) / len(jobs),
+        pcie_bound=len(bound) / len(jobs),
+        pcie_demand=math.fsum(bound) / len(bound) / trace.pcie_limit if bound else 0.0,
+    )
+
+
+def _area(trace: Trace, job: Job) -> float:
+    sizes = (profile.compute_slices for profile in trace.profiles(job))
+    return min(size * job.times[size] for size in sizes)
+
+
+def _histogram(trace: Trace) -> dict[str, int]:
+    order = {profile.name: (profile.compute_slices, profile.memory_slices) for profile in trace.gpu.profiles}
+    counts: dict[str, int] = {}
+    for job in trace.jobs:
+        name = job.profile or ANY_PROFILE
+        counts[name] = counts.get(name, 0) + 1
+    return dict(sorted(counts.items(), key=lambda entry: order.get(entry[0], (math.inf, math.inf))))
+
+
+def _quantiles(values: Iterable[float]) -> tuple[float, ...]:
+    found = np.fromiter(values, dtype=float)
+    return tuple(float(value) for value in np.quantile(found, QUANTILES)) if found.size else ()

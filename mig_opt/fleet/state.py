@@ -1,0 +1,140 @@
+"""What holds the GPUs of a fleet at one moment, and what a migration does to it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from mig_opt.arguments import make_tuples, wrong_integer
+from mig_opt.batch.batch import instance_problems
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel
+
+_MOST_GPUS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class HeldInstance:
+    """An instance that something runs on.
+
+    Attributes
+    ----------
+    gpu : int
+        Index of the GPU, from 0.
+    profile : str
+        Profile name.
+    start : int
+        Start slice.
+    name : str
+        Of what runs on it, for display; several may have the same.
+    pinned : bool
+        Whether it must stay where it is.
+    """
+
+    gpu: int
+    profile: str
+    start: int
+    name: str = ""
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A move of what runs on one instance to another one of the same profile.
+
+    The new instance is created while the old one exists, and takes over before that is destroyed.
+
+    Attributes
+    ----------
+    gpu, start : int
+        GPU and start slice of the old instance.
+    profile : str
+        Profile name of both.
+    to_gpu, to_start : int
+        GPU and start slice of the new instance.
+    name : str
+        Of what moves.
+    """
+
+    gpu: int
+    profile: str
+    start: int
+    to_gpu: int
+    to_start: int
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.profile}@{self.start} of GPU {self.gpu} to {self.to_start} of GPU {self.to_gpu}"
+
+
+@dataclass(frozen=True)
+class FleetState:
+    """Identical GPUs and the instances on them at one moment.
+
+    Attributes
+    ----------
+    gpu : GpuModel
+        The kind of GPU.
+    gpus : int
+        How many of them.
+    instances : tuple of HeldInstance
+        In any order. Instances that nothing runs on are left out: they can be destroyed whenever they are in the way.
+    name : str
+        For display only.
+
+    Raises
+    ------
+    InputError
+        With everything that keeps the instances from existing together, each with its path.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> state = FleetState(get_gpu("A100"), 2, (HeldInstance(0, "1g.5gb", 2, "chat"), HeldInstance(1, "4g.20gb", 0)))
+    >>> moved = state.after([Migration(0, "1g.5gb", 2, to_gpu=1, to_start=6)])
+    >>> [(instance.gpu, instance.profile, instance.start) for instance in moved.instances]
+    [(1, '1g.5gb', 6), (1, '4g.20gb', 0)]
+    """
+
+    gpu: GpuModel
+    gpus: int
+    instances: tuple[HeldInstance, ...]
+    name: str = field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gpu, GpuModel):
+            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A100'), is {self.gpu!r:.60}")])
+        problems = list(wrong_integer("gpus", self.gpus, 1, _MOST_GPUS))
+        try:
+            make_tuples(self, instances=(HeldInstance, "a HeldInstance"))
+        except InputError as error:
+            problems += error.problems
+        else:
+            gpus = _MOST_GPUS if problems else self.gpus
+            problems += instance_problems(self.gpu, gpus, "instances", self.instances)
+        if problems:
+            raise InputError(problems)
+
+    def on(self, gpu: int) -> tuple[HeldInstance, ...]:
+        """Return the instances of a GPU, by start slice."""
+        return tuple(sorted((i for i in self.instances if i.gpu == gpu), key=lambda instance: instance.start))
+
+    def after(self, migrations: Iterable[Migration]) -> FleetState:
+        """Return what there is after some migrations, one after the other.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to migrate where one of them says, or the instances cannot exist at the end.
+        """
+        where = {(held.gpu, held.profile, held.start): index for index, held in enumerate(self.instances)}
+        instances = list(self.instances)
+        for number, migration in enumerate(migrations):
+            index = where.pop((migration.gpu, migration.profile, migration.start), None)
+            if index is None:
+                message = f"there is no {migration.profile}@{migration.start} on GPU {migration.gpu} then"
+                raise InputError([Problem(f"migrations[{number}]", message)])
+            instances[index] = dataclasses.replace(instances[index], gpu=migration.to_gpu, start=migration.to_start)
+            where[migration.to_gpu, migration.profile, migration.to_start] = index
+        return FleetState(self.gpu, self.gpus, tuple(instances), self.name)

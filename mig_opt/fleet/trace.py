@@ -1,0 +1,217 @@
+"""What arrives: jobs, and the fleet that they arrive at."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from mig_opt.arguments import wrong_integer, wrong_number
+from mig_opt.batch.batch import operation_problems
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
+from mig_opt.serving.profile_table import smallest_profile
+
+PCIE_LIMIT = 30.08
+"""GB/s that a GPU's PCIe 4.0 link reached in the measurements of the PCIe-aware scheduler's paper (section 5.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Something to run once, from its arrival on.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its trace.
+    arrival : float
+        Seconds after the start of the trace.
+    times : mapping of int to float
+        Seconds that it takes alone on its GPU, by the compute slices of the instance: its work. A size that is missing
+        means that the job cannot run there.
+    profile : str, optional
+        The profile that it asks for; its size is one of ``times``. By default the scheduler chooses.
+    memory_gb : float, optional
+        Most memory that the job needs at any moment, in GB. Schedulers that do not know it see an instance with less
+        fail.
+    memory_growth : tuple of (float, float)
+        How its memory grows: from a share of its work on (0 to 1, rising) it needs so many GB. By default it needs
+        ``memory_gb`` from the start.
+    pcie_gbps : float
+        PCIe bandwidth that it uses when it runs alone, in GB/s; 0 for a job that PCIe does not hold up.
+    sensitivity : float
+        By how much it slows down for each share of the PCIe limit that is asked for (the paper's alpha).
+
+    Raises
+    ------
+    InputError
+        With every problem of the job.
+
+    Examples
+    --------
+    >>> Job("train", arrival=12.0, times={2: 30.0}, profile="2g.10gb").work
+    30.0
+    """
+
+    name: str
+    arrival: float
+    times: Mapping[int, float]
+    profile: str | None = None
+    memory_gb: float | None = None
+    memory_growth: tuple[tuple[float, float], ...] = ()
+    pcie_gbps: float = 0.0
+    sensitivity: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "times", dict(sorted(self.times.items())))
+        object.__setattr__(self, "memory_growth", tuple((share, gb) for share, gb in self.memory_growth))
+        problems = []
+        if not self.name.strip():
+            problems.append(Problem("name", "must not be empty"))
+        problems += wrong_number("arrival", self.arrival, "a finite number of seconds >= 0")
+        if not problems and self.arrival < 0:
+            problems.append(Problem("arrival", f"must be a finite number of seconds >= 0, is {self.arrival}"))
+        if not self.times:
+            problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
+        for size, seconds in self.times.items():
+            problems += wrong_number(f"times.{size}", seconds, "a finite number of seconds > 0", above=0)
+        if self.memory_gb is not None:
+            wanted = "a finite number of GB > 0 (or left out)"
+            problems += wrong_number("memory_gb", self.memory_gb, wanted, above=0)
+        for name, unit in (("pcie_gbps", "GB/s"), ("sensitivity", "")):
+            value = getattr(self, name)
+            wanted = f"a finite number {f'of {unit} ' if unit else ''}>= 0"
+            if not (isinstance(value, int | float) and 0 <= value < math.inf):
+                problems.append(Problem(name, f"must be {wanted}, is {value!r:.60}"))
+        problems += _growth_problems(self.memory_growth, self.memory_gb)
+        if problems:
+            raise InputError(problems)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.arrival, tuple(self.times.items()), self.profile))
+
+    @property
+    def work(self) -> float:
+        """Seconds on the smallest size that it can run on."""
+        return next(iter(self.times.values()))
+
+
+def _growth_problems(growth: Sequence[tuple[float, float]], most: float | None) -> Iterator[Problem]:
+    for index, (share, gb) in enumerate(growth):
+        if not 0 <= share < 1:
+            yield Problem(f"memory_growth[{index}]", f"its share of the work must be from 0 to below 1, is {share}")
+        if not 0 < gb < math.inf:
+            yield Problem(f"memory_growth[{index}]", f"must have a finite number of GB > 0, has {gb}")
+    if any(one[0] >= two[0] for one, two in itertools.pairwise(growth)):
+        yield Problem("memory_growth", "shares of the work must rise from entry to entry")
+    if growth and most is not None and max(gb for _, gb in growth) > most:
+        yield Problem(
+            "memory_gb", f"{most:g} GB is less than memory_growth reaches; the most counts, so raise or drop it"
+        )
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Jobs in the order in which they arrive, and the fleet.
+
+    Attributes
+    ----------
+    jobs : tuple of Job
+        By arrival; jobs that arrive together keep their order.
+    gpu : GpuModel
+        The kind of GPU.
+    gpus : int
+        How many of them; they start without instances.
+    operations : OperationCosts
+        Seconds per creation and destruction; by default the GPU's own table.
+    pcie_limit : float
+        GB/s of each GPU's link.
+    name : str
+        For display only.
+
+    Raises
+    ------
+    InputError
+        With every problem of the trace, each with its path.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> trace = Trace((Job("b", 3.0, {1: 2.0}), Job("a", 0.0, {1: 5.0})), get_gpu("A100"), gpus=2)
+    >>> [job.name for job in trace.jobs]
+    ['a', 'b']
+    """
+
+    jobs: tuple[Job, ...]
+    gpu: GpuModel
+    gpus: int = 1
+    operations: OperationCosts = OperationCosts({}, {})
+    pcie_limit: float = PCIE_LIMIT
+    name: str = dataclasses.field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gpu, GpuModel):
+            raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A100'), is {self.gpu!r:.60}")])
+        if not self.operations.create and not self.operations.destroy:
+            object.__setattr__(self, "operations", self.gpu.operation_costs)
+        problems = list(trace_problems(self.gpu, self.jobs))
+        problems += operation_problems(self.gpu, self.operations)
+        problems += wrong_integer("gpus", self.gpus, 1, 10**6)
+        problems += wrong_number("pcie_limit", self.pcie_limit, "a finite number of GB/s > 0", above=0)
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "jobs", tuple(sorted(self.jobs, key=lambda job: job.arrival)))
+
+    def profiles(self, job: Job) -> tuple[Profile, ...]:
+        """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.
+
+        Of the profiles of a size it is the one of least memory that is enough.
+        """
+        if job.profile is not None:
+            return (self.gpu.profile(job.profile),)
+        return _smallest_profiles(self.gpu, tuple(job.times), job.memory_gb)
+
+    def replace(self, **changes: object) -> Trace:
+        """Return a copy with some attributes changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
+
+
+@lru_cache(maxsize=4096)  # few kinds of jobs are many jobs
+def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float | None) -> tuple[Profile, ...]:
+    found = (smallest_profile(gpu, size, memory_gb) for size in sizes)
+    return tuple(profile for profile in found if profile is not None)
+
+
+def trace_problems(gpu: GpuModel, jobs: Sequence[Job | None]) -> Iterator[Problem]:
+    """Yield everything that is wrong with the jobs of a trace beyond each for itself; ``None`` is one not read."""
+    if not jobs:
+        yield Problem("jobs", "needs at least one job, is empty")
+    first: dict[str, int] = {}
+    for index, job in enumerate(jobs):
+        if job is None:
+            continue
+        if first.setdefault(job.name, index) != index:
+            message = f"{job.name!r} is the name of jobs[{first[job.name]}] already; give each job its own"
+            yield Problem(f"jobs[{index}].name", message)
+        for size in job.times:
+            if size not in gpu.sizes:
+                sizes = ", ".join(map(str, gpu.sizes))
+                message = f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}"
+                yield Problem(f"jobs[{index}].times.{size}", message)
+        if job.profile is not None:
+            yield from _profile_problems(gpu, job, f"jobs[{index}].profile")
+
+
+def _profile_problems(gpu: GpuModel, job: Job, path: str) -> Iterator[Problem]:
+    assert job.profile is not None
+    try:
+        profile = gpu.profile(job.profile)
+    except InputError as error:
+        yield from (Problem(path, problem.message) for problem in error.problems)
+        return
+    if profile.compute_slices not in job.times:
+        message = f"times has no seconds for its {profile.compute_slices} compute slices; add them"
+        yield Problem(path, message)

@@ -1,0 +1,163 @@
+"""What decisions need to know about a kind of GPU, as small tables that are computed once.
+
+Placements, profiles and sets of them are numbers here: a placement is its index, a set of placements is a bit mask.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """A placed state: what is left of a GPU on which some placements are busy.
+
+    Attributes
+    ----------
+    busy : int
+        Mask of the busy placements.
+    available : tuple of tuple of int
+        For each profile the placements that a job could take, by start.
+    used_compute, used_memory : int
+        Slices of the busy instances.
+    cost : int
+        Fragmentation cost in units of ``1 / Geometry.unit``, exact so that equal costs are equal numbers.
+    """
+
+    busy: int
+    available: tuple[tuple[int, ...], ...]
+    used_compute: int
+    used_memory: int
+    cost: int
+
+
+class Geometry:
+    """Tables of one kind of GPU; use :func:`geometry_of`, which keeps them.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        The kind of GPU.
+    profiles : ProfileSet
+        The profiles that instances may have. Fragmentation is measured over the plain ones (``double-memory``: on an
+        A100 the six of the paper's Table I) whatever this is.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> tables = geometry_of(get_gpu("A100"))
+    >>> busy = tables.mask([tables.index("3g.20gb", 0)])
+    >>> occupancy = tables.occupancy(busy)
+    >>> [len(places) for places in occupancy.available]  # 7g, 4g, 3g, 2g, 1g.10gb, 1g
+    [0, 0, 1, 1, 2, 3]
+    >>> tables.fragmentation(busy)  # 4 compute and 4 memory slices are left: ideal 0, 1, 1, 2, 2, 4
+    0.2916666666666667
+    """
+
+    def __init__(self, gpu: GpuModel, profiles: ProfileSet = "double-memory") -> None:
+        self.gpu = gpu
+        self.profiles: tuple[Profile, ...] = gpu.profiles_of(profiles)
+        self.placements: tuple[Placement, ...] = gpu.placements(profiles)
+        self.conflicts: tuple[int, ...] = tuple(map(self._conflicts_of, self.placements))
+        """For each placement the mask of those that cannot exist beside it, itself included."""
+        number = {profile: index for index, profile in enumerate(self.profiles)}
+        self.profile_of: tuple[int, ...] = tuple(number[placement.profile] for placement in self.placements)
+        self.placements_of: tuple[tuple[int, ...], ...] = tuple(
+            tuple(index for index, own in enumerate(self.profile_of) if own == profile)
+            for profile in range(len(self.profiles))
+        )
+        self._plain = tuple(number[profile] for profile in gpu.profiles_of("double-memory"))
+        self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
+        self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
+        self._occupancies: dict[int, Occupancy] = {}
+
+    def index(self, profile: str, start: int) -> int:
+        """Return the number of a placement.
+
+        Raises
+        ------
+        InputError
+            If the GPU has no such placement, or not among these profiles.
+        """
+        found = self._indices.get((profile, start))
+        if found is None:
+            placement = self.gpu.placement(profile, start)
+            message = f"{placement} is not among the profiles that are used: {', '.join(p.name for p in self.profiles)}"
+            raise InputError([Problem("profile", message)])
+        return found
+
+    def profile_index(self, profile: Profile) -> int:
+        """Return the number of a profile."""
+        return self.profiles.index(profile)
+
+    def mask(self, placements: Iterable[int]) -> int:
+        """Return the mask of some placements."""
+        mask = 0
+        for placement in placements:
+            mask |= 1 << placement
+        return mask
+
+    def occupancy(self, busy: int) -> Occupancy:
+        """Return the placed state with these busy placements."""
+        found = self._occupancies.get(busy)
+        if found is None:
+            found = self._occupancies[busy] = self._occupy(busy)
+        return found
+
+    def fragmentation(self, busy: int) -> float:
+        """Return the fragmentation cost of a GPU with these busy placements, 0 to 1.
+
+        It is the mean over the plain profiles of ``1 - available / ideal``: how many placements a job could take,
+        against ``min(free compute // compute of the profile, free memory slices // its size)``, which knows nothing of
+        where instances may start. A profile whose ideal is 0 counts 0 (the fragmentation-aware paper, section IV-B).
+        """
+        return self.occupancy(busy).cost / self.unit
+
+    def _conflicts_of(self, placement: Placement) -> int:
+        return self.mask(
+            index
+            for index, other in enumerate(self.placements)
+            if placement.conflicts(other) or (placement.profile == other.profile and placement.profile.max_count == 1)
+        )
+
+    def _occupy(self, busy: int) -> Occupancy:
+        placed = [self.placements[index].profile for index in members(busy)]
+        compute = sum(profile.compute_slices for profile in placed)
+        memory = sum(profile.memory_slices for profile in placed)
+        available = tuple(
+            tuple(place for place in places if not self.conflicts[place] & busy) for places in self.placements_of
+        )
+        free_compute, free_memory = self.gpu.compute_slices - compute, self.gpu.memory_slices - memory
+        share, cost = self.unit // len(self._plain), 0
+        for index in self._plain:
+            profile = self.profiles[index]
+            ideal = min(free_compute // profile.compute_slices, free_memory // profile.memory_slices)
+            if ideal > 0:
+                cost += share - share * len(available[index]) // ideal
+        return Occupancy(busy, available, compute, memory, cost)
+
+
+@cache
+def geometry_of(gpu: GpuModel, profiles: ProfileSet = "double-memory") -> Geometry:
+    """Return the tables of a kind of GPU."""
+    return Geometry(gpu, profiles)
+
+
+def members(mask: int) -> Iterator[int]:
+    """Yield the numbers in a mask, ascending.
+
+    Examples
+    --------
+    >>> list(members(0b1101))
+    [0, 2, 3]
+    """
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest

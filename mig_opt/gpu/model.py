@@ -1,0 +1,406 @@
+"""MIG-capable GPUs: profiles, placements, and which of them may exist together.
+
+A GPU has memory slices. A *placement* is a profile at a start slice; its *footprint* is an interval of memory slices.
+Two instances may exist together exactly when their footprints are disjoint (and no profile passes its
+``max_count``). Everything else here - the conflict graph, the placed states, the maximal partitions and the
+repartition tree of FAR (doi:10.1016/j.jpdc.2025.105128, Figure 4) - is derived from that rule.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from importlib import resources
+from typing import TYPE_CHECKING, Literal
+
+from mig_opt.errors import InputError, Problem, UnknownGpuError, nearest
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+ProfileSet = Literal["base", "double-memory", "all"]
+"""Which profiles count.
+
+``base``: for each number of compute slices the plain profile with the least memory. ``double-memory``: these and the
+plain profiles with more memory for the same compute (1g.10gb beside 1g.5gb). ``all``: also the variants with attributes
+(media engines, graphics), which run compute tasks exactly like the plain ones.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A kind of GPU instance.
+
+    Attributes
+    ----------
+    name : str
+        NVIDIA's name, e.g. ``3g.20gb``.
+    id : int
+        GPU instance profile id, as ``nvidia-smi mig -lgip`` prints it.
+    compute_slices, memory_slices : int
+        Size in slices; execution times depend on ``compute_slices``, footprints on ``memory_slices``.
+    memory_gb : float
+        Nominal memory in GB, the figure in the name.
+    max_count : int
+        How many may exist on one GPU.
+    starts : tuple of int
+        Legal start slices.
+    usable_mib, sm_count : int or None
+        Usable memory in MiB and number of SMs, where known.
+    attributes : tuple of str
+        Extras such as ``me`` (media engines); plain profiles have none.
+    """
+
+    name: str
+    id: int
+    compute_slices: int
+    memory_slices: int
+    memory_gb: float
+    max_count: int
+    starts: tuple[int, ...]
+    usable_mib: int | None = None
+    sm_count: int | None = None
+    attributes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A profile at a start slice.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> left, right = a100.placement("4g.20gb", 0), a100.placement("3g.20gb", 4)
+    >>> list(left.footprint), left.conflicts(right)
+    ([0, 1, 2, 3], False)
+    """
+
+    profile: Profile
+    start: int
+
+    @property
+    def footprint(self) -> range:
+        """The memory slices that an instance here occupies."""
+        return range(self.start, self.start + self.profile.memory_slices)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Start, memory slices and compute slices: what matters for scheduling, whatever the attributes."""
+        return self.start, self.profile.memory_slices, self.profile.compute_slices
+
+    def conflicts(self, other: Placement) -> bool:
+        """Whether the footprints share a slice, so that the two cannot exist together."""
+        return (
+            self.start < other.start + other.profile.memory_slices
+            and other.start < self.start + self.profile.memory_slices
+        )
+
+    def __str__(self) -> str:
+        return f"{self.profile.name}@{self.start}"
+
+
+@dataclass(frozen=True, slots=True)
+class OperationCosts:
+    """How long the driver takes to create and to destroy an instance.
+
+    Attributes
+    ----------
+    create, destroy : mapping of int to float
+        Seconds by number of compute slices.
+    source : str
+        Where the figures come from.
+    assumed : bool
+        Whether they were measured on another GPU.
+    """
+
+    create: Mapping[int, float]
+    destroy: Mapping[int, float]
+    source: str = ""
+    assumed: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "create", dict(sorted(self.create.items())))
+        object.__setattr__(self, "destroy", dict(sorted(self.destroy.items())))
+        problems = [
+            Problem(f"{kind}.{size}", f"must be a finite number of seconds >= 0, is {seconds}")
+            for kind, costs in (("create", self.create), ("destroy", self.destroy))
+            for size, seconds in costs.items()
+            if not 0 <= seconds < float("inf")
+        ]
+        if problems:
+            raise InputError(problems)
+
+    def __hash__(self) -> int:
+        return hash((tuple(self.create.items()), tuple(self.destroy.items())))
+
+    @classmethod
+    def zero(cls, gpu: GpuModel) -> OperationCosts:
+        """Return costs of 0 s for every size of ``gpu``."""
+        return cls(dict.fromkeys(gpu.sizes, 0.0), dict.fromkeys(gpu.sizes, 0.0), source="set to zero")
+
+    def of(self, kind: str, profile: Profile) -> float:
+        """Return the seconds that ``kind`` (``create`` or ``destroy``) takes for an instance of ``profile``."""
+        return (self.create if kind == "create" else self.destroy)[profile.compute_slices]
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """A MIG-capable GPU of the catalogue.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a30 = get_gpu("A30")
+    >>> a30.sizes
+    (1, 2, 4)
+    >>> [" + ".join(map(str, partition)) for partition in a30.maximal_partitions()][:2]
+    ['4g.24gb@0', '2g.12gb@0 + 2g.12gb@2']
+    """
+
+    name: str
+    label: str
+    memory_gb: float
+    memory_slices: int
+    compute_slices: int
+    profiles: tuple[Profile, ...]
+    operation_costs: OperationCosts
+    aliases: tuple[str, ...] = ()
+    profiles_status: str = ""
+    placements_status: str = ""
+    sources: tuple[str, ...] = field(default=(), repr=False)
+    notes: str = field(default="", repr=False)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Profile]:
+        return {profile.name: profile for profile in self.profiles}
+
+    @cached_property
+    def _by_start(self) -> dict[tuple[str, int], Placement]:
+        return {
+            (profile.name, start): Placement(profile, start) for profile in self.profiles for start in profile.starts
+        }
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """The numbers of compute slices that an instance can have, ascending."""
+        return tuple(sorted({profile.compute_slices for profile in self.profiles}))
+
+    def profile(self, name: str) -> Profile:
+        """Return the profile called ``name``.
+
+        Raises
+        ------
+        InputError
+            If this GPU has no such profile.
+        """
+        try:
+            return self._by_name[name]
+        except KeyError:
+            message = f"{self.name} has no profile {name!r}; {nearest(name, self._by_name)}"
+            raise InputError([Problem("profile", message)]) from None
+
+    def placement(self, profile: str, start: int) -> Placement:
+        """Return ``profile`` at memory slice ``start``.
+
+        Raises
+        ------
+        InputError
+            If this GPU has no such profile, or the profile cannot start there.
+        """
+        try:
+            return self._by_start[profile, start]
+        except KeyError:
+            legal = ", ".join(map(str, self.profile(profile).starts))
+            message = f"{profile} cannot start at slice {start}; legal starts: {legal}"
+            raise InputError([Problem("start", message)]) from None
+
+    def profiles_of(self, profiles: ProfileSet = "base") -> tuple[Profile, ...]:
+        """Return the profiles of a :data:`ProfileSet`, largest compute and memory first."""
+        plain = [profile for profile in self.profiles if not profile.attributes]
+        least = {
+            size: min(profile.memory_slices for profile in plain if profile.compute_slices == size)
+            for size in self.sizes
+        }
+        chosen = {
+            "base": [profile for profile in plain if profile.memory_slices == least[profile.compute_slices]],
+            "double-memory": plain,
+            "all": list(self.profiles),
+        }[profiles]
+        return tuple(sorted(chosen, key=lambda profile: (-profile.compute_slices, -profile.memory_slices)))
+
+    def placements(self, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
+        """Return every legal placement, those that contain others first."""
+        return _placements(self, profiles)
+
+    def conflict_graph(self, profiles: ProfileSet = "base") -> nx.Graph[Placement]:
+        """Return the graph whose nodes are placements and whose edges join those that cannot exist together."""
+        import networkx as nx
+
+        graph: nx.Graph[Placement] = nx.Graph()
+        placements = self.placements(profiles)
+        graph.add_nodes_from(placements)
+        graph.add_edges_from(
+            (one, two)
+            for index, one in enumerate(placements)
+            for two in placements[index + 1 :]
+            if one.conflicts(two) or (one.profile == two.profile and one.profile.max_count == 1)
+        )
+        return graph
+
+    def placed_states(self, profiles: ProfileSet = "base") -> Iterator[tuple[Placement, ...]]:
+        """Yield every set of placements that may exist together, the empty one included, each sorted by start."""
+        placements = sorted(self.placements(profiles), key=lambda p: (p.start, -p.profile.memory_slices))
+
+        def extend(state: tuple[Placement, ...], free: int) -> Iterator[tuple[Placement, ...]]:
+            yield state
+            for placement in placements:
+                if placement.start >= free and self._within_counts((*state, placement)):
+                    yield from extend((*state, placement), placement.footprint.stop)
+
+        yield from extend((), 0)
+
+    def maximal_partitions(self, profiles: ProfileSet = "base") -> tuple[tuple[Placement, ...], ...]:
+        """Return the placed states to which no instance can be added (19 on an A100, 5 on an A30)."""
+        placements = self.placements(profiles)
+        return tuple(
+            state
+            for state in self.placed_states(profiles)
+            if not any(
+                not any(placement.conflicts(other) for other in state) and self._within_counts((*state, placement))
+                for placement in placements
+            )
+        )
+
+    def partition_multisets(self, profiles: ProfileSet = "base") -> tuple[tuple[str, ...], ...]:
+        """Return the distinct multisets of profile names among the maximal partitions (14 on an A100)."""
+        order = {profile.name: index for index, profile in enumerate(self.profiles_of(profiles))}
+        multisets = {
+            tuple(sorted((placement.profile.name for placement in partition), key=order.__getitem__))
+            for partition in self.maximal_partitions(profiles)
+        }
+        return tuple(sorted(multisets, key=lambda names: [order[name] for name in names]))
+
+    def repartition_tree(self, profiles: ProfileSet = "base") -> nx.DiGraph[Placement]:
+        """Return FAR's repartitioning tree (its Figure 4), derived from the footprints.
+
+        A placement's parent is the smallest placement whose footprint contains its own; of equal footprints the one
+        with more compute is above (4g@0 above 3g@0). Edges point from parent to child. A GPU whose footprints are not
+        nested or disjoint has no such tree.
+
+        Raises
+        ------
+        InputError
+            If two footprints overlap without one containing the other.
+        """
+        import networkx as nx
+
+        tree: nx.DiGraph[Placement] = nx.DiGraph()
+        above: list[Placement] = []
+        for placement in self.placements(profiles):
+            tree.add_node(placement)
+            holders = [other for other in above if placement.conflicts(other)]
+            for other in holders:
+                if not set(placement.footprint) <= set(other.footprint):
+                    message = f"the footprints of {placement} and {other} overlap without nesting: no repartition tree"
+                    raise InputError([Problem("gpu", message)])
+            if holders:
+                tree.add_edge(holders[-1], placement)
+            above.append(placement)
+        return tree
+
+    def _within_counts(self, state: tuple[Placement, ...]) -> bool:
+        counts = Counter(placement.profile for placement in state)
+        return all(count <= profile.max_count for profile, count in counts.items())
+
+
+@cache
+def _placements(gpu: GpuModel, profiles: ProfileSet) -> tuple[Placement, ...]:
+    return tuple(
+        sorted(
+            (Placement(profile, start) for profile in gpu.profiles_of(profiles) for start in profile.starts),
+            key=lambda placement: (
+                -placement.profile.memory_slices,
+                -placement.profile.compute_slices,
+                placement.start,
+            ),
+        )
+    )
+
+
+@cache
+def catalogue() -> tuple[GpuModel, ...]:
+    """Return every GPU that the package knows."""
+    data = json.loads(resources.files("mig_opt.gpu").joinpath("gpus.json").read_text(encoding="utf-8"))
+    costs = {
+        name: OperationCosts(
+            {int(size): seconds for size, seconds in entry["create"].items()},
+            {int(size): seconds for size, seconds in entry["destroy"].items()},
+            entry["source"],
+        )
+        for name, entry in data["operation_costs"].items()
+    }
+    models = []
+    for entry in data["gpus"]:
+        profiles = tuple(
+            Profile(**{**profile, "starts": tuple(profile["starts"]), "attributes": tuple(profile["attributes"])})
+            for profile in entry["profiles"]
+        )
+        sizes = {profile.compute_slices for profile in profiles}
+        models.append(
+            GpuModel(
+                **{key: entry[key] for key in ("name", "label", "memory_gb", "memory_slices", "compute_slices")},
+                profiles=profiles,
+                operation_costs=(
+                    costs[entry["operation_costs"]]
+                    if entry["operation_costs"]
+                    else _assumed(costs["H100"], sizes, entry["name"])
+                ),
+                aliases=tuple(entry["aliases"]),
+                profiles_status=entry["profiles_status"],
+                placements_status=entry["placements_status"],
+                sources=tuple(entry["sources"]),
+                notes=entry["notes"],
+            )
+        )
+    return tuple(models)
+
+
+def _assumed(costs: OperationCosts, sizes: set[int], gpu: str) -> OperationCosts:
+    return OperationCosts(
+        {size: seconds for size, seconds in costs.create.items() if size in sizes},
+        {size: seconds for size, seconds in costs.destroy.items() if size in sizes},
+        f"{costs.source}; assumed for {gpu}, which nobody has measured",
+        assumed=True,
+    )
+
+
+@cache
+def _names() -> dict[str, GpuModel]:
+    return {name.casefold(): model for model in catalogue() for name in (model.name, *model.aliases)}
+
+
+def get_gpu(name: str) -> GpuModel:
+    """Return the GPU of the catalogue with that name or alias (case does not matter).
+
+    Raises
+    ------
+    UnknownGpuError
+        If there is none; the message offers the nearest names.
+
+    Examples
+    --------
+    >>> get_gpu("h100").name
+    'H100-80GB'
+    """
+    try:
+        return _names()[name.casefold()]
+    except KeyError:
+        known = [name for model in catalogue() for name in (model.name, *model.aliases)]
+        raise UnknownGpuError([Problem("gpu", f"unknown GPU {name!r}; {nearest(name, known)}")]) from None

@@ -1,0 +1,182 @@
+"""How many GPUs a number of instances takes, and how they are packed.
+
+Instances of given profiles fill GPUs as lengths fill rods in the cutting-stock problem: each GPU takes one of a few
+patterns, the multisets of its maximal partitions. *Weights* of the profiles such that no pattern weighs more than 1
+bound the number of GPUs from below by the weight of all instances. The largest such bound over all weights is the
+number of GPUs if these could be divided, and it is reached at a vertex of the polytope of weights. An A100 has four
+that count: shares of the compute slices, shares of the memory slices, one third for 2g and 3g, one for 4g.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+
+Numbers = npt.NDArray[np.float64]
+Whole = npt.NDArray[np.int64]
+Counts = tuple[int, ...]
+"""Instances of each profile."""
+
+_NOISE = 1e-9
+_DENOMINATOR = 5040
+"""Weights are fractions of whole numbers of slices; this leaves none of them out."""
+
+
+class Packer:
+    """Packs instances of some profiles on GPUs of one kind.
+
+    Attributes
+    ----------
+    gpu : GpuModel
+        The kind of GPU.
+    profiles : tuple of Profile
+        Profiles of the instances.
+    patterns : tuple of tuple of int
+        The largest sets of instances that one GPU takes, as counts of each profile.
+    weights : numpy.ndarray
+        The vertices of the polytope of weights that count, of shape (vertices, profiles).
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100-80GB")
+    >>> packer = packer_for(a100, tuple(a100.profile(name) for name in ("4g.40gb", "3g.40gb", "2g.20gb", "1g.10gb")))
+    >>> packer.gpus_for((1, 2, 1, 0))
+    2
+    >>> for placements in packer.pack((1, 2, 1, 0)):
+    ...     print(" + ".join(map(str, placements)))
+    4g.40gb@0 + 3g.40gb@4
+    2g.20gb@0 + 3g.40gb@4
+    """
+
+    def __init__(self, gpu: GpuModel, profiles: tuple[Profile, ...]) -> None:
+        self.gpu = gpu
+        self.profiles = profiles
+        self._placed = _placed_patterns(gpu, profiles)
+        self.patterns = tuple(self._placed)
+        self.weights = _weights(self.patterns)
+        self._slices = np.array([profile.compute_slices for profile in profiles])
+
+    def divisible(self, counts: Sequence[int] | Numbers | Whole) -> float:
+        """Return how many GPUs the instances take if GPUs could be divided: the largest weight."""
+        return float((self.weights @ np.asarray(counts, dtype=float)).max())
+
+    def gpus_for(self, counts: Sequence[int] | Numbers | Whole) -> int:
+        """Return the divisible number rounded up: no packing takes fewer GPUs, and :meth:`pack` seldom more."""
+        return math.ceil(self.divisible(counts) - _NOISE)
+
+    def pack(self, counts: Counts) -> list[tuple[Placement, ...]]:
+        """Return the placements of the instances, GPU by GPU.
+
+        Takes a pattern as often as what is left then needs no more GPUs than are left, so that it ends with
+        :meth:`gpus_for` GPUs unless no pattern is like that (which never happened on GPUs of the catalogue).
+        """
+        left = np.array(counts, dtype=np.int64)
+        packed: list[tuple[Placement, ...]] = []
+        while left.any():
+            needed = self.gpus_for(left)
+            pattern, times = self._step(left, needed)
+            taken = np.minimum(pattern, left)
+            packed += [self._place(pattern, taken)] * times
+            left = left - times * taken
+        return packed
+
+    def _step(self, left: Whole, needed: int) -> tuple[Counts, int]:
+        """Return a pattern that wastes little, and how often to take it."""
+        best: tuple[int, Counts] | None = None
+        for pattern in self.patterns:
+            taken = np.minimum(pattern, left)
+            if self.gpus_for(left - taken) < needed:
+                used = int(taken @ self._slices)
+                if best is None or used > best[0]:
+                    best = used, pattern
+        if best is None:
+            best = max((int(np.minimum(pattern, left) @ self._slices), pattern) for pattern in self.patterns)
+        pattern = best[1]
+        most = min(int(have) // want for have, want in zip(left, pattern, strict=True) if want)
+        # Fewer and fewer at once: the last ones may need another pattern.
+        while most > 1 and self.gpus_for(left - most * np.array(pattern)) > needed - most:
+            most //= 2
+        return pattern, max(most, 1)
+
+    def placed(self, pattern: Counts) -> tuple[Placement, ...]:
+        """Return the placements of one of :attr:`patterns`."""
+        return self._placed[pattern]
+
+    def _place(self, pattern: Counts, taken: Sequence[int] | Whole) -> tuple[Placement, ...]:
+        left = {profile: int(count) for profile, count in zip(self.profiles, taken, strict=True)}
+        chosen = []
+        for placement in self._placed[pattern]:
+            if left.get(placement.profile, 0):
+                left[placement.profile] -= 1
+                chosen.append(placement)
+        return tuple(chosen)
+
+
+@cache
+def packer_for(gpu: GpuModel, profiles: tuple[Profile, ...]) -> Packer:
+    """Return the packer of some profiles, made once."""
+    return Packer(gpu, profiles)
+
+
+def _placed_patterns(gpu: GpuModel, profiles: tuple[Profile, ...]) -> dict[Counts, tuple[Placement, ...]]:
+    """Return for each largest pattern one way to place it."""
+    base = set(gpu.profiles_of("base"))
+    found: dict[Counts, tuple[Placement, ...]] = {}
+    for partition in gpu.maximal_partitions("base" if base.issuperset(profiles) else "double-memory"):
+        held = Counter(placement.profile for placement in partition)
+        counts = tuple(held[profile] for profile in profiles)
+        if any(counts):
+            found.setdefault(counts, tuple(p for p in partition if p.profile in profiles))
+    largest = {
+        counts: placements
+        for counts, placements in found.items()
+        if not any(
+            other != counts and all(more >= less for more, less in zip(other, counts, strict=True)) for other in found
+        )
+    }
+    return dict(sorted(largest.items(), reverse=True))
+
+
+def _weights(patterns: Sequence[Counts]) -> Numbers:
+    """Return the weights of profiles that bound numbers of GPUs, without those that another one covers."""
+    from scipy.spatial import HalfspaceIntersection
+
+    matrix = np.array(patterns, dtype=float)
+    profiles = matrix.shape[1]
+    if profiles == 1:
+        vertices = np.array([[1 / matrix.max()]])
+    else:
+        inside = np.full(profiles, 0.5 / matrix.sum(axis=1).max())
+        halves = np.vstack(
+            [np.c_[matrix, -np.ones(len(matrix))], np.c_[-np.eye(profiles), np.zeros(profiles)]],
+        )
+        vertices = HalfspaceIntersection(halves, inside).intersections
+    exact = {
+        weight
+        for vertex in vertices
+        if _legal(weight := tuple(Fraction(float(w)).limit_denominator(_DENOMINATOR) for w in vertex), patterns)
+    }
+    largest = [
+        weight
+        for weight in exact
+        if not any(
+            other != weight and all(more >= less for more, less in zip(other, weight, strict=True)) for other in exact
+        )
+    ]
+    return np.array(sorted(largest), dtype=float)
+
+
+def _legal(weight: tuple[Fraction, ...], patterns: Sequence[Counts]) -> bool:
+    """Whether no pattern weighs more than 1, in exact arithmetic: only such weights bound anything."""
+    return min(weight) >= 0 and all(
+        sum(count * share for count, share in zip(pattern, weight, strict=True)) <= 1 for pattern in patterns
+    )

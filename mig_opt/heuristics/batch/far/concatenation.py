@@ -1,0 +1,192 @@
+"""FAR for several batches: each is planned by itself, and joined to what is planned already (paper, Section 4)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.timeline import Slot
+from mig_opt.batch.timing import tidy
+from mig_opt.control import Control
+from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+
+Join = Literal["trivial", "reversed", "moved"]
+"""How a batch is joined to those before.
+
+``trivial``: it begins when the last task before it has ended, on empty GPUs. ``reversed``: it may overlap with those
+before; it is planned with small instances first where that ends earlier, so that they follow the small instances with
+which the batch before ends, and instances that fit are reused. ``moved``: moreover its tasks are moved and swapped so
+that it fits better.
+"""
+JOINS: tuple[Join, ...] = get_args(Join)
+
+_Where = tuple[int, str, int]
+"""GPU, profile name, start slice."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndState:
+    """What is left of schedules when their last task has ended.
+
+    Attributes
+    ----------
+    live : mapping of (gpu, profile, start) to float
+        The instances that exist then, each with the second at which it becomes free.
+    driver_free : mapping of int to float
+        For each GPU the second at which its last operation ends.
+    clear : mapping of (gpu, memory slice) to float
+        For memory slices on which something was destroyed, the second of the last time.
+    makespan : float
+        The last end of a task in seconds.
+    """
+
+    live: Mapping[_Where, float] = field(default_factory=dict)
+    driver_free: Mapping[int, float] = field(default_factory=dict)
+    clear: Mapping[tuple[int, int], float] = field(default_factory=dict)
+    makespan: float = 0.0
+
+    @classmethod
+    def at_start_of(cls, batch: Batch) -> EndState:
+        """Return the state in which a batch begins."""
+        return cls({(live.gpu, live.profile, live.start): live.free for live in batch.initial})
+
+    def after(self, gpu: GpuModel, schedule: Schedule) -> EndState:
+        """Return the state after a schedule with operations that begins in this state."""
+        live, driver_free, clear = dict(self.live), dict(self.driver_free), dict(self.clear)
+        for operation in sorted(schedule.operations or (), key=lambda operation: operation.begin):
+            where = operation.gpu, operation.profile, operation.start
+            driver_free[operation.gpu] = max(driver_free.get(operation.gpu, 0.0), operation.end)
+            if operation.kind == "create":
+                live[where] = operation.end
+            else:
+                del live[where]
+                for position in gpu.placement(operation.profile, operation.start).footprint:
+                    clear[operation.gpu, position] = operation.end
+        for run in schedule.runs:
+            where = run.gpu, run.profile, run.start
+            # Where a run was on an earlier instance at this place, that was gone before the present one was created.
+            if run.end > live.get(where, run.end):
+                live[where] = run.end
+        return EndState(live, driver_free, clear, max(self.makespan, schedule.makespan))
+
+
+def joined(batch: Batch, plan: Schedule, state: EndState, join: Join, control: Control | None = None) -> Schedule:
+    """Return a schedule for a batch that begins in ``state``, made from its plan for empty GPUs.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch; its own initial state does not count.
+    plan : Schedule
+        A valid schedule with operations for GPUs that are empty.
+    state : EndState
+        What the batches before have left.
+    join : Join
+        How to proceed. Whatever it is, the schedule does not end later than the trivial one.
+    control : Control, optional
+        Limits of the moves and swaps.
+    """
+    if join != "trivial":
+        best = min((_arranged(batch, plan, state, backward) for backward in (True, False)), key=_makespan)
+        if join == "moved":
+            best.run(control or Control())
+        cleaning = _cleaning(batch, state)
+        if best.makespan <= _offset(state, cleaning) + plan.makespan:
+            return best.schedule()
+    return _trivial(plan, state, _cleaning(batch, state))
+
+
+def _makespan(refinement: Refinement) -> float:
+    return refinement.makespan
+
+
+def _trivial(plan: Schedule, state: EndState, cleaning: list[Operation]) -> Schedule:
+    return shifted(plan, _offset(state, cleaning), before=tuple(cleaning))
+
+
+def _offset(state: EndState, cleaning: list[Operation]) -> float:
+    return max([state.makespan, *(operation.end for operation in cleaning)])
+
+
+def _cleaning(batch: Batch, state: EndState) -> list[Operation]:
+    """Return operations that destroy everything, each as soon as it is free and the driver gets round to it."""
+    driver = dict(state.driver_free)
+    operations = []
+    for (gpu, profile, start), free in sorted(state.live.items(), key=lambda entry: entry[1]):
+        begin = max(free, 0.0 if batch.parallel_operations else driver.get(gpu, 0.0))
+        end = begin + batch.operations.of("destroy", batch.gpu.profile(profile))
+        driver[gpu] = end
+        operations.append(Operation("destroy", gpu, profile, start, begin, end))
+    return operations
+
+
+def shifted(schedule: Schedule, seconds: float, before: tuple[Operation, ...] = ()) -> Schedule:
+    """Return a schedule with operations that begins so much later, after some more operations."""
+    return Schedule(
+        tuple(
+            Run(run.task, run.gpu, run.profile, run.start, tidy(run.begin + seconds), tidy(run.end + seconds))
+            for run in schedule.runs
+        ),
+        before
+        + tuple(
+            Operation(one.kind, one.gpu, one.profile, one.start, tidy(one.begin + seconds), tidy(one.end + seconds))
+            for one in schedule.operations or ()
+        ),
+    )
+
+
+def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> Refinement:
+    """Return the plan's assignment at its place behind ``state``, inner instances first if ``backward``."""
+    tasks = _tasks_by_gpu(batch, plan)
+    live: dict[int, list[tuple[Placement, float]]] = defaultdict(list)
+    for (gpu, profile, start), free in state.live.items():
+        live[gpu].append((batch.gpu.placement(profile, start), free))
+    # GPUs are alike: the longest work goes to the one that is free first.
+    length = {gpu: max((run.end for run in plan.runs if run.gpu == gpu), default=0.0) for gpu in range(batch.gpus)}
+    free_at = {gpu: max((free for _, free in live[gpu]), default=0.0) for gpu in range(batch.gpus)}
+    gpus: list[list[SlotTasks]] = [[] for _ in range(batch.gpus)]
+    for old, new in zip(
+        sorted(length, key=lambda gpu: -length[gpu]), sorted(free_at, key=free_at.__getitem__), strict=True
+    ):
+        gpus[new] = _slots(batch, tasks[old], live[new], backward)
+    driver_free = {} if batch.parallel_operations else state.driver_free
+    return Refinement(batch, gpus, driver_free=driver_free, clear=state.clear)
+
+
+def _tasks_by_gpu(batch: Batch, plan: Schedule) -> dict[int, dict[Placement, list[int]]]:
+    index = {task.name: at for at, task in enumerate(batch.tasks)}
+    found: dict[int, dict[Placement, list[int]]] = defaultdict(lambda: defaultdict(list))
+    at: dict[tuple[str, int], Placement] = {}
+    for run in plan.runs:
+        placement = at.get((run.profile, run.start))
+        if placement is None:
+            placement = at[run.profile, run.start] = batch.gpu.placement(run.profile, run.start)
+        found[run.gpu][placement].append(index[run.task])
+    return found
+
+
+def _slots(
+    batch: Batch,
+    tasks: Mapping[Placement, list[int]],
+    live: list[tuple[Placement, float]],
+    backward: bool,
+) -> list[SlotTasks]:
+    """Return live instances, then every placement, each with the tasks that it runs; reused instances take theirs."""
+    known = {placement.shape for placement in batch.placements()}
+    placements = [*batch.placements(), *(placement for placement in tasks if placement.shape not in known)]
+    placements.sort(key=lambda placement: (-placement.profile.memory_slices, -placement.profile.compute_slices))
+    assigned = {placement.shape: indices for placement, indices in tasks.items()}
+    found = {placement.shape: SlotTasks(Slot(placement, free)) for placement, free in live}
+    created: list[SlotTasks] = []
+    for placement in reversed(placements) if backward else placements:
+        indices = list(assigned.get(placement.shape, ()))
+        first = not any(entry.tasks and entry.slot.placement.conflicts(placement) for entry in created)
+        if indices and first and placement.shape in found:
+            found[placement.shape].tasks, indices = indices, []
+        created.append(SlotTasks(Slot(placement), indices))
+    return [*found.values(), *created]

@@ -1,0 +1,285 @@
+"""FAR, phase 2: list scheduling on the repartition tree (paper, Section 3.2, Algorithm 1)."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import networkx as nx
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import OperationKind, Schedule
+from mig_opt.batch.timeline import Slot
+from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.gpu.model import Placement
+from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
+from mig_opt.heuristics.batch.far.refinement import SlotTasks
+
+_LOOKS = 16
+"""Nodes of the heap that can be looked at in the time of a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A placement of the repartition tree on one GPU.
+
+    Attributes
+    ----------
+    gpu, placement
+        Where it is.
+    children : tuple of int
+        Its children in the tree, as indices of nodes.
+    below : tuple of int
+        All its descendants.
+    kind : int
+        Number of its profile, in the order of :func:`profiles_by_size`. (Profiles take long to hash.)
+    kinds_below : tuple of int
+        The profiles of its descendants, in the same way.
+    slices : int
+        Compute slices in its footprint, including those that a 3g beside a 4g's place leaves idle.
+    """
+
+    gpu: int
+    placement: Placement
+    children: tuple[int, ...]
+    below: tuple[int, ...]
+    kind: int
+    kinds_below: tuple[int, ...]
+    slices: int
+
+
+class Repartitioning:
+    """Algorithm 1 for one batch, reusable for many allocations.
+
+    The instance that becomes free first takes the longest task that is left for its size. When none is left, it is
+    destroyed and its children in the tree take its place - unless nothing is left that could run below it, in which
+    case the paper's algorithm would spend a destruction for nothing. Where another instance takes what was left, the
+    destruction is removed from the schedule in the end.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task must have a placement.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+        self.nodes: list[_Node] = []
+        self.roots: list[int] = []
+        tree = batch.gpu.repartition_tree(batch.profile_set)
+        smallest = batch.gpu.profiles_of("base")[-1]
+        kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(batch))}
+        descendants = {placement: nx.descendants(tree, placement) for placement in tree.nodes}
+        for gpu in range(batch.gpus):
+            index = {placement: len(self.nodes) + at for at, placement in enumerate(tree.nodes)}
+            for placement in tree.nodes:
+                below = descendants[placement]
+                self.nodes.append(
+                    _Node(
+                        gpu,
+                        placement,
+                        tuple(index[child] for child in tree.successors(placement)),
+                        tuple(sorted(index[other] for other in below)),
+                        kinds[placement.profile],
+                        tuple({kinds[other.profile] for other in below}),
+                        sum(start in placement.footprint for start in smallest.starts),
+                    )
+                )
+                if not tree.in_degree(placement):
+                    self.roots.append(index[placement])
+        # A live instance of a variant (media engines, ...) serves like the plain profile of the same shape.
+        where = {(node.gpu, node.placement.shape): at for at, node in enumerate(self.nodes)}
+        self.live: dict[int, PlannedInstance] = {}
+        for live in batch.initial:
+            placement = batch.gpu.placement(live.profile, live.start)
+            self.live[where[live.gpu, placement.shape]] = PlannedInstance(live.gpu, placement, free=live.free)
+
+    def plan(self, family: AllocationFamily, stop_at: float = float("inf")) -> RepartitionPlan | None:
+        """Run Algorithm 1 on the current allocation of ``family``.
+
+        Returns None as soon as it is certain that the makespan will be ``stop_at`` seconds or more.
+        """
+        plan = RepartitionPlan(self, family)
+        return plan if plan.run(stop_at) else None
+
+
+class RepartitionPlan:
+    """One run of Algorithm 1, and the decisions that it took.
+
+    Attributes
+    ----------
+    makespan : float
+        Seconds, with every destruction that the algorithm spends; the schedule may do without some and be shorter.
+    """
+
+    def __init__(self, repartitioning: Repartitioning, family: AllocationFamily) -> None:
+        self.makespan = 0.0
+        self._batch = repartitioning.batch
+        self._nodes = repartitioning.nodes
+        self._family = family
+        # By kind of profile: the tasks that are left, how many they are, and how many there were.
+        self._left = [iter(group) for group in family.groups.values()]
+        self._counts = [len(group) for group in family.groups.values()]
+        self._pending = list(self._counts)
+        self._instances = [
+            PlannedInstance(live.gpu, live.placement, free=live.free) for live in repartitioning.live.values()
+        ]
+        self._task_lists: list[list[int]] = [[] for _ in self._instances]
+        self._operations: list[tuple[OperationKind, int]] = []
+        self._driver_free = [0.0] * self._batch.gpus
+        self._any_live = bool(self._instances)
+        # Of the nodes that have a live instance: its index, and when it becomes free.
+        self._instance_of = {at: index for index, at in enumerate(repartitioning.live)}
+        self._ends = {at: live.free or 0.0 for at, live in repartitioning.live.items()}
+        # Entries are (end of the instance or time at which its place is clear, tie-breaker, node).
+        self._heap = [(self._ends.get(at, 0.0), turn, at) for turn, at in enumerate(repartitioning.roots)]
+        self._turns = len(self._heap)
+        # Of the nodes that wait for live instances below them: the time at which their place is clear but for those.
+        self._waiting: dict[int, float] = {}
+
+    def run(self, stop_at: float) -> bool:
+        """Take all decisions; return False if the makespan is certain to reach ``stop_at``."""
+        heapq.heapify(self._heap)
+        # A look at the whole heap, at times so far apart that it costs no more than the decisions in between.
+        until_look = len(self._heap)
+        while self._heap:
+            now, _, at = self._heap[0]
+            if self._pending[self._nodes[at].kind]:
+                if not self._any_live or not self._wait(now, at):
+                    self._place(now, at)
+            else:
+                heapq.heappop(self._heap)
+                if any(self._pending[kind] for kind in self._nodes[at].kinds_below):
+                    self._split(now, at)
+                    until_look -= _LOOKS
+                    if until_look <= 0:
+                        until_look = len(self._heap)
+                        if self._surely_at_least() > stop_at * (1 + 1e-9):
+                            return False
+            if self.makespan > stop_at:
+                return False
+        return self.makespan < stop_at
+
+    def schedule(self) -> Schedule:
+        """Return the schedule of the decisions."""
+        tasks = self._batch.tasks
+        for instance, indices in zip(self._instances, self._task_lists, strict=True):
+            instance.tasks = [tasks[index] for index in indices]
+        return timed_schedule(self._batch, self._instances, self._useful_operations())
+
+    def slots(self) -> list[list[SlotTasks]]:
+        """Return for each GPU its live instances and then all nodes, outer ones first, with the tasks that they run."""
+        found: list[list[SlotTasks]] = [[] for _ in range(self._batch.gpus)]
+        created: dict[tuple[int, Placement], list[int]] = {}
+        for instance, tasks in zip(self._instances, self._task_lists, strict=True):
+            if instance.free is None:
+                created[instance.gpu, instance.placement] = tasks
+            else:
+                found[instance.gpu].append(SlotTasks(Slot(instance.placement, instance.free), list(tasks)))
+        for node in self._nodes:
+            tasks = created.get((node.gpu, node.placement), [])
+            found[node.gpu].append(SlotTasks(Slot(node.placement), list(tasks)))
+        return found
+
+    def _useful_operations(self) -> list[tuple[OperationKind, int]]:
+        """Return the operations without the destructions that make room for nothing."""
+        wanted: set[tuple[int, int]] = set()
+        useful: list[tuple[OperationKind, int]] = []
+        for kind, index in reversed(self._operations):
+            instance = self._instances[index]
+            footprint = {(instance.gpu, position) for position in instance.placement.footprint}
+            if kind == "create":
+                wanted |= footprint
+            elif wanted.isdisjoint(footprint):
+                continue
+            useful.append((kind, index))
+        return useful[::-1]
+
+    def _wait(self, now: float, at: int) -> bool:
+        """Move the node at the top of the heap to the time when the last live instance below it is free, if later."""
+        clear = max((self._ends[other] for other in self._nodes[at].below if other in self._ends), default=now)
+        if clear <= now:
+            self._waiting.pop(at, None)
+            return False
+        self._waiting[at] = now
+        heapq.heapreplace(self._heap, (clear, self._turns, at))
+        self._turns += 1
+        return True
+
+    def _stop_waiting(self, kind: int) -> None:
+        """Put the nodes that waited for a place for a profile back to where they were: all its tasks have one."""
+        if any(self._nodes[at].kind == kind for at in self._waiting):
+            self._heap = [
+                (self._waiting.pop(at), turn, at)
+                if at in self._waiting and self._nodes[at].kind == kind
+                else (end, turn, at)
+                for end, turn, at in self._heap
+            ]
+            heapq.heapify(self._heap)
+
+    def _place(self, now: float, at: int) -> None:
+        """Give the node at the top of the heap the longest tasks that are left for its size."""
+        node = self._nodes[at]
+        kind = node.kind
+        if at not in self._instance_of:
+            for other in sorted((o for o in node.below if o in self._ends), key=self._ends.__getitem__):
+                now = max(now, self._operate("destroy", other, self._ends[other]))
+            self._instance_of[at] = len(self._instances)
+            self._instances.append(PlannedInstance(node.gpu, node.placement))
+            self._task_lists.append([])
+            now = self._operate("create", at, now)
+        others = self._heap[1:3]
+        next_end = min(others)[0] if others else float("inf")
+        left, pending = self._left[kind], self._pending[kind]
+        tasks = self._task_lists[self._instance_of[at]]
+        while True:
+            minus_seconds, task = next(left)
+            tasks.append(task)
+            now -= minus_seconds
+            pending -= 1
+            # The instance goes on for as long as it is the first to become free; of equal ones the others come first.
+            if not pending or now >= next_end:
+                break
+        self._pending[kind] = pending
+        self._ends[at] = now
+        self.makespan = max(self.makespan, now)
+        heapq.heapreplace(self._heap, (now, self._turns, at))
+        self._turns += 1
+        if not pending:
+            self._stop_waiting(kind)
+
+    def _split(self, now: float, at: int) -> None:
+        """Put the children of a node, just taken from the heap, in its place."""
+        if at in self._instance_of:
+            cleared = self._operate("destroy", at, now)
+            now = cleared if self._batch.parallel_operations else now
+        for child in self._nodes[at].children:
+            heapq.heappush(self._heap, (self._ends.get(child, now), self._turns, child))
+            self._turns += 1
+
+    def _operate(self, kind: OperationKind, at: int, ready: float) -> float:
+        """Append an operation and return its end."""
+        gpu = self._nodes[at].gpu
+        begin = ready if self._batch.parallel_operations else max(ready, self._driver_free[gpu])
+        end = begin + self._batch.operations.of(kind, self._nodes[at].placement.profile)
+        self._driver_free[gpu] = max(self._driver_free[gpu], end)
+        self._operations.append((kind, self._instance_of[at]))
+        if kind == "destroy":
+            del self._instance_of[at], self._ends[at]
+        return end
+
+    def _surely_at_least(self) -> float:
+        """Return a bound on the makespan: what is untouched has to fit on the slices of the heap, after their ends.
+
+        Like water, it fills the slices that end first; those that end above its level may stay unused.
+        """
+        areas = zip(self._family.group_area.values(), self._pending, self._counts, strict=True)
+        area = sum(area for area, pending, count in areas if pending == count)
+        slices, level = 0, float("inf")
+        for end, at in sorted((self._waiting.get(at, end), at) for end, _, at in self._heap):
+            if end >= level:
+                break
+            area += end * self._nodes[at].slices
+            slices += self._nodes[at].slices
+            level = area / slices
+        return level

@@ -1,0 +1,189 @@
+"""The methods ``fixpart`` and ``fixpart-best``: one partition for the whole batch.
+
+FixPart(P) and FixPartBest of J. Villarrubia et al., JPDC 204 (2025), doi:10.1016/j.jpdc.2025.105128, Section 6.5. They
+stand for a GPU that is configured once, by hand.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
+from mig_opt.control import Control
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import Placement, Profile
+from mig_opt.gpu.partitions import find_partition, partition_list, partition_name
+
+_SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
+"""What it takes to give the tasks to the instances of a partition."""
+
+_CHUNK = 500
+"""Tasks between two looks at what has been reached."""
+
+_MOST_NAMED = 3
+"""Tasks that a message names."""
+
+
+def fixpart(batch: Batch, control: Control, partition: Sequence[Placement]) -> None:
+    """Give the tasks, in the order of the batch, to the first free instance of a partition.
+
+    Every GPU gets the partition at the start, from the first slice to the last; live instances that belong to it are
+    kept, others are destroyed as soon as they are free. Each task goes to the instance on which it begins first among
+    those that it can run on; of equal ones to the one on the first GPU and slice. There is one schedule, so limits come
+    into effect only after it.
+
+    Parameters
+    ----------
+    batch : Batch
+        Any number of GPUs and any initial state.
+    control : Control
+        Limits and reports.
+    partition : sequence of Placement
+        A maximal partition on which every task can run, see :func:`misfits`.
+    """
+    plan = _Plan(batch, partition)
+    plan.run()
+    control.spend(plan.seconds)
+    control.offer(plan.schedule())
+
+
+def fixpart_best(batch: Batch, control: Control) -> None:
+    """Run :func:`fixpart` for each maximal partition and offer what is better than all before.
+
+    Parameters
+    ----------
+    batch : Batch
+        Any number of GPUs and any initial state. If no partition has an instance for every task, there is no schedule.
+    control : Control
+        Limits and reports. When the time is up, the best schedule until then counts (there always is one if there is a
+        partition for all tasks).
+    """
+    best = float("inf")
+    for partition in suitable_partitions(batch):
+        plan = _Plan(batch, partition)
+        shorter = plan.run(stop_at=best)
+        control.spend(plan.seconds)
+        if shorter:
+            best = plan.makespan
+            control.offer(plan.schedule())
+        if control.expired:
+            return
+
+
+def misfits(batch: Batch, partition: Iterable[Placement]) -> tuple[Task, ...]:
+    """Return the tasks that can run on no instance of a partition."""
+    profiles = {placement.profile for placement in partition}
+    return tuple(task for task in batch.tasks if all(task.time_on(profile) is None for profile in profiles))
+
+
+def suitable_partitions(batch: Batch) -> Iterator[tuple[Placement, ...]]:
+    """Yield the maximal partitions that have an instance for every task."""
+    profiles = batch.gpu.profiles_of(batch.profile_set)
+    # Tasks are many, but of few kinds.
+    kinds = {frozenset(p for p in profiles if task.time_on(p) is not None) for task in batch.tasks}
+    for partition in batch.gpu.maximal_partitions(batch.profile_set):
+        there = {placement.profile for placement in partition}
+        if not any(kind.isdisjoint(there) for kind in kinds):
+            yield partition
+
+
+def partition_problems(batch: Batch, partition: object) -> Iterator[Problem]:
+    """Yield what is wrong with the partition that :func:`fixpart` is to take, whatever its type."""
+    gpu = batch.gpu
+    if partition is None:
+        choice = partition_list(gpu, gpu.maximal_partitions(batch.profile_set))
+        yield Problem("partition", f"fixpart needs one; the partitions of {gpu.name} are {choice}")
+        return
+    try:
+        found = find_partition(gpu, partition, batch.profile_set)
+    except InputError as error:
+        yield from error.problems
+        return
+    without = misfits(batch, found)
+    if not without or batch.unplaceable():
+        return  # a task that fits nowhere is no fault of the partition
+    names = ", ".join(repr(task.name) for task in without[:_MOST_NAMED])
+    if len(without) > _MOST_NAMED:
+        names += f" and {len(without) - _MOST_NAMED} more"
+    suitable = partition_list(gpu, list(suitable_partitions(batch)))
+    mend = f"choose one of {suitable}" if suitable else "no partition has one for every task, choose another method"
+    what = "task" if len(without) == 1 else "tasks"
+    yield Problem("partition", f"{partition_name(gpu, found)} has no instance for {what} {names}; {mend}")
+
+
+class _Plan:
+    """One partition, on every GPU, and the tasks on its instances.
+
+    Attributes
+    ----------
+    seconds : float
+        What the run takes on a typical machine.
+    makespan : float
+        Seconds, after a run.
+    """
+
+    def __init__(self, batch: Batch, partition: Sequence[Placement]) -> None:
+        self._batch = batch
+        kept: dict[tuple[int, tuple[int, int, int]], PlannedInstance] = {}
+        for live in batch.initial:
+            placement = batch.gpu.placement(live.profile, live.start)
+            kept[live.gpu, placement.shape] = PlannedInstance(live.gpu, placement, free=live.free)
+        # Those of the partition in the order of the slices, and all in the order in which they exist.
+        self._instances = [
+            kept.get((gpu, placement.shape), PlannedInstance(gpu, placement))
+            for gpu in range(batch.gpus)
+            for placement in partition
+        ]
+        created = [instance for instance in self._instances if instance.free is None]
+        self._sequence = [*kept.values(), *created]
+        self._profiles = list(dict.fromkeys(placement.profile for placement in partition))
+        self._partition = partition
+        self.makespan = 0.0
+        self.seconds = _SECONDS_PER_PLAN * batch.gpus
+
+    def run(self, stop_at: float = float("inf")) -> bool:
+        """Give all tasks to instances; return False as soon as the makespan is ``stop_at`` or more."""
+        heaps = self._free_instances()
+        queues = [heaps[profile] for profile in self._profiles]
+        for first in range(0, len(self._batch.tasks), _CHUNK):
+            tasks = self._batch.tasks[first : first + _CHUNK]
+            self.seconds += _SECONDS_PER_TASK * len(self._profiles) * len(tasks)
+            for task in tasks:
+                best: tuple[float, int] | None = None
+                for profile, queue in zip(self._profiles, queues, strict=True):
+                    seconds = task.time_on(profile)
+                    if seconds is not None and (best is None or queue[0] < best):
+                        best, duration, chosen = queue[0], seconds, queue
+                assert best is not None, "misfits are refused before"
+                free, index = best
+                self._instances[index].tasks.append(task)
+                self.makespan = max(self.makespan, free + duration)
+                heapq.heapreplace(chosen, (free + duration, index))
+            if self.makespan >= stop_at:
+                return False
+        return True
+
+    def schedule(self) -> Schedule:
+        """Return the schedule of a run that came to its end."""
+        return sequenced_schedule(self._batch, self._sequence)
+
+    def _free_instances(self) -> dict[Profile, list[tuple[float, int]]]:
+        """Return for each profile its instances as a heap of (second at which it is free, index)."""
+        bare = sequenced_schedule(self._batch, self._sequence)
+        created = {
+            (operation.gpu, operation.start): operation.end
+            for operation in bare.operations or ()
+            if operation.kind == "create"
+        }
+        heaps: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in self._profiles}
+        for index, instance in enumerate(self._instances):
+            # A live instance of a variant (media engines, ...) counts as the plain profile of the same shape.
+            profile = self._partition[index % len(self._partition)].profile
+            free = created[instance.gpu, instance.placement.start] if instance.free is None else instance.free
+            heaps[profile].append((free, index))
+        for heap in heaps.values():
+            heapq.heapify(heap)
+        return heaps

@@ -1,0 +1,80 @@
+"""The method ``search``: better schedules than FAR's from the loads of the slices.
+
+FAR's schedule is where it begins. From there the local search on the load tree (:mod:`mig_opt.loads.local_search`)
+finds assignments of tasks to placements whose longest way through any slice is short, operations included. That is
+nearly all of a makespan: what is missing is where operations wait for the driver. So each assignment that could be
+better than the best schedule is timed, outer instances before inner ones, and the best is kept.
+
+It can be stopped at any time, and begins to gain after some milliseconds. Its neighbourhoods are what makes the
+difference: about ten tasks find their best places at once, among all ways to place them (docs/search.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.timing import nested_schedule
+from mig_opt.control import Control
+from mig_opt.loads.compiling import compiled
+from mig_opt.loads.descent import Descent
+
+_PATIENCE, _LONGEST_PATIENCE = 4, 200
+"""Cycles without gain after which it ends where there is no limit of time: for each task, and at most."""
+
+_FEW = 11
+"""So few tasks move all at once, on one GPU or two: there is little to find after the first cycles."""
+
+
+def search(batch: Batch, control: Control) -> None:
+    """Improve the schedule in ``control`` until the time is up, or it can hardly be improved.
+
+    Parameters
+    ----------
+    batch : Batch
+        Any number of GPUs, with or without live instances; every task has a placement.
+    control : Control
+        Has a schedule to start from. Without a time limit, or with few tasks, the search ends when many cycles
+        have brought nothing.
+
+    Notes
+    -----
+    The loops are compiled when they are first used on a machine, which takes some ten seconds. A run whose time limit
+    is shorter than that ends with the schedule that it started from.
+    """
+    assert control.schedule is not None
+    if control.expired or not compiled(control):
+        return
+    problem = TickedBatch(batch)
+    count = len(batch.tasks)
+    endless = control.remaining is not None and count > _FEW
+    patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
+    if _NestedDescent.possible(problem, control):
+        _NestedDescent(batch, problem, control).run(patience)
+
+
+class _NestedDescent(Descent):
+    """A local search whose assignments are timed outer instances first."""
+
+    def __init__(self, batch: Batch, problem: TickedBatch, control: Control) -> None:
+        self._batch = batch
+        super().__init__(problem, control)
+
+    @property
+    def lower(self) -> int:
+        """Ticks of the bound that is known."""
+        return self._problem.ticks.floor(self._control.lower_bound)
+
+    @property
+    def upper(self) -> int:
+        """Ticks of the best schedule."""
+        assert self._control.makespan is not None
+        return self._problem.ticks.nearest(self._control.makespan)
+
+    def time(self, places: Sequence[int]) -> bool:
+        """Keep the nested schedule, if it is better."""
+        chosen = [self._problem.places[at] for at in places]
+        self._control.offer(nested_schedule(self._batch, [(place.gpu, place.placement) for place in chosen]))
+        return True

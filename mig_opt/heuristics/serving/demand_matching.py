@@ -1,0 +1,125 @@
+"""Demand matching: which segments a service gets (ParvaGPU, Algorithm 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.serving.demand import Option
+
+SPARE = 1e-11
+"""A share of a rate that is rounding, not requests."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What has to be served of a service, and how GPUs of one kind can do it.
+
+    Attributes
+    ----------
+    service : int
+        Index of the service in the demand.
+    rate : float
+        Requests per second.
+    replicas : int
+        Segments that it needs at least.
+    options : tuple of Option
+        The best way for each instance size (the paper's optimal triplets), by rising size. At least one.
+    gpu : GpuModel
+        The kind of GPU.
+    """
+
+    service: int
+    rate: float
+    replicas: int
+    options: tuple[Option, ...]
+    gpu: GpuModel
+
+    @property
+    def dust(self) -> float:
+        """Requests per second that are only rounding."""
+        return self.rate * SPARE
+
+    def best(self, options: Sequence[Option] | None = None) -> Option:
+        """Return the option of greatest throughput per slice, of equal ones the smallest."""
+        return max(self.options if options is None else options, key=lambda option: yield_of(self.gpu, option))
+
+
+def yield_of(gpu: GpuModel, option: Option) -> float:
+    """Return requests per second and compute slice."""
+    return option.point.throughput / _slices(gpu, option.profile)
+
+
+@cache
+def _slices(gpu: GpuModel, profile: Profile) -> int:
+    # A double-memory profile also blocks the compute of the memory that it takes from its neighbour.
+    return profile.compute_slices if profile in gpu.profiles_of("base") else profile.memory_slices
+
+
+def match(need: Need) -> list[Option]:
+    """Return the segments of a service.
+
+    As many of the optimal segment, that of greatest throughput per slice, as its rate fills, and for the rest the
+    smallest one that is enough. If these are fewer than the replicas that the service needs, the rate is spread
+    instead: each replica in turn is the smallest one that serves its even share of what is left.
+
+    Examples
+    --------
+    450 requests per second are two segments of 3 slices (200 requests each) and one slice for the other 50.
+
+    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.serving.profile_table import Point
+    >>> a100 = get_gpu("A100")
+    >>> points = {"1g.5gb": Point(1, 8, 1, 60.0, 0.01), "3g.20gb": Point(3, 8, 1, 200.0, 0.01)}
+    >>> options = tuple(Option(0, a100.profile(name), point) for name, point in points.items())
+    >>> [option.point.size for option in match(Need(0, 450.0, 1, options, a100))]
+    [3, 3, 1]
+    """
+    best = need.best()
+    count = math.floor(need.rate / best.point.throughput)
+    left = need.rate - count * best.point.throughput
+    chosen = [best] * count
+    if left > need.dust:
+        chosen.append(_smallest(need, left))
+    return chosen if len(chosen) >= need.replicas else _spread(need)
+
+
+def _spread(need: Need) -> list[Option]:
+    left = need.rate
+    chosen = []
+    for due in range(need.replicas, 0, -1):
+        chosen.append(_smallest(need, left / due))
+        left = max(0.0, left - chosen[-1].point.throughput)
+    return chosen
+
+
+def _smallest(need: Need, rate: float) -> Option:
+    """Return the smallest option that serves ``rate``, which the best of them does, but for rounding."""
+    enough = (option for option in need.options if option.point.throughput >= rate - need.dust)
+    return next(enough, need.options[-1])
+
+
+def small_segments(need: Need, released: float, sizes: Sequence[int] = (1, 2)) -> Iterator[Option]:
+    """Yield segments of small sizes that together serve ``released`` requests per second (nothing if that is <= 0).
+
+    As many of the one with the greatest throughput per slice (of equal ones the largest) as are filled, then the
+    smallest until it is enough. This is what the published deployments of ParvaGPU show.
+
+    Parameters
+    ----------
+    need : Need
+        The service; it has an option of a small size.
+    released : float
+        Requests per second.
+    sizes : sequence of int
+        The compute slices that a small segment may have.
+    """
+    small = [option for option in need.options if option.point.size in sizes]
+    best = need.best(small[::-1])
+    while released > need.dust:
+        option = best if best.point.throughput <= released else small[0]
+        yield option
+        released -= option.point.throughput

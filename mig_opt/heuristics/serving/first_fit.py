@@ -1,0 +1,43 @@
+"""The method ``first-fit``: first-fit decreasing, the plainest thing that can be done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mig_opt.gpu.model import GpuModel
+from mig_opt.heuristics.serving.demand_matching import SPARE, Need
+from mig_opt.heuristics.serving.pools import offer_plans
+from mig_opt.heuristics.serving.rack import Piece, Rack, largest_first
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.demand import Demand
+
+
+def first_fit(demand: Demand, control: FleetControl) -> None:
+    """Give each service segments of its best throughput per slice until it is served, and offer where they fit first.
+
+    The largest segments come first, each on the first GPU with room, at the first start slice that is free there.
+
+    Parameters
+    ----------
+    demand : Demand
+        Any demand; how GPUs of several kinds and limited numbers are dealt with is said in
+        :mod:`~mig_opt.heuristics.serving.pools`.
+    control : FleetControl
+        Reports. It is soon done, limits come into effect only after it.
+    """
+    offer_plans(demand, control, _filled)
+
+
+def _filled(gpu: GpuModel, needs: Sequence[Need]) -> Rack:
+    rack = Rack(gpu)
+    pieces = []
+    for need in needs:
+        best = need.best()
+        count = math.ceil(need.rate * (1 - SPARE) / best.point.throughput)
+        pieces += [Piece(need.service, best)] * max(count, need.replicas)
+    for piece in largest_first(pieces):
+        starts = tuple(sorted(piece.profile.starts))
+        if not rack.put(piece, starts):
+            rack.put_new(piece, starts)
+    return rack

@@ -1,0 +1,204 @@
+"""The method ``mig-serving``: GPU after GPU, each in the configuration that serves most of what is left.
+
+In the manner of the fast algorithm of C. Tan et al., "Serving DNN Models with Multi-Instance GPUs: A Case of the
+Reconfigurable Machine Scheduling Problem", arXiv:2109.11067. A configuration is a partition of a GPU with a service on
+each instance. There its score adds up what each instance gives to its service, as a share of the service's rate and
+weighted by the share that is not served yet. Here an instance counts with the share that it takes from what is not
+served yet, so that nothing is gained by serving more than was asked for.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.heuristics.serving.demand_matching import SPARE
+from mig_opt.heuristics.serving.pools import deployment_of
+from mig_opt.heuristics.serving.rack import Piece
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.demand import Demand, Option
+
+_DIGITS, _SCORE_DIGITS = 12, 10
+"""Shares of services, and scores, which are sums of some, are equal if they differ only beyond these decimals."""
+
+
+_Bid = tuple[float, float, int]
+"""Less the share of a service that an instance takes from what is outstanding, the share of the instance that is idle
+then, and the service. The least bid is the best."""
+
+_NOBODY: _Bid = (0.0, 0.0, -1)
+
+
+def mig_serving(demand: Demand, control: FleetControl) -> None:
+    """Add the GPU of the best score until everything is served, and offer the deployment.
+
+    If scores are equal, the one with fewer compute slices in use is better. GPUs of several kinds compete at every
+    step, as long as there are any left of their kind; if there are not enough, nothing is offered.
+
+    Parameters
+    ----------
+    demand : Demand
+        Any demand.
+    control : FleetControl
+        Reports. There is one deployment, so limits come into effect only after it.
+    """
+    if demand.unservable():
+        return
+    market = _Market(demand)
+    left = [pool.count for pool in demand.pools]
+    gpus = []
+    while market.lacks:
+        pools = [pool for pool, count in enumerate(left) if count is None or count > 0]
+        configurations = (one for pool in pools for one in market.configurations(pool))
+        best = max(configurations, key=lambda one: one.rank, default=None)
+        if best is None:
+            return
+        market.accept(best)
+        gpus.append(best.held)
+        pool = best.held[0][0].option.pool
+        left[pool] = None if (count := left[pool]) is None else count - 1
+    control.offer(deployment_of(demand, gpus))
+
+
+@dataclass(frozen=True, slots=True)
+class _Lack:
+    """What a service lacks.
+
+    Attributes
+    ----------
+    rate : float
+        Its share of the service's rate.
+    replicas : int
+        Segments.
+    """
+
+    rate: float
+    replicas: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Configuration:
+    """Instances of a GPU with their services, and what the services lack then."""
+
+    rank: tuple[float, int]
+    held: list[tuple[Piece, Placement]]
+    lacks: dict[int, _Lack]
+
+
+class _Market:
+    """What services lack, and what they would gain from instances."""
+
+    def __init__(self, demand: Demand) -> None:
+        self._demand = demand
+        self.lacks = {index: _Lack(1.0, service.min_replicas) for index, service in enumerate(demand.services)}
+        self._offers: list[dict[tuple[int, Profile], Option]] = [
+            {(option.pool, option.profile): option for option in options} for options in demand.options
+        ]
+        # For each instance the services that gain from it, the best one first.
+        self._queues: dict[tuple[int, Profile], list[_Bid]] = {}
+        for service, offers in enumerate(self._offers):
+            for key, option in offers.items():
+                self._queues.setdefault(key, []).append(self._bid(service, self.lacks[service], option))
+        for queue in self._queues.values():
+            queue.sort()
+        self._partitions = [
+            partitions_into(pool.gpu, frozenset(profile for at, profile in self._queues if at == number))
+            for number, pool in enumerate(demand.pools)
+        ]
+
+    def configurations(self, pool: int) -> Iterator[_Configuration]:
+        """Yield the best configuration of each partition of a GPU, as far as it serves what is lacking."""
+        configurations = (self._configured(pool, partition) for partition in self._partitions[pool])
+        return (configuration for configuration in configurations if configuration.held)
+
+    def accept(self, configuration: _Configuration) -> None:
+        """Take what a configuration serves from what services lack."""
+        for service, lack in configuration.lacks.items():
+            before = self.lacks.pop(service)
+            done = lack.rate <= SPARE and lack.replicas == 0
+            if not done:
+                self.lacks[service] = lack
+            for key, option in self._offers[service].items():
+                queue = self._queues[key]
+                del queue[bisect.bisect_left(queue, self._bid(service, before, option))]
+                if not done:
+                    bisect.insort(queue, self._bid(service, lack, option))
+
+    def _configured(self, pool: int, partition: Sequence[Placement]) -> _Configuration:
+        """Return a partition in which each instance in turn, the largest first, has the service that gains most."""
+        lacks: dict[int, _Lack] = {}
+        held = []
+        score, slices = 0.0, 0
+        for placement in partition:
+            key = pool, placement.profile
+            loss, _, service = self._best_bid(key, lacks)
+            if loss < 0:
+                option = self._offers[service][key]
+                lacks[service] = self._after(service, lacks.get(service, self.lacks[service]), option)
+                held.append((Piece(service, option), placement))
+                score -= loss
+                slices += placement.profile.compute_slices
+        return _Configuration((round(score, _SCORE_DIGITS), -slices), held, lacks)
+
+    def _best_bid(self, key: tuple[int, Profile], lacks: dict[int, _Lack]) -> _Bid:
+        """Return who should have an instance, if some services lack only ``lacks`` by now."""
+        untouched = (bid for bid in self._queues[key] if bid[2] not in lacks)
+        bids = [next(untouched, _NOBODY)]
+        for service, lack in lacks.items():
+            option = self._offers[service].get(key)
+            if option is not None:
+                bids.append(self._bid(service, lack, option))
+        return min(bids)
+
+    def _bid(self, service: int, lack: _Lack, option: Option) -> _Bid:
+        after = self._after(service, lack, option)
+        gain = self._outstanding(service, lack) - self._outstanding(service, after)
+        idle = 1 - min(1.0, lack.rate * self._demand.services[service].rate / option.point.throughput)
+        return -round(gain, _DIGITS), idle, service
+
+    def _outstanding(self, service: int, lack: _Lack) -> float:
+        return max(lack.rate, lack.replicas / self._demand.services[service].min_replicas)
+
+    def _after(self, service: int, lack: _Lack, option: Option) -> _Lack:
+        rate = lack.rate - option.point.throughput / self._demand.services[service].rate
+        return _Lack(rate if rate > SPARE else 0.0, max(0, lack.replicas - 1))
+
+
+@cache
+def partitions_into(gpu: GpuModel, profiles: frozenset[Profile]) -> tuple[tuple[Placement, ...], ...]:
+    """Return the partitions of a GPU into instances of some profiles to which no more of these can be added.
+
+    Of those with the same instances at other places only the first one, each with its largest instances first.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> for partition in partitions_into(a100, frozenset(map(a100.profile, ("3g.20gb", "1g.5gb")))):
+    ...     print(*partition)
+    3g.20gb@0 3g.20gb@4
+    3g.20gb@0 1g.5gb@4 1g.5gb@5 1g.5gb@6
+    3g.20gb@4 1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3
+    1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3 1g.5gb@4 1g.5gb@5 1g.5gb@6
+    """
+    first: dict[frozenset[tuple[Profile, int]], tuple[Placement, ...]] = {}
+    for state in _states(gpu, profiles):
+        first.setdefault(frozenset(Counter(placement.profile for placement in state).items()), state)
+    return tuple(
+        tuple(sorted(state, key=lambda placement: (-placement.profile.compute_slices, placement.start)))
+        for state in first.values()
+    )
+
+
+def _states(gpu: GpuModel, profiles: frozenset[Profile]) -> Iterator[tuple[Placement, ...]]:
+    """Yield the sets of disjoint placements of some profiles to which none can be added."""
+    placements = [placement for placement in gpu.placements("double-memory") if placement.profile in profiles]
+    for state in gpu.placed_states("double-memory"):
+        if state and all(placement.profile in profiles for placement in state):
+            free = (placement for placement in placements if not any(placement.conflicts(other) for other in state))
+            if next(free, None) is None:
+                yield state

@@ -1,0 +1,230 @@
+"""Our own heuristic for fleets: prices of instances choose segments, a local search on their numbers does the rest.
+
+See docs/serving.md for why it works. Only the numbers of instances of each kind decide how many GPUs it takes, and a
+GPU has few patterns: the maximum of a handful of weights (:class:`mig_opt.gpu.packing.Packer`) tells the number of
+GPUs. So a move - this service takes one 3g in place of a 2g and a 1g - is judged by a few additions, whatever the size
+of the fleet, and all moves of all services are looked at together.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.gpu.packing import Numbers, Whole
+from mig_opt.serving.assembling import assembled
+from mig_opt.serving.bounds import Relaxation
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.covers import Covers, Kinds
+from mig_opt.serving.demand import ENOUGH, Demand
+
+Flags = npt.NDArray[np.bool_]
+
+_MOST_MOVES = 1700
+_MOST_PAIRED = 400
+_ROWS_AT_ONCE = 500
+"""Services that are looked at together: arrays that the processor keeps at hand."""
+_PATIENCE = 60
+"""Rounds without gain after which the search ends."""
+_PATIENCE_FOR_SLICES = 3
+"""The same once the number of GPUs is proven."""
+
+_FEW = 3
+"""Times that a move is better made one by one, with others in between."""
+
+_NOISE = 1e-9
+_TOO_MANY = 100.0
+"""Price of a GPU that the pool does not have."""
+
+
+def search(demand: Demand, control: FleetControl) -> None:
+    """Report deployments to a control, better and better ones.
+
+    Parameters
+    ----------
+    demand : Demand
+        Every service has an option.
+    control : FleetControl
+        The run ends when its bound is reached, its time is up, or nothing was gained for a while.
+    """
+    relaxation = control.relaxation or Relaxation(demand)
+    kinds, covers, prices = relaxation.kinds, relaxation.covers, relaxation.prices
+    limits = np.array([demand.pools[pool].count or math.inf for pool in kinds.pools])
+    state = _State(covers, kinds, limits, covers.cheapest(prices))
+    rng = np.random.default_rng(control.seed)
+    best = (math.inf, math.inf)
+    best_counts = state.counts.copy()
+    idle = 0
+    while True:
+        state.descend(control)
+        cost = state.cost()
+        if cost < best:
+            idle = 0
+            best, best_counts = cost, state.counts.copy()
+            if math.isfinite(cost[0]):
+                control.offer(assembled(demand, kinds, state.counts))
+        else:
+            idle += 1
+        patience = _PATIENCE_FOR_SLICES if best[0] <= control.lower_bound else _PATIENCE
+        if control.expired or idle > patience:
+            return
+        state.restart(best_counts, prices * rng.uniform(0.85, 1.15, kinds.count), rng)
+
+
+class _State:
+    """Counts of segments, and what every move would make of them."""
+
+    def __init__(self, covers: Covers, kinds: Kinds, limits: Numbers, counts: Whole) -> None:
+        self._covers = covers
+        self._kinds = kinds
+        self._limits = limits
+        self._moves, self._paired = _moves(kinds.count)
+        self._gains = covers.shares @ self._moves.T
+        self._changes = self._moves.sum(axis=1)
+        self._slices = np.concatenate(
+            [[profile.compute_slices for profile in packer.profiles] for packer in kinds.packers]
+        ).astype(float)
+        self.counts = np.zeros_like(counts)
+        self._total = np.zeros(kinds.count, dtype=np.int64)
+        self._can = np.zeros((len(counts), len(self._moves)), dtype=bool)
+        self._able = np.zeros(len(self._moves), dtype=np.int64)
+        self._set(np.arange(len(counts)), counts)
+
+    def _set(self, rows: Whole, counts: Whole) -> None:
+        """Give the services of some rows other counts, and find out which moves they can make then."""
+        self._total = self._total + counts.sum(axis=0) - self.counts[rows].sum(axis=0)
+        self.counts[rows] = counts
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            self._look_at(rows[begin : begin + _ROWS_AT_ONCE])
+
+    def _look_at(self, rows: Whole) -> None:
+        counts, covers = self.counts[rows], self._covers
+        can = self._gains[rows] >= (ENOUGH - covers.given(counts, rows))[:, None]
+        can &= self._changes >= (covers.replicas[rows] - counts.sum(axis=1))[:, None]
+        for kind in range(self._kinds.count):
+            can &= self._moves[:, kind] >= -counts[:, kind, None]
+        self._able += can.sum(axis=0) - self._can[rows].sum(axis=0)
+        self._can[rows] = can
+
+    def cost(self) -> tuple[float, float]:
+        """Return the number of GPUs and of compute slices; infinitely many GPUs if a pool has too few."""
+        whole, _ = self._judge(self._total[None, :])
+        return float(whole[0]), float(self._total @ self._slices)
+
+    def _judge(self, totals: Numbers | Whole) -> tuple[Numbers, Numbers]:
+        """Return for each row of totals the number of GPUs, and the same if they could be divided."""
+        whole, divisible = np.zeros(len(totals)), np.zeros(len(totals))
+        for packer, part, limit in zip(self._kinds.packers, self._kinds.parts, self._limits, strict=True):
+            share = (totals[:, part] @ packer.weights.T).max(axis=1)
+            gpus = np.ceil(share - _NOISE)
+            whole += np.where(gpus > limit, math.inf, gpus)
+            divisible += share + _TOO_MANY * np.maximum(share - limit, 0)
+        return whole, divisible
+
+    def descend(self, control: FleetControl) -> None:
+        """Make moves while they gain something, one service at a time or two together."""
+        while not control.expired and (self._move_one(control.lower_bound) or self._move_two(control.lower_bound)):
+            pass
+
+    def _values(self, totals: Numbers | Whole, aim: int) -> Numbers:
+        """Return what is to be made small: divisible GPUs until there are as few as can be, and then slices."""
+        whole, divisible = self._judge(totals)
+        slices = totals @ self._slices
+        most = max(aim, 1)
+        values: Numbers = np.where(whole <= most, slices * 1e-6, 1 + divisible + slices * 1e-4)
+        return values
+
+    def _move_one(self, aim: int) -> bool:
+        values = self._values(self._total + self._moves, aim)
+        values[self._able == 0] = math.inf
+        move = int(values.argmin())
+        if values[move] >= self._values(self._total[None, :], aim)[0] - _NOISE:
+            return False
+        able = np.flatnonzero(self._can[:, move])
+        if len(able) > _FEW:
+            self._make(able[: self._times(move, len(able), aim)], move)
+        else:
+            self._make(able[:1], move, self._times(move, self._most_times(int(able[0]), move), aim))
+        return True
+
+    def _most_times(self, row: int, move: int) -> int:
+        """Return how often a service can make a move, one after the other."""
+        counts, change = self.counts[row], self._moves[move]
+        most = min((int(counts[kind] // -change[kind]) for kind in np.flatnonzero(change < 0)), default=1)
+        loses, fewer = -float(self._gains[row, move]), -int(self._changes[move])
+        if loses > 0:
+            spare = float(self._covers.given(counts[None, :], np.array([row]))[0]) - ENOUGH
+            # What is noise of the division must not lose too much.
+            most = min(most, int(spare / loses * (1 - _NOISE)))
+        if fewer > 0:
+            most = min(most, (int(counts.sum()) - int(self._covers.replicas[row])) // fewer)
+        return max(most, 1)
+
+    def _times(self, move: int, most: int, aim: int) -> int:
+        """Return how often a good move is to be made at once: half as often as is best, once at least."""
+        if most <= _FEW:
+            return 1
+        steps = 2 ** np.arange(most.bit_length())
+        values = self._values(self._total + steps[:, None] * self._moves[move], aim)
+        return max(int(steps[values.argmin()]) // 2, 1)
+
+    def _move_two(self, aim: int) -> bool:
+        able = [move for move in self._paired if self._able[move]]
+        if len(able) < 2:
+            return False
+        moves = self._moves[able]
+        first, second = np.triu_indices(len(able))
+        values = self._values(self._total + moves[first] + moves[second], aim)
+        now = self._values(self._total[None, :], aim)[0] - _NOISE
+        better = np.flatnonzero(values < now)
+        for pair in better[np.argsort(values[better], kind="stable")][:20]:
+            one, two = able[first[pair]], able[second[pair]]
+            rows = self._two_services(one, two)
+            if rows is not None:
+                self._make(np.array(rows[:1]), one)
+                self._make(np.array(rows[1:]), two)
+                return True
+        return False
+
+    def _two_services(self, one: int, two: int) -> tuple[int, int] | None:
+        """Return two services of which the first can make one move and the second the other; None if there are none."""
+        firsts, seconds = np.flatnonzero(self._can[:, one])[:2], np.flatnonzero(self._can[:, two])[:2]
+        return next(((int(a), int(b)) for a, b in itertools.product(firsts, seconds) if a != b), None)
+
+    def _make(self, rows: Whole, move: int, times: int = 1) -> None:
+        self._set(rows, self.counts[rows] + times * self._moves[move])
+
+    def restart(self, counts: Whole, prices: Numbers, rng: np.random.Generator) -> None:
+        """Begin again from other counts, with some services covered anew at other prices."""
+        changed = counts.copy()
+        chosen = np.flatnonzero(rng.random(len(counts)) < max(0.3, 2 / len(counts)))
+        changed[chosen] = self._covers.cheapest(prices, chosen)
+        # Most services choose what they had: to look at the others only is what makes it quick.
+        rows = np.flatnonzero((changed != self.counts).any(axis=1))
+        self._set(rows, changed[rows])
+
+
+@cache
+def _moves(kinds: int) -> tuple[Whole, tuple[int, ...]]:
+    """Return the moves, as changes of the count of each kind, and the indices of those that are tried in pairs."""
+    moves: list[tuple[int, ...]] = []
+    shortest = 0
+    for length in itertools.count(1):
+        longer = list(_changes(kinds, length))
+        if length > 2 and len(moves) + len(longer) > _MOST_MOVES:
+            break
+        moves += longer
+        if len(moves) <= _MOST_PAIRED or length == 1:
+            shortest = len(moves)
+    return np.array(moves, dtype=np.int64), tuple(range(shortest))
+
+
+def _changes(kinds: int, length: int) -> list[tuple[int, ...]]:
+    """Return the vectors of ``kinds`` whole numbers with ``length`` as the sum of their absolute values."""
+    if kinds == 1:
+        return [(length,), (-length,)] if length else [(0,)]
+    return [(first, *rest) for first in range(-length, length + 1) for rest in _changes(kinds - 1, length - abs(first))]

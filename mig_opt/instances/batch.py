@@ -1,0 +1,296 @@
+"""Synthetic batches as in section 6.3 of the FAR paper (doi:10.1016/j.jpdc.2025.105128).
+
+A task *exploits* some size: its speedup is good up to there and sub-linear beyond. Its time on one slice is uniform in
+``[t_min, t_max]``; each further slice changes it by ::
+
+    t(s + 1) = (s + r) / (s + 1) * t(s)
+
+where r is drawn from a normal distribution, clipped: r < 0 is super-linear, r near 0 near-linear, r > 0 sub-linear.
+With r <= 1 no time is longer than the one before it. Memory-bound tasks start super-linearly from 1 to 2 slices; with
+every further slice they become compute-bound with probability 0.3, and from then on they scale sub-linearly. The other
+tasks that exploit more than one slice are near-linear up to the size they exploit. Times for sizes that the GPU does
+not have are steps on the way and dropped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, get_args
+
+import numpy as np
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.gpu.model import GpuModel, get_gpu
+
+ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
+"""Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""
+TimesName = Literal["WideTimes", "NarrowTimes"]
+"""Named ranges of the time on one slice, see :data:`TIME_RANGES`."""
+Variant = Literal["paper", "published-program"]
+"""Which generator: as the paper describes it, or as the authors' program does it (see :func:`generate_batch`)."""
+
+SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)
+VARIANTS: tuple[Variant, ...] = get_args(Variant)
+TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0), "NarrowTimes": (90.0, 100.0)}
+"""Shortest and longest time on one slice, in seconds."""
+
+_STAYS_MEMORY_BOUND = 0.7
+_SHARE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class _ClippedNormal:
+    mean: float
+    deviation: float
+    low: float
+    high: float
+
+    def draw(self, rng: np.random.Generator) -> float:
+        return min(max(float(rng.normal(self.mean, self.deviation)), self.low), self.high)
+
+
+_SUPER_LINEAR = _ClippedNormal(-0.25, 0.25, -0.5, 0.0)
+_SUB_LINEAR = _ClippedNormal(0.75, 0.25, 0.5, 1.0)
+_NEAR_LINEAR: Mapping[Variant, _ClippedNormal] = {
+    "paper": _ClippedNormal(0.1, 0.1, 0.0, 0.2),
+    "published-program": _ClippedNormal(0.05, 0.05, 0.0, 0.1),
+}
+
+
+def generate_batch(
+    n: int,
+    *,
+    scaling: ScalingName | Mapping[int, float] = "MixedScaling",
+    times: TimesName | tuple[float, float] = "WideTimes",
+    p_sup: float = 0.5,
+    gpu: str | GpuModel = "A100",
+    gpus: int = 1,
+    seed: int = 0,
+    decimals: int | None = 3,
+    variant: Variant = "paper",
+) -> Batch:
+    """Return a synthetic batch as in section 6.3 of the FAR paper.
+
+    Parameters
+    ----------
+    n : int
+        Number of tasks. They come in the order of the size they exploit, memory-bound ones first within a size.
+    scaling : str or mapping of int to float
+        Which share of the tasks exploits which size: a name (see :func:`scaling_shares`) or shares by size that sum
+        to 1, e.g. ``{1: 0.25, 7: 0.75}``. :func:`task_counts` turns them into numbers of tasks.
+    times : str or pair of float
+        Range of the time on one slice in seconds: a name of :data:`TIME_RANGES` or ``(t_min, t_max)``.
+    p_sup : float
+        Share of memory-bound tasks among those that exploit a certain size > 1 (rounded up to whole tasks). The
+        variant ``published-program`` knows no such tasks and ignores it.
+    gpu : str or GpuModel
+        The kind of GPU.
+    gpus : int
+        How many GPUs the batch is for; changes no times.
+    seed : int
+        The same arguments and seed give the same batch everywhere.
+    decimals : int or None
+        Times are rounded to so many decimals of a second, but never to 0; 3 is milliseconds. None: not rounded.
+    variant : str
+        ``paper``, or ``published-program`` for the generator that reproduces the paper's Table 4: no memory-bound
+        tasks, and near-linear r ~ N(0.05, 0.05) clipped to [0, 0.1] in place of N(0.1, 0.1) clipped to [0, 0.2].
+
+    Raises
+    ------
+    InputError
+        With every argument that is wrong.
+
+    Examples
+    --------
+    >>> batch = generate_batch(3, scaling="PoorScaling", gpu="A30", seed=1)
+    >>> for task in batch.tasks:
+    ...     print(task.name, dict(task.times))
+    t001 {1: 51.67, 2: 50.518, 4: 41.737}
+    t002 {1: 31.871, 2: 29.666, 4: 25.189}
+    t003 {1: 55.41, 2: 22.816, 4: 20.375}
+    """
+    problems = _number_problems(n, p_sup, gpus, seed, decimals)
+    if variant not in VARIANTS:
+        problems.append(Problem("variant", f"unknown variant {variant!r}; {nearest(variant, VARIANTS)}"))
+    t_min, t_max = _time_range(times, problems)
+    model = _gpu_model(gpu, problems)
+    shares = _shares(scaling, model, problems)
+    if problems or model is None:
+        raise InputError(problems)
+
+    rng = np.random.Generator(np.random.PCG64(seed))
+    memory_bound_share = _exact(p_sup) if variant == "paper" else Fraction(0)
+    width = max(3, len(str(n)))
+    tasks: list[Task] = []
+    for exploited, count in task_counts(n, shares).items():
+        memory_bound = math.ceil(memory_bound_share * count) if exploited > 1 else 0
+        for index in range(count):
+            steps = _steps(exploited, index < memory_bound, model.sizes[-1], _NEAR_LINEAR[variant], rng)
+            drawn = _draw_times(t_min, t_max, steps, rng)
+            kept = {size: _rounded(drawn[size - 1], decimals) for size in model.sizes}
+            tasks.append(Task(f"t{len(tasks) + 1:0{width}}", kept))
+    label = scaling if isinstance(scaling, str) else "custom scaling"
+    range_label = times if isinstance(times, str) else f"{t_min:g}-{t_max:g} s"
+    return Batch(tuple(tasks), model, gpus, name=f"{label}, {range_label}, n={n}, seed={seed}")
+
+
+def scaling_shares(name: ScalingName, gpu: str | GpuModel = "A100") -> dict[int, float]:
+    """Return the share of tasks by the size they exploit, for each size of ``gpu``.
+
+    ``PoorScaling``: half of the tasks exploit the smallest size, half the second smallest. ``MixedScaling``: every size
+    is exploited by equally many. ``GoodScaling``: half exploit the second largest size, half the largest. For the sizes
+    1, 2, 3, 4, 7 these are the configurations of the FAR paper; for other GPUs they are their natural analogue. A GPU
+    with a single size has that share at 1.
+
+    Raises
+    ------
+    InputError
+        If there is no configuration or no GPU of that name.
+
+    Examples
+    --------
+    >>> scaling_shares("GoodScaling")
+    {1: 0.0, 2: 0.0, 3: 0.0, 4: 0.5, 7: 0.5}
+    >>> scaling_shares("PoorScaling", "A30")
+    {1: 0.5, 2: 0.5, 4: 0.0}
+    """
+    if name not in SCALINGS:
+        raise InputError([Problem("scaling", f"unknown configuration {name!r}; {nearest(name, SCALINGS)}")])
+    sizes = (get_gpu(gpu) if isinstance(gpu, str) else gpu).sizes
+    chosen = {"PoorScaling": sizes[:2], "MixedScaling": sizes, "GoodScaling": sizes[-2:]}[name]
+    return {size: 1 / len(chosen) if size in chosen else 0.0 for size in sizes}
+
+
+def task_counts(n: int, shares: Mapping[int, float]) -> dict[int, int]:
+    """Return how many of ``n`` tasks exploit each size.
+
+    Each size gets its exact share of ``n``, rounded down; then the size that is farthest below its exact share gets one
+    more (the smallest of several), until there are ``n`` (FAR section 6.3, footnote 8).
+
+    Raises
+    ------
+    InputError
+        If ``n`` is negative, a share is not from 0 to 1, or the shares do not sum to 1.
+
+    Examples
+    --------
+    >>> task_counts(12, scaling_shares("MixedScaling"))
+    {1: 3, 2: 3, 3: 2, 4: 2, 7: 2}
+    """
+    problems = [problem.below("shares") for problem in _share_problems(shares)]
+    if n < 0:
+        problems.append(Problem("n", f"must be >= 0 tasks, is {n}"))
+    if problems:
+        raise InputError(problems)
+    exact = {size: n * _exact(share) for size, share in sorted(shares.items())}
+    counts = {size: math.floor(wanted) for size, wanted in exact.items()}
+    while sum(counts.values()) < n:
+        counts[max(counts, key=lambda size: exact[size] - counts[size])] += 1
+    return counts
+
+
+def _steps(
+    exploited: int, memory_bound: bool, largest: int, near_linear: _ClippedNormal, rng: np.random.Generator
+) -> Iterator[_ClippedNormal]:
+    """Yield the distribution of r for each step from s to s + 1 slices."""
+    for size in range(1, largest):
+        if memory_bound and 1 < size < exploited and rng.random() >= _STAYS_MEMORY_BOUND:
+            exploited = size  # compute-bound from here on
+        if size >= exploited:
+            yield _SUB_LINEAR
+        else:
+            yield _SUPER_LINEAR if memory_bound else near_linear
+
+
+def _draw_times(t_min: float, t_max: float, steps: Iterator[_ClippedNormal], rng: np.random.Generator) -> list[float]:
+    times = [float(rng.uniform(t_min, t_max))]
+    for size, step in enumerate(steps, start=1):
+        times.append((size + step.draw(rng)) / (size + 1) * times[-1])
+    return times
+
+
+def _rounded(seconds: float, decimals: int | None) -> float:
+    return seconds if decimals is None else max(round(seconds, decimals), 10.0**-decimals)
+
+
+def _exact(share: float) -> Fraction:
+    # The decimal that the caller wrote: 0.29 of 100 tasks are 29, although 0.29 * 100 is 28.999999999999996.
+    return Fraction(str(float(share)))
+
+
+def _number_problems(n: int, p_sup: float, gpus: int, seed: int, decimals: int | None) -> list[Problem]:
+    problems = []
+    if n < 1:
+        problems.append(Problem("n", f"must be at least 1 task, is {n}"))
+    if not 0 <= p_sup <= 1:
+        problems.append(Problem("p_sup", f"must be a share from 0 to 1, is {p_sup}"))
+    if gpus < 1:
+        problems.append(Problem("gpus", f"must be at least 1, is {gpus}"))
+    if seed < 0:
+        problems.append(Problem("seed", f"must be >= 0, is {seed}"))
+    if decimals is not None and decimals < 0:
+        problems.append(Problem("decimals", f"must be >= 0 (or None: not rounded), is {decimals}"))
+    return problems
+
+
+def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tuple[float, float]:
+    if isinstance(times, str):
+        for name, known in TIME_RANGES.items():
+            if name == times:
+                return known
+        problems.append(Problem("times", f"unknown configuration {times!r}; {nearest(times, TIME_RANGES)}"))
+        return 1.0, 1.0
+    t_min, t_max = times
+    for label, seconds in (("t_min", t_min), ("t_max", t_max)):
+        if not 0 < seconds < math.inf:
+            problems.append(Problem(f"times.{label}", f"must be a finite number of seconds > 0, is {seconds}"))
+    if t_min > t_max:
+        problems.append(Problem("times", f"t_min must be at most t_max, but {t_min} > {t_max}"))
+    return t_min, t_max
+
+
+def _gpu_model(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
+    if isinstance(gpu, GpuModel):
+        return gpu
+    try:
+        return get_gpu(gpu)
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _shares(
+    scaling: ScalingName | Mapping[int, float], gpu: GpuModel | None, problems: list[Problem]
+) -> Mapping[int, float]:
+    """Return the shares by size; without a GPU only the problems that do not depend on one are found."""
+    if isinstance(scaling, str):
+        try:
+            return scaling_shares(scaling, gpu or "A100")
+        except InputError as error:
+            problems += error.problems
+            return {}
+    problems += (problem.below("scaling") for problem in _share_problems(scaling))
+    if gpu is not None:
+        sizes = ", ".join(map(str, gpu.sizes))
+        problems += (
+            Problem(f"scaling.{size}", f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}")
+            for size in scaling
+            if size not in gpu.sizes
+        )
+    return scaling
+
+
+def _share_problems(shares: Mapping[int, float]) -> list[Problem]:
+    problems = [
+        Problem(str(size), f"must be a share from 0 to 1, is {share}")
+        for size, share in shares.items()
+        if not 0 <= share <= 1
+    ]
+    total = math.fsum(shares.values())
+    if not problems and abs(total - 1) > _SHARE_TOLERANCE:
+        problems.append(Problem("", f"the shares must sum to 1, sum to {total:g}"))
+    return problems

@@ -1,0 +1,106 @@
+"""The families of traces by name, and traces drawn from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mig_opt.arguments import wrong_integer
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.files.limits import MOST_GPUS
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.instances.fleet import fragmentation, memory, pcie, streams
+from mig_opt.instances.fleet.family import Request, TraceFamily
+
+_FAMILIES: dict[str, TraceFamily] = {
+    family.name: family for module in (fragmentation, pcie, memory, streams) for family in module.FAMILIES
+}
+
+
+def trace_families() -> tuple[TraceFamily, ...]:
+    """Return every family of traces that can be generated.
+
+    Examples
+    --------
+    >>> [family.name for family in trace_families()][:5]
+    ['normal-25', 'long-25', 'normal-50', 'long-50', 'pcie-4']
+    """
+    return tuple(_FAMILIES.values())
+
+
+def get_trace_family(name: str) -> TraceFamily:
+    """Return the family called ``name``.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if name not in _FAMILIES:
+        raise InputError([Problem("family", f"no family of traces is called {name!r}; {nearest(name, _FAMILIES)}")])
+    return _FAMILIES[name]
+
+
+def generate_trace(
+    family: str,
+    *,
+    gpu: str | GpuModel = "A100",
+    gpus: int | None = None,
+    seed: int = 0,
+    **parameters: float | int | str,
+) -> Trace:
+    """Return a trace of a family, drawn at random.
+
+    Parameters
+    ----------
+    family : str
+        One of :func:`trace_families`.
+    gpu : str or GpuModel
+        The kind of GPU.
+    gpus : int, optional
+        How many; by default as many as the family is for.
+    seed : int
+        The same arguments and seed give the same trace everywhere.
+    **parameters
+        Figures of the family in place of its defaults: its ``parameters``, most often ``jobs``, the number of jobs.
+
+    Raises
+    ------
+    InputError
+        With every argument that is wrong.
+
+    Examples
+    --------
+    >>> trace = generate_trace("normal-25", jobs=3, seed=1)
+    >>> for job in trace.jobs:
+    ...     print(job.name, job.arrival, job.profile, job.work)
+    001-opt-6.7b 26.826 1g.5gb 140.637
+    002-bloom-1b7 34.537 2g.10gb 160.923
+    003-bloom-7b1 168.923 3g.20gb 120.777
+    """
+    problems: list[Problem] = []
+    found: TraceFamily | None = None
+    model: GpuModel | None = None
+    try:
+        found = get_trace_family(family)
+    except InputError as error:
+        problems += error.problems
+    try:
+        model = gpu if isinstance(gpu, GpuModel) else get_gpu(gpu)
+    except InputError as error:
+        problems += error.problems
+    problems += wrong_integer("seed", seed, 0, 2**63 - 1)
+    if gpus is not None:
+        problems += wrong_integer("gpus", gpus, 1, MOST_GPUS)
+    known = {parameter.name: parameter for parameter in found.parameters} if found else {}
+    for name, value in parameters.items() if found else ():
+        if name not in known:
+            problems.append(Problem(name, f"{family} has no parameter of that name; {nearest(name, known)}"))
+        else:
+            problems += known[name].problems(value)
+    if problems or found is None or model is None:
+        raise InputError(problems)
+    values = {name: parameter.default for name, parameter in known.items()} | parameters
+    count = found.gpus if gpus is None else gpus
+    jobs = found.make(Request(model, count, seed, np.random.Generator(np.random.PCG64(seed)), values))
+    return Trace(tuple(jobs), model, count, name=f"{family}, seed={seed}")

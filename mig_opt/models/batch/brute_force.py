@@ -1,0 +1,203 @@
+"""The method ``brute-force``: every way to run a handful of tasks, as a check on cleverer methods.
+
+A schedule on one GPU is determined by the order of its operations and the tasks that each instance runs: everything
+then happens as early as it can. The search tries every order, with any number of re-creations, and every split of the
+tasks. It shares no bound, no dominance rule and no symmetry with the other methods; it only gives up a branch that is
+as long as the best schedule already. GPUs do not wait for each other, so each split of the tasks over the GPUs is
+solved GPU by GPU.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import OperationKind
+from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.control import Control
+from mig_opt.gpu.model import Placement
+
+_SECONDS_PER_STEP = 1e-5
+"""What it takes to look at a partial schedule."""
+
+Operations = tuple[tuple[OperationKind, int], ...]
+
+
+def brute_force(batch: Batch, control: Control) -> None:
+    """Try every schedule of ``batch``.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task has a placement. More than four tasks take long on a small GPU, more than three on a large one.
+    control : Control
+        Limits and reports. If the time ends first, the best schedule until then counts, without a bound.
+    """
+    best = inf
+    for split in itertools.product(range(batch.gpus), repeat=len(batch.tasks)):
+        instances: list[PlannedInstance] = []
+        operations: list[tuple[OperationKind, int]] = []
+        longest = 0.0
+        for gpu in range(batch.gpus):
+            tasks = tuple(task for task, at in zip(batch.tasks, split, strict=True) if at == gpu)
+            search = _GpuSearch(batch, gpu, control, best)
+            offset = len(instances)
+            for _ in search.run(tasks):
+                if gpu == batch.gpus - 1:  # the others have their plans: whatever is found now completes a schedule
+                    plan = [*operations, *((kind, index + offset) for kind, index in search.operations)]
+                    control.offer(timed_schedule(batch, [*instances, *search.instances], plan))
+            if not search.found:
+                break
+            instances += search.instances
+            operations += [(kind, index + offset) for kind, index in search.operations]
+            longest = max(longest, search.makespan)
+        else:
+            best = longest
+        if control.expired:
+            return
+    ticks = Ticks.of(batch)
+    assert control.makespan is not None
+    makespan = ticks.nearest(control.makespan) if ticks.exact else ticks.floor(control.makespan) - 1
+    control.raise_bound(ticks.seconds_below(makespan))
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A partial schedule of one GPU.
+
+    Attributes
+    ----------
+    left : tuple of Task
+        What has not been given to an instance.
+    live : tuple of (int, float)
+        The instances that exist, by index, and the seconds at which they become free.
+    clear : tuple of float
+        For each memory slice the end of the last destruction there.
+    driver : float
+        End of the last operation.
+    makespan : float
+        Last end of a run.
+    instances, operations
+        The decisions.
+    """
+
+    left: tuple[Task, ...]
+    live: tuple[tuple[int, float], ...]
+    clear: tuple[float, ...]
+    driver: float
+    makespan: float
+    instances: tuple[PlannedInstance, ...]
+    operations: Operations = ()
+
+
+class _GpuSearch:
+    """Finds the shortest schedule of some tasks on one GPU, if it is shorter than ``limit`` seconds."""
+
+    def __init__(self, batch: Batch, gpu: int, control: Control, limit: float) -> None:
+        self._batch = batch
+        self._gpu = gpu
+        self._control = control
+        self._placements = batch.placements()
+        self.makespan = limit
+        self.found = False
+        self.instances: Sequence[PlannedInstance] = ()
+        self.operations: Operations = ()
+
+    def run(self, tasks: tuple[Task, ...]) -> Iterator[None]:
+        """Try everything; yield whenever a better schedule has been left in the attributes."""
+        live = [entry for entry in self._batch.initial if entry.gpu == self._gpu]
+        clear = (0.0,) * self._batch.gpu.memory_slices
+        state = _State(tasks, (), clear, 0.0, 0.0, ())
+        for start in self._fill_live(state, [(entry.profile, entry.start, entry.free) for entry in live]):
+            yield from self._extend(start)
+
+    def _fill_live(self, state: _State, live: Sequence[tuple[str, int, float]]) -> Iterator[_State]:
+        """Yield every choice of tasks for the instances that exist at the start; they may run nothing."""
+        if not live:
+            yield state
+            return
+        profile, start, free = live[0]
+        placement = self._batch.gpu.placement(profile, start)
+        for chosen in [(), *self._choices(state.left, placement)]:
+            yield from self._fill_live(self._run(state, placement, chosen, ready=free, free=free), live[1:])
+
+    def _extend(self, start: _State) -> Iterator[None]:
+        """Try every way to go on from ``start``, depth first; not by recursion, which Python limits."""
+        branches = [iter((start,))]
+        while branches:
+            state = next(branches[-1], None)
+            if state is None:
+                branches.pop()
+                continue
+            self._control.spend(_SECONDS_PER_STEP)
+            if self._control.expired:
+                return
+            if state.makespan >= self.makespan:
+                continue
+            if state.left:
+                branches.append(self._followers(state))
+            else:
+                self.makespan, self.instances, self.operations = state.makespan, state.instances, state.operations
+                self.found = True
+                yield
+
+    def _followers(self, state: _State) -> Iterator[_State]:
+        """Yield the states after one operation more."""
+        for index, free in state.live:
+            yield self._destroy(state, index, free)
+        for placement in self._placements:
+            if any(placement.conflicts(state.instances[index].placement) for index, _ in state.live):
+                continue
+            for chosen in self._choices(state.left, placement):
+                yield self._create(state, placement, chosen)
+
+    def _choices(self, left: tuple[Task, ...], placement: Placement) -> Iterator[tuple[Task, ...]]:
+        """Yield the non-empty sets of tasks that can run at ``placement``."""
+        able = [task for task in left if task.time_on(placement.profile) is not None]
+        for count in range(1, len(able) + 1):
+            for chosen in itertools.combinations(able, count):
+                if self._control.expired:
+                    return
+                yield chosen
+
+    def _begin(self, state: _State, ready: float) -> float:
+        return ready if self._batch.parallel_operations else max(ready, state.driver)
+
+    def _create(self, state: _State, placement: Placement, chosen: tuple[Task, ...]) -> _State:
+        ready = max(state.clear[position] for position in placement.footprint)
+        end = self._begin(state, ready) + self._batch.operations.of("create", placement.profile)
+        created = replace(
+            state,
+            driver=max(state.driver, end),
+            operations=(*state.operations, ("create", len(state.instances))),
+        )
+        return self._run(created, placement, chosen, ready=end, free=None)
+
+    def _destroy(self, state: _State, index: int, free: float) -> _State:
+        placement = state.instances[index].placement
+        end = self._begin(state, free) + self._batch.operations.of("destroy", placement.profile)
+        return replace(
+            state,
+            live=tuple(entry for entry in state.live if entry[0] != index),
+            clear=tuple(end if at in placement.footprint else time for at, time in enumerate(state.clear)),
+            driver=max(state.driver, end),
+            operations=(*state.operations, ("destroy", index)),
+        )
+
+    def _run(
+        self, state: _State, placement: Placement, chosen: tuple[Task, ...], *, ready: float, free: float | None
+    ) -> _State:
+        end = ready
+        for task in chosen:
+            end += task.times[placement.profile.compute_slices]
+        return replace(
+            state,
+            left=tuple(task for task in state.left if task not in chosen),
+            live=(*state.live, (len(state.instances), end)),
+            makespan=max(state.makespan, end) if chosen else state.makespan,
+            instances=(*state.instances, PlannedInstance(self._gpu, placement, list(chosen), free)),
+        )

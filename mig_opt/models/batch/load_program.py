@@ -1,0 +1,235 @@
+"""A bound from the loads of the slices alone, as a mixed-integer program.
+
+It forgets the order in time: only which placements are used, how often tasks run in them, and what that adds up to on
+each memory slice. Which placements are used is decided in whole numbers, since each of them costs a creation and a
+destruction; tasks may be divided, which costs little once there are some dozens of them, and saves nearly all of the
+time. Its optimum is a bound for every schedule, with any re-creations.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+
+from mig_opt.batch.integer_batch import Place, TickedBatch
+from mig_opt.loads.tree import LoadTree
+from mig_opt.models.batch.search import Search
+from mig_opt.models.batch.solver import M
+from mig_opt.models.solvers.backend import solve_program
+from mig_opt.models.solvers.highs import Highs
+from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+
+_MOST_CHOICES = 5000
+"""With more choices of a place for a task, operations hardly count, and it takes long."""
+
+_RELAXED_SHARE = 0.02
+"""Of the time may go to one program without whole numbers."""
+
+_SLACK = 1.05
+"""How much longer than the best schedule a makespan may be in the program with whole numbers."""
+
+
+def raise_bound_by_loads(search: Search[M], share: float, *, whole: bool = True) -> None:
+    """Report the bound of the load program to a search.
+
+    Parameters
+    ----------
+    search : Search
+        With a schedule, the better the tighter the program.
+    share : float
+        Of the time that is left may go to this.
+    whole : bool
+        Whether whole numbers say in the end which placements are used; that takes most of the time.
+    """
+    problem = search.problem
+    backend = Highs()
+    if problem.choices > _MOST_CHOICES or search.control.deterministic or backend.missing():
+        return
+    # A schedule takes as long as a mark, or it runs nothing where that alone ends so late. With the latter the program
+    # tells more, above all where the longest tasks are nearly as long as the schedule.
+    marks = _marks(search)
+    few, many = 0, len(marks)
+    while few < many and not search.control.expired:
+        at = (few + many) // 2
+        raised = _raise(search, marks[at], backend, share=_RELAXED_SHARE, relaxed=True)
+        few, many = (at + 1, many) if raised else (few, at)
+    if whole and few < len(marks):
+        _raise(search, marks[few], backend, share=share, relaxed=False)
+
+
+def _marks(search: Search[M]) -> list[int]:
+    """Return the ticks between bound and best schedule at which a task can end at the earliest in some place, in order.
+
+    The last one is the makespan of the best schedule.
+    """
+    problem, best = search.problem, search.upper
+    ends = (
+        problem.first_use(place, best) + duration for place in problem.places for duration in place.durations.values()
+    )
+    return [*sorted({end for end in ends if search.lower < end < best}), best]
+
+
+def _raise(search: Search[M], mark: int, backend: Highs, *, share: float, relaxed: bool) -> bool:
+    """Raise the bound to what the program says of schedules shorter than a mark, or to the mark if that is less.
+
+    Returned is whether it is the mark. That a program has no solution is not believed without a bound.
+    """
+    # Longer than the best schedule, so that mostly there is a solution, and its length a bound.
+    horizon = int(search.upper * (2 if relaxed else _SLACK))
+    program = LoadProgram(search.problem, at_least=search.lower, at_most=horizon, below=mark, relaxed=relaxed)
+    if program.homeless:
+        search.raise_lower(mark)
+    else:
+        solve_program(
+            program.linear.program,
+            backend,
+            search.control,
+            share=share,
+            on_bound=lambda units: search.raise_lower(min(program.bound(units, backend.tolerance), mark)),
+        )
+    return search.lower >= mark
+
+
+class LoadProgram:
+    """The program of a batch.
+
+    Parameters
+    ----------
+    batch : TickedBatch
+        The batch in ticks.
+    at_least, at_most : int
+        Ticks between which the makespan is sought.
+    below : int, optional
+        No task runs where it cannot end before this tick. By default that is any tick after ``at_most``.
+    relaxed : bool
+        Whether placements may be used in part, too.
+
+    Attributes
+    ----------
+    linear : LinearProgram
+        Its objective is the makespan in units.
+    unit : Fraction
+        Ticks in one unit of the program's time.
+    homeless : bool
+        Whether a task can end nowhere in time, so that there is no such makespan.
+    """
+
+    def __init__(
+        self, batch: TickedBatch, *, at_least: int, at_most: int, below: int | None = None, relaxed: bool = False
+    ) -> None:
+        self._batch = batch
+        self._at_most = at_most
+        self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)
+        self.linear = LinearProgram("loads")
+        # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
+        self._horizon = self._units(at_most) * (1 + 1e-6)
+        self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
+        self.homeless = False
+        self._ready = [batch.first_use(place, at_most) for place in batch.places]
+        self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
+        self._load = self._divide(at_most + 1 if below is None else below)
+        waits = self._wait_for_neighbours()
+        for number, covering in enumerate(batch.slices()):
+            self._bound_slice(number, covering, waits)
+        self._leave_time_to_create()
+        self._order_gpus()
+        self.linear.minimise(self._makespan)
+        if relaxed:
+            self.linear.relax()
+
+    def _units(self, ticks: int) -> float:
+        return float(ticks / self.unit)
+
+    def _divide(self, below: int) -> list[list[Term]]:
+        """Divide the tasks among the places, and return the load of each."""
+        load: list[list[Term]] = [[] for _ in self._batch.places]
+        for task in range(len(self._batch.batch.tasks)):
+            shares: list[Term] = []
+            for at, place in enumerate(self._batch.places):
+                if self._ready[at] + place.durations.get(task, below) < below:
+                    share = self.linear.share(f"run_{task}_on_{at}")
+                    shares.append((share, 1))
+                    load[at].append((share, self._units(place.durations[task])))
+                    # Much tighter than a limit on their sum.
+                    self.linear.at_most(f"in_use_{task}_on_{at}", [(share, 1), (self._used[at], -1)], 0)
+            if shares:
+                self.linear.equal(f"once_{task}", shares, 1)
+            else:
+                self.homeless = True
+        return load
+
+    def _wait_for_neighbours(self) -> list[tuple[frozenset[int], Variable, float]]:
+        """Where both sides of a split run something, let one of them wait for the first creation on the other.
+
+        Returned are the places on each side, whether that side waits, and how long.
+        """
+        tree = LoadTree(self._batch)
+        waits: list[tuple[frozenset[int], Variable, float]] = []
+        for number, node in enumerate(tree.nodes):
+            if not (node.wait_one and node.wait_two):
+                continue
+            terms: list[Term] = []
+            for side, wait in ((node.one, node.wait_one), (node.two, node.wait_two)):
+                places = frozenset(tree.places_below(side))
+                busy, late = (
+                    self.linear.share(f"busy_{side}_of_{number}"),
+                    self.linear.choice(f"late_{side}_of_{number}"),
+                )
+                for at in places:
+                    self.linear.at_most(f"busy_{side}_by_{at}_of_{number}", [(self._used[at], 1), (busy, -1)], 0)
+                waits.append((places, late, self._units(wait)))
+                terms += [(busy, 1), (late, -1)]
+            self.linear.at_most(f"one_waits_{number}", terms, 1)
+        return waits
+
+    def _bound_slice(
+        self, number: int, covering: list[int], waits: Sequence[tuple[frozenset[int], Variable, float]]
+    ) -> None:
+        """Add up what covers a slice: all of it comes one after the other, and the last instance may stay."""
+        terms: list[Term] = [(self._makespan, -1)]
+        terms += [(late, wait) for places, late, wait in waits if not places.isdisjoint(covering)]
+        lasts: list[Variable] = []
+        for at in covering:
+            place = self._batch.places[at]
+            terms += self._load[at]
+            if place.free is not None:
+                terms += self._live_terms(number, at, covering)
+                continue
+            last = self.linear.share(f"last_{at}_of_{number}")
+            lasts.append(last)
+            self.linear.at_most(f"last_used_{at}_of_{number}", [(last, 1), (self._used[at], -1)], 0)
+            terms += [(self._used[at], self._units(place.create + place.destroy)), (last, -self._units(place.destroy))]
+        self.linear.at_most(f"one_last_of_{number}", ((last, 1) for last in lasts), 1)
+        self.linear.at_most(f"load_of_{number}", terms, 0)
+
+    def _live_terms(self, number: int, at: int, covering: Sequence[int]) -> list[Term]:
+        """Return what a live instance takes on a slice: it is first there, and goes if anything else comes."""
+        place = self._batch.places[at]
+        held, gone = self.linear.share(f"held_{at}_of_{number}"), self.linear.share(f"gone_{at}_of_{number}")
+        for other in covering:
+            self.linear.at_most(f"held_{at}_by_{other}_of_{number}", [(self._used[other], 1), (held, -1)], 0)
+            if other != at:
+                self.linear.at_most(f"gone_{at}_for_{other}_of_{number}", [(self._used[other], 1), (gone, -1)], 0)
+        return [(held, self._units(self._until_free(place))), (gone, self._units(place.destroy))]
+
+    def _until_free(self, place: Place) -> int:
+        """Return when a live instance is free; solvers are spared numbers far above all others."""
+        return min(place.free or 0, 2 * self._at_most)
+
+    def _leave_time_to_create(self) -> None:
+        """Let a place be used only for what it can run before the horizon, after its creation and what goes before."""
+        for at, ready in enumerate(self._ready):
+            limit = max(0.0, self._horizon - self._units(ready))
+            self.linear.at_most(f"time_of_{at}", [*self._load[at], (self._used[at], -limit)], 0)
+
+    def _order_gpus(self) -> None:
+        """Order interchangeable places by the number of those in use: they can be exchanged."""
+        for number, group in enumerate(self._batch.interchangeable):
+            for at, (more, less) in enumerate(itertools.pairwise(group)):
+                terms = [*((self._used[place], 1) for place in less), *((self._used[place], -1) for place in more)]
+                self.linear.at_most(f"fewer_{number}_{at}", terms, 0)
+
+    def bound(self, units: float, tolerance: float) -> int:
+        """Return the ticks that a solver's bound, with its tolerance, stands for."""
+        return -int(-(Fraction(units - self.linear.leeway(tolerance)) * self.unit) // 1)

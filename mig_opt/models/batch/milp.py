@@ -1,0 +1,116 @@
+"""The methods ``milp``, ``milp-highs`` and ``milp-cbc``: proven optima by mixed-integer programming.
+
+:mod:`mig_opt.models.batch.search` has the steps, :mod:`mig_opt.models.batch.block_program` the model.
+
+Solvers of mixed-integer programs work in floating-point numbers, and keep a row, or a whole number, only within a
+tolerance. A bound of theirs counts here after that much is taken off (:meth:`LinearProgram.leeway`); as every makespan
+is a whole number of ticks, it is then raised to the next one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.control import Control
+from mig_opt.errors import InputError, Problem
+from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
+from mig_opt.models.batch.search import Search
+from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.solvers.backend import Backend, Values, solve_program
+from mig_opt.models.solvers.cbc import Cbc
+from mig_opt.models.solvers.highs import Highs
+from mig_opt.result import Status
+
+
+def milp(batch: Batch, control: Control) -> None:
+    """Search with HiGHS, or with CBC where HiGHS cannot be loaded; else like :func:`milp_highs`."""
+    highs = Highs()
+    _search(batch, control, Cbc() if highs.missing() else highs)
+
+
+def milp_highs(batch: Batch, control: Control) -> None:
+    """Search with HiGHS until the best schedule is proven optimal or the time is up.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task has a placement.
+    control : Control
+        May hold a schedule to start from.
+
+    Raises
+    ------
+    InputError
+        If the solver is not there.
+    """
+    _search(batch, control, Highs())
+
+
+def milp_cbc(batch: Batch, control: Control) -> None:
+    """Search with CBC; else like :func:`milp_highs`."""
+    _search(batch, control, Cbc())
+
+
+def _search(batch: Batch, control: Control, backend: Backend) -> None:
+    missing = backend.missing()
+    if missing is not None:
+        raise InputError([Problem("method", missing)])
+    search = Search(batch, control, _Milp(backend))
+    if search.can_begin:
+        search.run()
+
+
+class _Milp:
+    """A solver of mixed-integer programs as the solver of a search."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.name = backend.name
+
+    def seconds_to_build(self, problem: TickedBatch) -> float:
+        return seconds_to_build(problem)
+
+    def build(self, problem: TickedBatch, form: Form) -> BlockProgram:
+        return BlockProgram(problem, form)
+
+    def complete(self, model: BlockProgram, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+        with model.fixed(places):
+            return self.improve(model, control, Request(share=share))
+
+    def improve(self, model: BlockProgram, control: Control, request: Request) -> Outcome:
+        leeway = model.ticks(model.linear.leeway(self._backend.tolerance))
+
+        def whole(bound: float) -> int:
+            known = request.at_least
+            return max(known, math.ceil(model.ticks(bound) - leeway)) if bound > -math.inf else known
+
+        def report_solution(values: Values) -> None:
+            if request.on_solution is not None:
+                request.on_solution(model.whole(values))
+
+        def report_bound(bound: float) -> None:
+            if request.on_bound is not None:
+                request.on_bound(whole(bound))
+
+        found = solve_program(
+            model.linear.program,
+            self._backend,
+            control,
+            share=request.share,
+            start=model.start,
+            on_solution=report_solution,
+            on_bound=report_bound,
+        )
+        if found.status is Status.INFEASIBLE:
+            return Outcome(None, None, request.at_least, proven=False, infeasible=True)
+        return Outcome(
+            None if found.values is None else model.whole(found.values),
+            None if found.objective is None else math.ceil(model.ticks(found.objective) - leeway),
+            whole(found.bound),
+            proven=found.status is Status.OPTIMAL,
+            infeasible=False,
+            blur=math.floor(2 * leeway),
+        )

@@ -1,0 +1,214 @@
+"""The search for a proven optimum by block models, whatever solves them.
+
+1. The relaxed block model gives a bound that holds for every schedule. Each assignment of tasks that it meets on the
+   way is turned into a schedule at once.
+2. If the best schedule does not reach the bound, the strict block model looks for one between the two.
+3. If there is none, some re-creation may still pay. The relaxed model gets one more life with a place in time for each
+   placement that was loose, and looks below the best schedule: either there is nothing, which proves the schedule
+   optimal, or what it finds has fewer loose ends, until it is a schedule itself.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Generic
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.timing import nested_schedule
+from mig_opt.control import Control
+from mig_opt.errors import SolverError
+from mig_opt.models.batch.solver import Form, M, Outcome, Request, Solver
+
+_FIRST_SHARE = 0.85
+"""Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
+
+_MOST_BUILDING = 5.0
+"""Seconds that a model may take to be built: solvers improve nothing in minutes on models as large as that, need
+gigabytes, and end long after they should."""
+
+_BUILDING_SHARE = 0.25
+"""Of the time may go to building the model; else it is not worth to begin."""
+
+_REFINED_AT_ONCE = 1e-4
+"""Gap to the optimum of the relaxed model, up to which no schedule is sought between the two."""
+
+_PROVABLE = 16
+"""Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
+
+
+class Search(Generic[M]):
+    """One search: the best schedule and the best bound are in the control, the bound also here in ticks.
+
+    Parameters
+    ----------
+    batch : Batch
+        Every task has a placement.
+    control : Control
+        May hold a schedule to start from.
+    solver : Solver
+        For every model.
+
+    Attributes
+    ----------
+    problem : TickedBatch
+        The batch in ticks.
+    lower : int
+        Ticks that every schedule takes.
+    building : float
+        Seconds that it takes to build a model.
+    """
+
+    def __init__(self, batch: Batch, control: Control, solver: Solver[M]) -> None:
+        self.batch = batch
+        self.control = control
+        self.solver = solver
+        self.problem = TickedBatch(batch)
+        self.lower = self.problem.ticks.floor(control.lower_bound)
+        # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
+        self._rounded = sys.maxsize
+        self._blur = 0
+        self.building = solver.seconds_to_build(self.problem)
+        if control.schedule is None:
+            first = [batch.options(task)[0][0] for task in batch.tasks]
+            control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
+
+    @property
+    def can_begin(self) -> bool:
+        """Whether the model is small enough, and there is the time to build it and to use it."""
+        return self.building <= _MOST_BUILDING and self._has_time(self.building / _BUILDING_SHARE)
+
+    def _has_time(self, seconds: float) -> bool:
+        remaining = self.control.remaining
+        return not self.control.expired and (remaining is None or seconds <= remaining)
+
+    def run(self, share: float = 1.0) -> None:
+        """Search until the best schedule is proven optimal or the time is up.
+
+        Parameters
+        ----------
+        share : float
+            Of the time that is left goes to each step at most; but all to those that follow, if the first one ends with
+            the optimum of its model.
+
+        Raises
+        ------
+        SolverError
+            If the solver is wrong.
+        """
+        relaxed = self.model(relaxed=True)
+        self._warm_start(relaxed)
+        outcome = self._solve(relaxed, share=_FIRST_SHARE * share, holds_for_all=True)
+        if outcome.values is not None:
+            self.polish(relaxed.places_of(outcome.values))
+        elif outcome.infeasible:
+            raise SolverError(f"{self.solver.name} finds no solution of a model that has one")
+        if outcome.proven:
+            # A proof is likely, however long it seemed to be.
+            share = 1.0
+        # What is that little below the best schedule is mostly no schedule, and refining tells it at once.
+        if self.open and not (outcome.proven and self.upper - self.lower <= _REFINED_AT_ONCE * self.upper):
+            strict = self.model(relaxed=False)
+            self._warm_start(strict)
+            self._solve(strict, share=0.5 * share, holds_for_all=False)
+        copies: Counter[int] = Counter()
+        while self.open and outcome.values is not None:
+            # Without loose places the relaxed solution was a schedule, and the strict model has had its time.
+            loose = relaxed.loose_places(outcome.values) or range(len(self.problem.places))
+            copies.update(loose)
+            relaxed = self.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
+            outcome = self._solve(relaxed, share=share, holds_for_all=True)
+            if outcome.infeasible:
+                self.raise_lower(self.upper)
+            elif share < 1:
+                break
+
+    @property
+    def upper(self) -> int:
+        """Ticks that the best schedule takes in the model."""
+        assert self.control.makespan is not None
+        ticks, makespan = self.problem.ticks, self.control.makespan
+        return min(self._rounded, ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1)
+
+    @property
+    def open(self) -> bool:
+        """Whether there is something left to do that the solver can do, and time to do it."""
+        return self.lower + self._blur < self.upper and self._has_time(self.building)
+
+    def model(self, *, relaxed: bool, copies: Mapping[int, int] | None = None, below: bool = False) -> M:
+        """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
+        self.control.spend(self.building)
+        form = Form(at_least=self.lower, at_most=self.upper - below, relaxed=relaxed, copies=copies or {})
+        return self.solver.build(self.problem, form)
+
+    def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
+        request = Request(
+            at_least=self.lower,
+            share=share,
+            for_proof=len(self.batch.tasks) <= _PROVABLE,
+            on_solution=lambda values: self._keep(model, values),
+            on_bound=self.raise_lower if holds_for_all else None,
+        )
+        outcome = self.solver.improve(model, self.control, request)
+        self._note(model, outcome)
+        if holds_for_all:
+            self.raise_lower(outcome.bound)
+        return outcome
+
+    def _warm_start(self, model: M) -> None:
+        """Complete the best schedule to a solution of ``model``, if it is one, and let the solver start from it."""
+        assert self.control.schedule is not None
+        places = self.problem.places_of(self.control.schedule)
+        outcome = self.solver.complete(model, places, self.control, share=0.1)
+        if outcome.values is not None:
+            model.hint(outcome.values)
+
+    def polish(self, places: Sequence[int], share: float = 0.5) -> None:
+        """Find the best order of operations for an assignment, given as the place of each task, and keep the schedule.
+
+        It may take a share of the time that is left.
+        """
+        if self.problem.operations_take_no_time:
+            self.offer_nested(places)
+        elif self.open:
+            model = self.model(relaxed=False)
+            self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=share))
+
+    def offer(self, model: M, outcome: Outcome) -> None:
+        """Keep the schedule of a solution, if there is one and it is better."""
+        if outcome.values is not None:
+            self._keep(model, outcome.values)
+        self._note(model, outcome)
+
+    def _keep(self, model: M, values: Sequence[int]) -> None:
+        if model.loose_places(values) or self.problem.operations_take_no_time:
+            self.offer_nested(model.places_of(values))
+        else:
+            self.control.offer(model.schedule(values))
+
+    def _note(self, model: M, outcome: Outcome) -> None:
+        """Remember what a schedule takes in the model, and how well the solver can tell."""
+        self._blur = max(self._blur, outcome.blur)
+        if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):
+            self._rounded = min(self._rounded, outcome.objective)
+
+    def offer_nested(self, places: Sequence[int]) -> int:
+        """Keep the schedule that runs outer placements of an assignment before inner ones, if it is better.
+
+        Returns
+        -------
+        int
+            Ticks that it takes.
+        """
+        chosen = [self.problem.places[at] for at in places]
+        schedule = nested_schedule(self.batch, [(place.gpu, place.placement) for place in chosen])
+        self.control.offer(schedule)
+        return self.problem.ticks.nearest(schedule.makespan)
+
+    def raise_lower(self, ticks: int) -> None:
+        """Report a bound that holds for every schedule."""
+        if ticks > self.lower:
+            self.lower = ticks
+            self.control.raise_bound(self.problem.ticks.seconds_below(ticks))

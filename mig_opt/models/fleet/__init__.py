@@ -1,0 +1,1 @@
+"""Exact methods and bounds for traces and for defragmentation."""

@@ -1,0 +1,284 @@
+"""Lower bounds for a trace, for everybody: schedulers that know the future, preempt, migrate and resize jobs included.
+
+What every schedule has to respect, whatever it does, is used here and nothing else:
+
+* No job runs before it arrives, and none before the first instance that suits it can exist: GPUs start without
+  instances, so a creation comes first.
+* A job progresses on one instance at a time, at most by the share ``1 / times[s]`` of its work per second on an
+  instance with ``s`` compute slices. PCIe contention, replicas and lost work only add to that.
+* A GPU has so many compute slices, and each of its memory slices belongs to one instance at a time. Give every memory
+  slice a weight (or count compute slices): what the instances on a GPU use at any moment is at most what it has. A job
+  that does a share ``x`` of its work on a placement uses ``x * times[s] * weight of what it covers``; in all at least
+  its *area*, the least over all its placements, whatever the split.
+
+Areas are shares of a GPU times seconds: the fleet gives ``gpus`` of them per second.
+
+*Ends in order.* Let ``n(t)`` be the number of jobs that can have ended by ``t``. On one machine with the speed of the
+fleet that may be preempted and shared at will, shortest remaining processing time first maximises ``n(t)`` for all
+``t`` at once (Schrage, Operations Research 16, 1968), and that machine can do whatever the fleet can. So the k-th end
+of its schedule is a lower bound for the k-th end of any schedule. So is the k-th smallest of arrival + shortest time.
+The larger of the two for each k, summed up, bounds the sum of all ends.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mig_opt.batch.bounds import Bound, slice_prices
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.models.fleet.arrivals import Goal, TraceOptimum, batch_of, best_schedule, check_jobs
+
+_SAFE = 1 - 1e-9
+"""Factor on every bound: more than a million rounded additions can be too large by."""
+
+_MOST_PRICED = 2_000
+"""Jobs up to which the best weights of the memory slices are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceBounds:
+    """What no schedule of a trace falls below, each list with its best bound first.
+
+    Attributes
+    ----------
+    makespan : tuple of Bound
+        For the last end of a job, in seconds after the start of the trace.
+    completion : tuple of Bound
+        For the sum of all ends, in seconds.
+    jobs : int
+        How many jobs there are.
+    arrivals : float
+        Sum of all arrivals: what the sum of ends would be if nothing took time.
+    """
+
+    makespan: tuple[Bound, ...]
+    completion: tuple[Bound, ...]
+    jobs: int
+    arrivals: float
+
+    @property
+    def mean_completion(self) -> float:
+        """Least mean of the seconds from the arrival of a job to its end."""
+        return max((self.completion[0].value - self.arrivals) / self.jobs, 0.0)
+
+
+def trace_bounds(trace: Trace) -> TraceBounds:
+    """Return lower bounds on the makespan and the sum of ends, for every schedule of a trace.
+
+    Raises
+    ------
+    InputError
+        If a job can run nowhere.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
+    >>> bounds = trace_bounds(Trace(jobs, get_gpu("A30")))
+    >>> for bound in bounds.makespan:
+    ...     print(bound.name, round(bound.value, 3))
+    area of compute slices 16.13
+    area of memory slices 16.13
+    weighted area 16.13
+    latest job 10.13
+    >>> round(bounds.completion[0].value, 3)
+    34.13
+    """
+    check_jobs(trace)
+    needs = [_Need.of(trace, job) for job in trace.jobs]
+    ready = [max(job.arrival, need.created) for job, need in zip(trace.jobs, needs, strict=True)]
+    shortest = sorted(start + need.seconds for start, need in zip(ready, needs, strict=True))
+    makespan = [_latest(trace, ready, needs)]
+    ends = [shortest]
+    for name, reason, weigh in _weightings(trace):
+        areas = [need.area(weigh) / trace.gpus for need in needs]
+        in_order = _shortest_remaining_first(ready, areas)
+        ends.append(in_order)
+        makespan.append(_area(name, reason, ready, areas))
+    highest = [max(each) for each in zip(*ends, strict=True)]
+    pooled = [max(each) for each in zip(*ends[1:], strict=True)]
+    completion = [
+        _bound(
+            "shortest times", math.fsum(shortest), "every job ends its shortest time after its arrival at the least"
+        ),
+        _bound(
+            "shared machine",
+            math.fsum(pooled),
+            "one machine as fast as the whole fleet that always works on the job with the least left has ended as many "
+            "jobs at any moment as any schedule",
+        ),
+        _bound("ends in order", math.fsum(highest), "for each k the k-th end is bounded by both of these at once"),
+    ]
+    makespan.sort(key=lambda bound: -bound.value)
+    completion.sort(key=lambda bound: -bound.value)
+    return TraceBounds(tuple(makespan), tuple(completion), len(trace.jobs), math.fsum(j.arrival for j in trace.jobs))
+
+
+def trace_optimum(
+    trace: Trace,
+    goal: Goal = "makespan",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+) -> TraceOptimum:
+    """Return the best schedule of a small trace for somebody who knows all arrivals.
+
+    It is the best one without preemption and migration, of jobs that PCIe does not slow down. The bounds of
+    :func:`trace_bounds`, which hold for every schedule, help to prove it.
+
+    Parameters
+    ----------
+    trace : Trace
+        About a dozen jobs.
+    goal : str
+        ``makespan``, or ``completion`` for the sum of all ends.
+    time_limit : float, optional
+        Seconds.
+    seed : int
+        For the solver.
+    workers : int, optional
+        Threads; by default one for each core.
+
+    Raises
+    ------
+    InputError
+        If a job can run nowhere, or the goal is unknown.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
+    >>> found = trace_optimum(Trace(jobs, get_gpu("A30")), "completion", workers=1)
+    >>> round(found.value, 3), found.proven  # 10.13, 12.13 and 16.13
+    (38.39, True)
+    """
+    bounds = trace_bounds(trace)
+    known = bounds.completion if goal == "completion" else bounds.makespan
+    return best_schedule(trace, goal, at_least=known[0].value, time_limit=time_limit, seed=seed, workers=workers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Need:
+    """What a job needs whatever happens.
+
+    Attributes
+    ----------
+    created : float
+        Seconds before which no instance that suits it can exist.
+    seconds : float
+        Seconds that it runs, at the least.
+    parts : tuple
+        Shares of its work with the profiles that do for each, and the seconds of the whole work there.
+    """
+
+    created: float
+    seconds: float
+    parts: tuple[tuple[float, tuple[tuple[Profile, float], ...]], ...]
+
+    @classmethod
+    def of(cls, trace: Trace, job: Job) -> _Need:
+        parts = tuple(
+            (share, tuple((profile, job.times[profile.compute_slices]) for profile in profiles))
+            for share, profiles in _parts(trace, job)
+        )
+        create = trace.operations.create
+        return cls(
+            min(create[profile.compute_slices] for profile, _ in parts[0][1]),
+            math.fsum(share * min(seconds for _, seconds in options) for share, options in parts),
+            parts,
+        )
+
+    def area(self, weigh: dict[Profile, float]) -> float:
+        return math.fsum(
+            share * min(seconds * weigh[profile] for profile, seconds in options) for share, options in self.parts
+        )
+
+
+def _parts(trace: Trace, job: Job) -> Iterator[tuple[float, Sequence[Profile]]]:
+    """Yield shares of the work of a job, each with the profiles on which it can be done.
+
+    Where memory grows, a job may begin on an instance that would not do later, and be migrated in time.
+    """
+    if job.profile is not None or not job.memory_growth:
+        yield 1.0, trace.profiles(job)
+        return
+    starts = [0.0, *(share for share, _ in job.memory_growth), 1.0]
+    memory: list[float | None] = [None, *(gb for _, gb in job.memory_growth)]
+    for (begin, end), gb in zip(itertools.pairwise(starts), memory, strict=True):
+        if end > begin:
+            yield end - begin, _with_memory(trace, job, gb)
+
+
+def _with_memory(trace: Trace, job: Job, gb: float | None) -> Sequence[Profile]:
+    smaller = Job(job.name, job.arrival, job.times, memory_gb=gb)
+    return trace.profiles(smaller)
+
+
+def _weightings(trace: Trace) -> Iterator[tuple[str, str, dict[Profile, float]]]:
+    """Yield names, reasons, and for each profile the least share of a GPU that an instance of it uses."""
+    gpu = trace.gpu
+    yield (
+        "area of compute slices",
+        "the compute slices",
+        {profile: profile.compute_slices / gpu.compute_slices for profile in gpu.profiles},
+    )
+    even = [1 / gpu.memory_slices] * gpu.memory_slices
+    yield "area of memory slices", "the memory slices", _covered(gpu, even)
+    if len(trace.jobs) <= _MOST_PRICED:
+        prices = [max(price, 0.0) for price in slice_prices(batch_of(trace))]
+        total = math.fsum(prices)
+        yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices])
+
+
+def _covered(gpu: GpuModel, weights: Sequence[float]) -> dict[Profile, float]:
+    return {
+        profile: min(math.fsum(weights[at] for at in Placement(profile, start).footprint) for start in profile.starts)
+        for profile in gpu.profiles
+    }
+
+
+def _latest(trace: Trace, ready: Sequence[float], needs: Sequence[_Need]) -> Bound:
+    value, name = max(
+        (start + need.seconds, job.name) for start, need, job in zip(ready, needs, trace.jobs, strict=True)
+    )
+    return _bound("latest job", value, f"job {name!r} ends its shortest time after its arrival at the least")
+
+
+def _area(name: str, what: str, ready: Sequence[float], areas: Sequence[float]) -> Bound:
+    """Return the best bound over all moments: what arrives from then on has to be done from then on."""
+    best, since, left = 0.0, 0.0, 0.0
+    for start, area in sorted(zip(ready, areas, strict=True), reverse=True):
+        left += area
+        if start + left > best:
+            best, since = start + left, start
+    reason = f"{what} of the fleet need this long for the work that can begin at second {since:g} or later"
+    return _bound(name, best, reason)
+
+
+def _shortest_remaining_first(ready: Sequence[float], lengths: Sequence[float]) -> list[float]:
+    """Return the ends, in order, of the preemptive schedule of one machine that always runs what has the least left."""
+    ends: list[float] = []
+    waiting: list[float] = []
+    now = 0.0
+    for start, length in sorted(zip(ready, lengths, strict=True)):
+        while waiting and now + waiting[0] <= start:
+            now += heapq.heappop(waiting)
+            ends.append(now)
+        if waiting:
+            heapq.heapreplace(waiting, waiting[0] - (start - now))
+        now = start
+        heapq.heappush(waiting, length)
+    while waiting:
+        now += heapq.heappop(waiting)
+        ends.append(now)
+    return ends
+
+
+def _bound(name: str, value: float, reason: str) -> Bound:
+    return Bound(name, value * _SAFE, reason)

@@ -1,0 +1,202 @@
+"""The order of the moves of a change, as a model for CP-SAT.
+
+Every move has a rank. For each service that can lack throughput, literals say which of the moves that end or begin its
+segments comes before which; after an end, what has not ended yet and what has begun must be enough, or the segment
+counts as interrupted. A creation comes after the destructions that free its slices. Ranks are whole numbers, so a cycle
+of literals is impossible, and conversely every order of the moves is a solution: the model misses none.
+
+Whether a segment is interrupted depends on the order only, and every order can be followed in time. Hence there are two
+models: one without time for the fewest interruptions, and one with time, which is given their number, for the shortest
+duration. There each move has a begin, the driver of a GPU does one at a time, and the moments at which segments end and
+begin follow each other as the ranks do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ortools.sat.python import cp_model
+
+from mig_opt.change.problem import ChangeProblem, Timetable
+from mig_opt.control import Limits
+from mig_opt.models.batch.solver import Request
+from mig_opt.models.solvers import cpsat
+
+
+def literals(problem: ChangeProblem, gpus: Sequence[int]) -> int:
+    """Return about how many literals a model has for the GPUs of a part."""
+    chosen = set(gpus)
+    return sum(
+        len(need.ending) * (len(need.ending) + len(need.beginning))
+        for need in problem.needs.values()
+        if any(problem.moves[index].gpu in chosen for index in (*need.ending, *need.beginning))
+    )
+
+
+class _Model:
+    """The order of the moves of some GPUs, without time."""
+
+    def __init__(self, problem: ChangeProblem, gpus: Sequence[int]) -> None:
+        self.problem = problem
+        self.gpus = gpus
+        self.moves = [index for gpu in gpus for index in problem.by_gpu[gpu]]
+        self.model = cp_model.CpModel()
+        self._rank = {index: self.model.new_int_var(0, len(self.moves) - 1, f"rank{index}") for index in self.moves}
+        self._before: dict[tuple[int, int], cp_model.IntVar] = {}
+        self._interrupted: list[cp_model.IntVar] = []
+        for index in self.moves:
+            for other in problem.moves[index].after:
+                self.model.add(self._rank[other] < self._rank[index])
+        for service, need in problem.needs.items():
+            if any(index in self._rank for index in need.ending):
+                self._watch(service)
+
+    def _watch(self, service: str) -> None:
+        """Say which ends of a service's segments are interruptions."""
+        need = self.problem.needs[service]
+        for index in need.ending:
+            interrupted = self.model.new_bool_var(f"interrupted{index}")
+            self._interrupted.append(interrupted)
+            live = [units * self.before(index, other) for other, units in need.ending.items() if other != index]
+            live += [units * self.before(other, index) for other, units in need.beginning.items() if other != index]
+            enough = cp_model.LinearExpr.sum(live) + need.kept >= need.least
+            self.model.add(enough).only_enforce_if(~interrupted)
+
+    def before(self, one: int, two: int) -> cp_model.LiteralT:
+        """Return whether a move comes before another."""
+        if two in self.problem.moves[one].after:
+            return self.model.new_constant(0)
+        if one in self.problem.moves[two].after:
+            return self.model.new_constant(1)
+        if one > two:
+            return ~self.before(two, one)
+        if (one, two) not in self._before:
+            literal = self._before[one, two] = self.model.new_bool_var(f"before{one}_{two}")
+            self._follow(one, two, literal)
+            self._follow(two, one, ~literal)
+        return self._before[one, two]
+
+    def _follow(self, one: int, two: int, literal: cp_model.LiteralT) -> None:
+        """Let one move come before another if the literal is true."""
+        self.model.add(self._rank[one] < self._rank[two]).only_enforce_if(literal)
+
+    @property
+    def interruptions(self) -> cp_model.LinearExprT:
+        """How many segments are interrupted."""
+        return cp_model.LinearExpr.sum(self._interrupted)
+
+    def order(self, values: Sequence[int]) -> list[int]:
+        """Return the moves in the order of a solution."""
+        return sorted(self.moves, key=lambda index: values[self._rank[index].index])
+
+    def hint(self, plan: Timetable) -> None:
+        """Let the solver start from a plan."""
+        place = {index: position for position, (index, _) in enumerate(plan.moves)}
+        for index, rank in self._rank.items():
+            self.model.add_hint(rank, place[index])
+        for (one, two), literal in self._before.items():
+            self.model.add_hint(literal, place[one] < place[two])
+
+
+class _TimedModel(_Model):
+    """The order of the moves, and when they begin."""
+
+    def __init__(self, problem: ChangeProblem, gpus: Sequence[int], plan: Timetable) -> None:
+        self._horizon = plan.ticks
+        self._begin: dict[int, cp_model.IntVar] = {}
+        super().__init__(problem, gpus)
+        model = self.model
+        self._duration = model.new_int_var(problem.least_ticks(gpus), plan.ticks, "duration")
+        for gpu in gpus:
+            intervals = []
+            for index in problem.by_gpu[gpu]:
+                begin, ticks = self._begins(index), problem.moves[index].ticks
+                model.add(begin + ticks <= self._duration)
+                intervals.append(model.new_fixed_size_interval_var(begin, ticks, f"move{index}"))
+                for other in problem.moves[index].after:
+                    model.add(self._begins(other) + problem.moves[other].ticks <= begin)
+            model.add_no_overlap(intervals)
+        model.add(self.interruptions <= plan.interruptions)
+        model.minimize(self._duration)
+
+    def _begins(self, index: int) -> cp_model.IntVar:
+        if index not in self._begin:
+            latest = self._horizon - self.problem.moves[index].ticks
+            self._begin[index] = self.model.new_int_var(0, latest, f"begin{index}")
+        return self._begin[index]
+
+    def _moment(self, index: int) -> cp_model.LinearExprT:
+        return self._begins(index) + self.problem.moves[index].delay
+
+    def _follow(self, one: int, two: int, literal: cp_model.LiteralT) -> None:
+        super()._follow(one, two, literal)
+        self.model.add(self._moment(one) <= self._moment(two)).only_enforce_if(literal)
+
+    def hint(self, plan: Timetable) -> None:
+        """Let the solver start from a plan."""
+        super().hint(plan)
+        self.model.add_hint(self._duration, plan.ticks)
+        for index, begin in plan.moves:
+            self.model.add_hint(self._begin[index], begin)
+
+    def timetable(self, values: Sequence[int]) -> Timetable:
+        """Return the plan of a solution."""
+        begins = {index: values[begin.index] for index, begin in self._begin.items()}
+        moves = self.problem.moves
+        order = sorted(self.order(values), key=lambda index: begins[index] + moves[index].delay)
+        ticks = max(begins[index] + moves[index].ticks for index in order)
+        return Timetable(tuple((index, begins[index]) for index in order), len(self.problem.interrupted(order)), ticks)
+
+
+def fewest_interruptions(
+    problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
+) -> bool:
+    """Look for a plan with fewer interruptions; return whether none has fewer than the best one that is known now.
+
+    Parameters
+    ----------
+    problem : ChangeProblem
+        The change.
+    gpus : sequence of int
+        One of its parts.
+    plan : Timetable
+        A plan for it, to begin with.
+    limits : Limits
+        Time, seed and workers.
+    offer : callable
+        Called with each plan that is found.
+    """
+    model = _Model(problem, gpus)
+    model.model.minimize(model.interruptions)
+    model.hint(plan)
+    best = plan.interruptions
+
+    def on_solution(values: Sequence[int]) -> None:
+        nonlocal best
+        found = problem.timetable(model.order(values))
+        best = min(best, found.interruptions)
+        offer(found)
+
+    request = Request(at_least=problem.inevitable(gpus), for_proof=True, on_solution=on_solution)
+    return cpsat.run(model.model, limits, request).bound == best
+
+
+def least_duration(
+    problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
+) -> bool:
+    """Look for a shorter plan with no more interruptions; return whether none is shorter than the best one known now.
+
+    The parameters are those of :func:`fewest_interruptions`; times have to be whole ticks.
+    """
+    model = _TimedModel(problem, gpus, plan)
+    model.hint(plan)
+    best = plan.ticks
+
+    def on_solution(values: Sequence[int]) -> None:
+        nonlocal best
+        found = model.timetable(values)
+        best = min(best, found.ticks)
+        offer(found)
+
+    request = Request(at_least=problem.least_ticks(gpus), for_proof=True, on_solution=on_solution)
+    return cpsat.run(model.model, limits, request).bound == best

@@ -1,0 +1,223 @@
+"""The method ``exact`` of :func:`mig_opt.deploy`: proven numbers of GPUs by integer programming.
+
+Only three things matter: how many GPUs have which pattern of instances (the multisets of maximal partitions), how many
+segments of each kind serve each service, and that there are enough instances for the segments. This is the
+cutting-stock problem, and its program has hardly more rows than there are services. The goals are met one after the
+other, each with those before it as rows: fewest GPUs, fewest compute slices, fewest changes to what is running.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from mig_opt.gpu.model import Placement
+from mig_opt.gpu.packing import Counts, Packer, Whole
+from mig_opt.models.serving.fewest_changes import fewest_changes
+from mig_opt.models.solvers.backend import Backend, LpOutcome, Values, solve_program
+from mig_opt.models.solvers.cbc import Cbc
+from mig_opt.models.solvers.highs import Highs
+from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+from mig_opt.result import Status
+from mig_opt.serving.assembling import filled
+from mig_opt.serving.bounds import Relaxation, shortage
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.covers import Kinds
+from mig_opt.serving.demand import ENOUGH, MOST_SEGMENTS, NEEDED, Demand
+
+_NOISE = 1e-5
+"""By how much a solver's tolerances may move a bound: rows are scaled so that their factors are about 1."""
+
+_LOOSE = 1e-6
+"""The tolerance with which HiGHS is asked again where it found nothing."""
+
+
+def exact(demand: Demand, control: FleetControl) -> None:
+    """Search until the fewest GPUs, slices and changes are proven, or the time is up.
+
+    Parameters
+    ----------
+    demand : Demand
+        Every service has an option.
+    control : FleetControl
+        May hold a deployment to start from.
+    """
+    highs = Highs()
+    backend: Backend = Cbc() if highs.missing() else highs
+    relaxation = control.relaxation or Relaxation(demand)
+    if not _fewest_gpus(demand, relaxation, control, backend):
+        return
+    control.prove("gpus")
+    if not _fewest_slices(demand, relaxation, control, backend):
+        return
+    control.prove("compute slices")
+    if control.running is not None and fewest_changes(demand, relaxation, control, backend):
+        control.prove("changes")
+
+
+def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: FleetControl, backend: Backend) -> bool:
+    """Find a deployment of fewest GPUs; return whether it is proven that there are no fewer.
+
+    The first deployment is only believed to be the best once the program for fewer GPUs has no better one: solvers
+    err less where they look for less.
+    """
+    while control.cost is None or control.cost[0] > control.lower_bound:
+        before = control.cost
+        program = FleetProgram(demand, relaxation)
+        program.linear.at_least("as_many_gpus_as_the_bound", program.gpus, control.lower_bound)
+        if before is not None:
+            program.linear.at_most("fewer_gpus", program.gpus, before[0] - 1)
+        program.minimise(program.gpus)
+        outcome = program.solve(control, backend, None if before is None else _raiser(control, before[0]))
+        if outcome.status is Status.INFEASIBLE:
+            if before is None:
+                control.refute(_too_few(demand, relaxation))
+                return False
+            _raiser(control, before[0])(math.inf)
+        elif control.cost == before:
+            return False
+    return True
+
+
+def _raiser(control: FleetControl, found: int) -> Callable[[float], None]:
+    """Return what reports bounds of the program for fewer GPUs than were ``found``: above that they mean nothing."""
+
+    def raise_bound(bound: float) -> None:
+        gpus = math.ceil(min(bound - _NOISE, found))
+        control.raise_bound(gpus, "no whole numbers of partitions and segments take fewer GPUs")
+
+    return raise_bound
+
+
+def _too_few(demand: Demand, relaxation: Relaxation) -> str:
+    """Return why there is no deployment although each service can be served."""
+    pools = ", ".join(
+        f"{'any number of' if pool.count is None else pool.count} {pool.gpu.name}" for pool in demand.pools
+    )
+    found = shortage(demand, relaxation.bounds[0])
+    return found or f"no whole numbers of partitions and segments serve everything with {pools}"
+
+
+def _fewest_slices(demand: Demand, relaxation: Relaxation, control: FleetControl, backend: Backend) -> bool:
+    """Find a deployment of fewest slices among those of as few GPUs; return whether that is proven."""
+    assert control.cost is not None
+    gpus, slices, _ = control.cost
+    if control.expired:
+        return False
+    program = FleetProgram(demand, relaxation)
+    program.linear.at_most("as_few_gpus", program.gpus, gpus)
+    program.linear.at_most("fewer_slices", program.slices, slices - 1)
+    program.minimise(program.slices)
+    outcome = program.solve(control, backend)
+    return outcome.proves(control.cost[1])
+
+
+class FleetProgram:
+    """How many GPUs of each pattern, and how many segments of each kind for each service.
+
+    Parameters
+    ----------
+    demand : Demand
+        Every service has an option.
+    relaxation : Relaxation
+        That of the demand.
+
+    Attributes
+    ----------
+    linear : LinearProgram
+        Without an objective.
+    gpus, slices : list of Term
+        The number of GPUs, and of the compute slices of all segments.
+    """
+
+    def __init__(self, demand: Demand, relaxation: Relaxation) -> None:
+        self._demand = demand
+        self._relaxation = relaxation
+        self.linear = LinearProgram("fleet")
+        self._segments: list[tuple[int, int, Variable]] = []
+        self._patterns: list[tuple[Packer, Counts, Variable]] = []
+        self.slices: list[Term] = []
+        self.gpus: list[Term] = []
+        used = self._serve(relaxation.kinds)
+        self._offer_instances(relaxation.kinds, used)
+
+    def _serve(self, kinds: Kinds) -> list[list[Term]]:
+        """Let each service have segments enough, and return those of each kind."""
+        covers = self._relaxation.covers
+        used: list[list[Term]] = [[] for _ in range(kinds.count)]
+        for row, (service, options) in enumerate(zip(self._demand.services, self._demand.options, strict=True)):
+            shares: list[Term] = []
+            for option in options:
+                kind = kinds.index(option)
+                share = float(covers.shares[row, kind])
+                most = min(max(math.ceil(1 / share), service.min_replicas), MOST_SEGMENTS)
+                variable = self.linear.number(f"segments_{row}_{kind}", most)
+                self._segments.append((row, kind, variable))
+                self.slices.append((variable, option.profile.compute_slices))
+                used[kind].append((variable, 1))
+                shares.append((variable, share))
+            self.linear.at_least(f"rate_{row}", shares, NEEDED)
+            if service.min_replicas > 1:
+                segments = [(variable, 1.0) for variable, _ in shares]
+                self.linear.at_least(f"replicas_{row}", segments, service.min_replicas)
+        return used
+
+    def _offer_instances(self, kinds: Kinds, used: list[list[Term]]) -> None:
+        for packer, pool, part in zip(kinds.packers, kinds.pools, kinds.parts, strict=True):
+            most = self._demand.pools[pool].count
+            enough = sum(int(variable.upBound) for terms in used[part] for variable, _ in terms)
+            taken = []
+            for at, pattern in enumerate(packer.patterns):
+                variable = self.linear.number(f"gpus_{pool}_{at}", enough if most is None else min(most, enough))
+                taken.append(variable)
+                self._patterns.append((packer, pattern, variable))
+            self.gpus += [(variable, 1.0) for variable in taken]
+            if most is not None:
+                self.linear.at_most(f"pool_{pool}", [(variable, 1) for variable in taken], most)
+            for at, terms in enumerate(used[part]):
+                offered = [(variable, -pattern[at]) for variable, pattern in zip(taken, packer.patterns, strict=True)]
+                self.linear.at_most(f"instances_{pool}_{at}", [*terms, *offered], 0)
+
+    def minimise(self, terms: list[Term]) -> None:
+        """Make a sum the objective.
+
+        Not by way of a variable for the sum: HiGHS 1.14 was seen to "prove" optima of 251 GPUs then, where 6 do.
+        """
+        self.linear.minimise_sum(terms)
+
+    def _read(self, values: Values) -> tuple[Whole, list[tuple[str, tuple[Placement, ...]]]]:
+        """Return the segments of each kind for each service in a solution, and the instances of each GPU."""
+        counts = np.zeros((len(self._demand.services), self._relaxation.kinds.count), dtype=np.int64)
+        for row, kind, variable in self._segments:
+            counts[row, kind] = round(values[variable.name])
+        packed = [
+            (packer.gpu.name, packer.placed(pattern))
+            for packer, pattern, variable in self._patterns
+            for _ in range(round(values[variable.name]))
+        ]
+        return counts, packed
+
+    def solve(
+        self, control: FleetControl, backend: Backend, on_bound: Callable[[float], None] | None = None
+    ) -> LpOutcome:
+        """Look for solutions and report what they are as deployments.
+
+        That there are none is believed only if a second look with other tolerances finds none either: with those that
+        make its bounds tight, HiGHS 1.14 was seen to err.
+        """
+
+        def report(values: Values) -> None:
+            counts, packed = self._read(values)
+            # What a solver lets pass within its tolerance may not be enough.
+            if (self._relaxation.covers.given(counts) >= ENOUGH).all():
+                control.offer(filled(self._demand, self._relaxation.kinds, counts, packed))
+
+        outcome = solve_program(self.linear.program, backend, control, on_solution=report, on_bound=on_bound)
+        if outcome.status is not Status.INFEASIBLE or not isinstance(backend, Highs):
+            return outcome
+        known = control.cost
+        second = solve_program(self.linear.program, Highs(_LOOSE), control, on_solution=report)
+        return outcome if control.cost == known else replace(second, status=Status.FEASIBLE, bound=-math.inf)

@@ -1,0 +1,253 @@
+"""The last goal of the method ``exact``: of deployments that are equally good, the one that changes least.
+
+Here GPUs and placements count, so the program has a choice for each running GPU - which of its placed partitions it
+gets - and for each running segment whether it stays. What is new is counted by kinds, as in
+:mod:`mig_opt.models.serving.exact`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from dataclasses import dataclass
+
+from mig_opt.gpu.model import Placement, ProfileSet, get_gpu
+from mig_opt.models.solvers.backend import Backend, Values, solve_program
+from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
+from mig_opt.serving.assembling import segment_of
+from mig_opt.serving.bounds import Relaxation
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.demand import ENOUGH, NEEDED, Demand, Option
+from mig_opt.serving.deployment import Deployment, Segment
+
+_MOST_CHOICES = 60_000
+"""Choices of a partition for a running GPU beyond which the program is not even tried."""
+
+
+def fewest_changes(demand: Demand, relaxation: Relaxation, control: FleetControl, backend: Backend) -> bool:
+    """Report a deployment of fewest changes among those as good as the best; return whether that is proven.
+
+    Parameters
+    ----------
+    demand : Demand
+        Every service has an option.
+    relaxation : Relaxation
+        That of the demand.
+    control : FleetControl
+        With the running deployment, and another one that is proven to have fewest GPUs and slices.
+    backend : Backend
+        Solver of the program.
+    """
+    assert control.running is not None
+    assert control.cost is not None
+    if control.expired:
+        return False
+    program = ChangeProgram(demand, relaxation, control.running)
+    if program.choices > _MOST_CHOICES:
+        return False
+    gpus, slices, changes = control.cost
+    program.limit(gpus, slices, changes - 1)
+    outcome = solve_program(
+        program.linear.program, backend, control, on_solution=lambda values: _offer(program, values, control)
+    )
+    return outcome.proves(control.cost[2])
+
+
+def _offer(program: ChangeProgram, values: Values, control: FleetControl) -> None:
+    deployment = program.deployment(values)
+    if deployment is not None:
+        control.offer(deployment)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """New segments of one service in the way of one option."""
+
+    service: int
+    option: Option
+    number: Variable
+
+
+class ChangeProgram:
+    """Which running segments stay, what the running GPUs become, and what is new.
+
+    Parameters
+    ----------
+    demand : Demand
+        Every service has an option.
+    relaxation : Relaxation
+        That of the demand.
+    running : Deployment
+        What is running now.
+
+    Attributes
+    ----------
+    linear : LinearProgram
+        With the number of changes as objective.
+    choices : int
+        How many partitions there are to choose from, over all running GPUs.
+    """
+
+    def __init__(self, demand: Demand, relaxation: Relaxation, running: Deployment) -> None:
+        self._demand = demand
+        self._kinds = relaxation.kinds
+        self._running = running
+        self.linear = LinearProgram("changes")
+        self._stays: list[tuple[Segment, Variable]] = []
+        self._fresh: list[_Fresh] = []
+        self._old: list[tuple[int, tuple[Placement, ...], Variable]] = []
+        self._new: list[tuple[str, tuple[Placement, ...], Variable]] = []
+        self._gpus = [get_gpu(name).name for name in running.gpus]
+        self._services = {service.name: service for service in demand.services}
+        self._measured = {
+            (table.model, table.gpu, point.size, point.batch, point.processes): (point, table.memory_gb)
+            for table in demand.tables
+            for point in table.points
+        }
+        # Instances with media engines and the like are never created, but they may run and stay.
+        plain = all(not get_gpu(running.gpus[s.gpu]).profile(s.profile).attributes for s in running.segments)
+        profiles: ProfileSet = "double-memory" if plain else "all"
+        self._partitions = {packer.gpu.name: packer.gpu.maximal_partitions(profiles) for packer in self._kinds.packers}
+        self.choices = sum(len(self._partitions.get(name, ())) for name in self._gpus)
+        if self.choices <= _MOST_CHOICES:
+            self._build()
+
+    def _build(self) -> None:
+        self._choose_partitions()
+        self._keep_segments()
+        self._serve()
+        self._fill_instances()
+
+    def _choose_partitions(self) -> None:
+        for gpu, name in enumerate(self._gpus):
+            mine = [
+                (gpu, partition, self.linear.choice(f"gpu_{gpu}_is_{at}"))
+                for at, partition in enumerate(self._partitions.get(name, ()))
+            ]
+            if mine:
+                self.linear.at_most(f"one_partition_{gpu}", [(choice, 1) for _, _, choice in mine], 1)
+            self._old += mine
+        for packer, pool in zip(self._kinds.packers, self._kinds.pools, strict=True):
+            name = packer.gpu.name
+            # As many as there are running GPUs' worth of everything is more than enough; the goals limit them.
+            own = [
+                (name, packer.placed(pattern), self.linear.number(f"more_{pool}_{at}", 10**6))
+                for at, pattern in enumerate(packer.patterns)
+            ]
+            count = self._demand.pools[pool].count
+            if count is not None:
+                used: list[Term] = [(choice, 1) for gpu, _, choice in self._old if self._gpus[gpu] == name]
+                self.linear.at_most(f"pool_{pool}", [*used, *((number, 1) for _, _, number in own)], count)
+            self._new += own
+
+    def _keep_segments(self) -> None:
+        for at, segment in enumerate(self._running.segments):
+            measured = self._as_measured(segment)
+            if measured is not None:
+                stays = self.linear.choice(f"stays_{at}")
+                placement = self._running.placement(segment)
+                fitting: list[Term] = [
+                    (choice, -1)
+                    for gpu, partition, choice in self._old
+                    if gpu == segment.gpu and placement in partition
+                ]
+                self.linear.at_most(f"place_for_{at}", [(stays, 1), *fitting], 0)
+                self._stays.append((measured, stays))
+
+    def _as_measured(self, segment: Segment) -> Segment | None:
+        """Return a running segment with the figures of the demand, whatever it states; None if it must not stay.
+
+        It need not be the best way to fill its instance: to leave it may be better than to change it.
+        """
+        service, name = self._services.get(segment.service), self._gpus[segment.gpu]
+        if service is None or name not in self._partitions:
+            return None
+        profile = get_gpu(name).profile(segment.profile)
+        way = service.model, name, profile.compute_slices, segment.batch, segment.processes
+        if way not in self._measured:
+            return None
+        point, memory = self._measured[way]
+        many = self._demand.max_processes is not None and point.processes > self._demand.max_processes
+        small = memory is not None and memory > profile.memory_gb
+        if many or small or not self._demand.rule.allows(point.latency, service.slo):
+            return None
+        return dataclasses.replace(segment, throughput=point.throughput, latency=point.latency)
+
+    def _serve(self) -> None:
+        staying: dict[str, list[tuple[Segment, Variable]]] = {}
+        for segment, stays in self._stays:
+            staying.setdefault(segment.service, []).append((segment, stays))
+        for row, (service, options) in enumerate(zip(self._demand.services, self._demand.options, strict=True)):
+            shares: list[Term] = []
+            for option in options:
+                number = self.linear.number(f"new_{row}_{self._kinds.index(option)}", 10**6)
+                self._fresh.append(_Fresh(row, option, number))
+                shares.append((number, min(option.point.throughput / service.rate, 1.0)))
+            for segment, stays in staying.get(service.name, ()):
+                shares.append((stays, min(segment.throughput / service.rate, 1.0)))
+            self.linear.at_least(f"rate_{row}", shares, NEEDED)
+            if service.min_replicas > 1:
+                self.linear.at_least(f"replicas_{row}", [(variable, 1) for variable, _ in shares], service.min_replicas)
+
+    def _fill_instances(self) -> None:
+        """Let the segments of each kind be no more than the instances for them."""
+        for packer, pool in zip(self._kinds.packers, self._kinds.pools, strict=True):
+            name = packer.gpu.name
+            for profile in packer.profiles:
+                terms: list[Term] = [
+                    (fresh.number, 1)
+                    for fresh in self._fresh
+                    if fresh.option.pool == pool and fresh.option.profile == profile
+                ]
+                terms += [
+                    (stays, 1)
+                    for segment, stays in self._stays
+                    if self._gpus[segment.gpu] == name and segment.profile == profile.name
+                ]
+                offers = [(self._gpus[gpu], partition, choice) for gpu, partition, choice in self._old]
+                for kind, partition, variable in [*offers, *self._new]:
+                    held = sum(placement.profile == profile for placement in partition) if kind == name else 0
+                    if held:
+                        terms.append((variable, -held))
+                self.linear.at_most(f"instances_{pool}_{profile.name}", terms, 0)
+
+    def limit(self, gpus: int, slices: int, changes: int) -> None:
+        """Demand at most so many GPUs, compute slices and changes."""
+        used: list[Term] = [(variable, 1) for _, _, variable in self._old]
+        used += [(number, 1) for _, _, number in self._new]
+        self.linear.at_most("gpus", used, gpus)
+        sizes: list[Term] = [(fresh.number, fresh.option.profile.compute_slices) for fresh in self._fresh]
+        sizes += [
+            (stays, get_gpu(self._gpus[segment.gpu]).profile(segment.profile).compute_slices)
+            for segment, stays in self._stays
+        ]
+        self.linear.at_most("slices", sizes, slices)
+        total = self.linear.continuous("changes", 0, changes)
+        every = len(self._running.segments)
+        terms: list[Term] = [(fresh.number, 1) for fresh in self._fresh]
+        terms += [(stays, -1) for _, stays in self._stays]
+        self.linear.equal("changes_are", [*terms, (total, -1)], -every)
+        self.linear.minimise(total)
+
+    def deployment(self, values: Values) -> Deployment | None:
+        """Return the deployment of a solution; None if it serves too little within the solver's tolerance."""
+        segments = [segment for segment, stays in self._stays if round(values[stays.name])]
+        taken = {(segment.gpu, segment.profile, segment.start) for segment in segments}
+        gpus = list(self._gpus)
+        free: dict[tuple[str, str], deque[tuple[int, Placement]]] = {}
+        slots = [(gpu, partition) for gpu, partition, choice in self._old if round(values[choice.name])]
+        for name, partition, number in self._new:
+            for _ in range(round(values[number.name])):
+                slots.append((len(gpus), partition))
+                gpus.append(name)
+        for gpu, partition in slots:
+            for placement in partition:
+                if (gpu, placement.profile.name, placement.start) not in taken:
+                    free.setdefault((gpus[gpu], placement.profile.name), deque()).append((gpu, placement))
+        for fresh in self._fresh:
+            name = self._demand.pools[fresh.option.pool].gpu.name
+            for _ in range(round(values[fresh.number.name])):
+                gpu, placement = free[name, fresh.option.profile.name].popleft()
+                segments.append(segment_of(self._demand.services[fresh.service].name, gpu, placement, fresh.option))
+        found = Deployment(tuple(gpus), tuple(segments))
+        return found if min(found.slack(self._demand).values()) >= ENOUGH - 1 else None

@@ -1,0 +1,1 @@
+"""Solvers behind one interface: CP-SAT, HiGHS, CBC."""

@@ -1,1 +1,0 @@
-"""The schedulers; :func:`mig_opt.policies` lists them."""

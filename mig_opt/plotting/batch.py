@@ -1,0 +1,310 @@
+"""Draws a schedule: where everything goes, which texts fit, and in which colours."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mig_opt.batch.batch import Batch, LiveInstance
+from mig_opt.batch.lifetimes import Life, lives_of
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.plotting.sheet import FINE, INK, USUAL, Sheet
+from mig_opt.plotting.texts import PALETTE, apart, contrast, elide, one_line, spell_seconds, wrap_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.patches import Patch
+    from matplotlib.patheffects import AbstractPathEffect
+    from matplotlib.text import Text
+
+_GRID, _IDLE, _EARLIER, _BOUND = "#dddddd", "#ececec", "#d4d4d4", "#b0003a"
+_GAP = 0.6  # between two panels, in rows
+_RIGHT = 0.25  # inches beside the panels
+_MOST_HEIGHT = 24.0  # inches of all rows and gaps together
+_LEAST_OPERATION = 2.5  # points
+_FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, in points
+_TAG_FONT = 5.0
+_PADDING = 1.2  # points between a name and the edge of its rectangle
+_OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", "#9a9a9a")}
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """An interval of seconds over some memory slices of a GPU."""
+
+    gpu: int
+    slices: range
+    begin: float
+    end: float
+
+    @classmethod
+    def of(cls, batch: Batch, part: Run | Operation | LiveInstance | Life, begin: float, end: float) -> _Box:
+        """Return the footprint of the instance of ``part`` over an interval."""
+        memory = batch.gpu.profile(part.profile).memory_slices
+        return cls(part.gpu, range(part.start, part.start + memory), begin, end)
+
+    def beside(self, others: Iterable[_Box]) -> _Box:
+        """Return what others (at its two ends) leave of it."""
+        begin, end = self.begin, self.end
+        for other in others:
+            if self.gpu != other.gpu or not set(self.slices) & set(other.slices):
+                continue
+            if other.begin <= self.begin < other.end:
+                begin = max(begin, other.end)
+            elif self.begin < other.begin < self.end:
+                end = min(end, other.begin)
+        return _Box(self.gpu, self.slices, begin, max(begin, end))
+
+
+class Chart(Sheet):
+    """One drawing. Lengths are inches unless a name says otherwise."""
+
+    def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str) -> None:
+        super().__init__(title)
+        self.batch, self.schedule, self.lower_bound = batch, schedule, lower_bound
+        self.operations = schedule.operations or ()
+        parts: list[Run | Operation] = [*schedule.runs, *self.operations]
+        first = min([0.0, *(part.begin for part in parts)])
+        ends = [part.end for part in parts] + [live.free for live in batch.initial]
+        self.last = max([lower_bound or 0.0, *ends]) or 1.0
+        self.limits = (first, self.last + 0.01 * (self.last - first))
+        names = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
+        self.colours = {name: f"#{PALETTE[index % len(PALETTE)]}" for index, name in enumerate(names)}
+
+        busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
+        self.panel_width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
+        self.left = 1.0 if batch.gpus > 1 else 0.7
+        self.width = self.left + self.panel_width + _RIGHT
+        slices, gaps = batch.gpus * batch.gpu.memory_slices, _GAP * (batch.gpus - 1)
+        self.row = min(0.5, max(0.2, 5.5 / slices), _MOST_HEIGHT / (slices + gaps))
+        self.panel, self.gap = self.row * batch.gpu.memory_slices, self.row * _GAP
+        self.points_per_second = 72 * self.panel_width / (self.limits[1] - self.limits[0])
+
+        self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1)) for _ in range(batch.gpus)]
+        self.place_panels(above=1, below=1)
+
+    def draw(self) -> Figure:
+        """Draw everything, from the back to the front, and return the figure."""
+        for gpu, axes in enumerate(self.panels):
+            self.dress_panel(gpu, axes)
+        signs: dict[str, Patch] = {}
+        self.draw_earlier_work(signs)
+        operations = self.draw_operations(signs)
+        lives = self.draw_instances(signs)
+        labels, legends = self.draw_runs(operations)
+        self.draw_profiles(lives, operations, labels)
+        if signs:
+            legends.insert(0, self.legend(list(signs.values()), list(signs), columns=len(signs)))
+        self.arrange(legends, above=self.draw_lines() + 0.12, axis=0.5)
+        self.figure.set_dpi(USUAL[0])
+        return self.figure
+
+    def place_panels(self, above: float, below: float) -> None:
+        """Give the panels their places, and the figure its height, with room above and below them."""
+        height = above + len(self.panels) * (self.panel + self.gap) - self.gap + below
+        self.figure.set_size_inches(self.width, height)
+        for gpu, axes in enumerate(self.panels):
+            bottom = height - above - gpu * (self.panel + self.gap) - self.panel
+            width = self.panel_width / self.width
+            axes.set_position((self.left / self.width, bottom / height, width, self.panel / height))
+
+    def dress_panel(self, gpu: int, axes: Axes) -> None:
+        """Draw the axes of a panel, its ticks and labels."""
+        slices, last = self.batch.gpu.memory_slices, gpu == len(self.panels) - 1
+        axes.set_xlim(*self.limits)
+        axes.set_ylim(slices, 0)
+        axes.set_facecolor("white")
+        every = math.ceil(9 / (72 * self.row))
+        labelled = range(0, slices, every)
+        axes.set_yticks([position + 0.5 for position in labelled], [f"slice {position}" for position in labelled])
+        axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=INK)
+        axes.tick_params(axis="x", labelsize=8, color=INK, labelcolor=INK, labelbottom=last)
+        if 1e-3 <= self.last < 1e7:
+            axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+        else:
+            axes.xaxis.set_major_formatter("{x:.6g}")
+        axes.hlines(range(1, slices), *self.limits, color=_GRID, linewidth=0.5, zorder=0)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(INK)
+        if len(self.panels) > 1:
+            size = min(9.0, 15 * self.panel)
+            axes.set_ylabel(f"GPU {gpu}", color=INK, fontsize=size, fontweight="bold", va="center")
+            axes.yaxis.set_label_coords(-0.75 / self.panel_width, 0.5)
+        if last:
+            axes.set_xlabel("time in seconds", color=INK, fontsize=9)
+
+    def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
+        """Draw a box and return it."""
+        from matplotlib.patches import Rectangle
+
+        patch = Rectangle((box.begin, box.slices.start), box.end - box.begin, len(box.slices), gid=gid, **style)
+        self.panels[box.gpu].add_patch(patch)
+        return patch
+
+    def draw_earlier_work(self, signs: dict[str, Patch]) -> None:
+        """Draw what live instances are busy with before the batch."""
+        style: dict[str, Any] = {"facecolor": _EARLIER, "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
+        for index, live in enumerate(self.batch.initial):
+            if live.free > 0:
+                box = _Box.of(self.batch, live, 0.0, live.free)
+                signs["busy with earlier work"] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
+
+    def draw_operations(self, signs: dict[str, Patch]) -> list[_Box]:
+        """Draw the operations, widened into the life of their instance, and return what they cover."""
+        least = _LEAST_OPERATION / self.points_per_second
+        remark = " (not to scale)" if any(part.end - part.begin < least for part in self.operations) else ""
+        covered = []
+        for index, part in sorted(enumerate(self.operations), key=lambda entry: entry[1].kind):
+            begin = part.begin if part.kind == "create" else min(part.begin, part.end - least)
+            end = max(part.end, part.begin + least) if part.kind == "create" else part.end
+            covered.append(_Box.of(self.batch, part, begin, end))
+            word, colour = _OPERATIONS[part.kind]
+            style: dict[str, Any] = {"facecolor": colour, "edgecolor": INK, "linewidth": 0.7, "zorder": 4}
+            signs[f"{word}{remark}"] = self.rectangle(covered[-1], f"{part.kind}:{index}", **style)
+        return covered
+
+    def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, _Box]]:
+        """Draw the life of each instance, and return it with the profile's name."""
+        lives = list(self.lives())
+        for index, (_, box) in enumerate(lives):
+            idle = self.rectangle(box, f"idle:{index}", facecolor=_IDLE, edgecolor="none", zorder=1)
+            self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
+            signs["instance without a task"] = idle
+        return lives
+
+    def lives(self) -> Iterator[tuple[str, _Box]]:
+        """Yield the life of each instance, with its profile."""
+        if self.schedule.operations is None:
+            return
+        lives, stray = lives_of(self.batch.initial, self.operations)
+        for life in lives:
+            begin = 0.0 if life.created is None else self.operations[life.created].begin
+            end = self.last if life.destroyed is None else self.operations[life.destroyed].end
+            yield life.profile, _Box.of(self.batch, life, begin, end)
+        for part in (self.operations[index] for index in stray):
+            if part.kind == "destroy":  # what never came to life is drawn as long as that takes
+                yield part.profile, _Box.of(self.batch, part, part.begin, part.end)
+
+    def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
+        """Draw the runs with their names; return these, and the key to the names that do not fit."""
+        from matplotlib.patches import Patch
+
+        labels: list[Text] = []
+        signs: list[Patch] = []
+        key: list[str] = []
+        numbers = 0
+        for run in sorted(self.schedule.runs, key=lambda run: (run.gpu, run.begin, run.start)):
+            colour, name = self.colours[run.task], one_line(run.task)
+            box = _Box.of(self.batch, run, run.begin, run.end)
+            # A white edge would hide a run that is not wider than the edge.
+            narrow = (run.end - run.begin) * self.points_per_second < 3
+            edge, weight = (colour, 0.3) if narrow else ("white", 0.8)
+            self.rectangle(box, f"run:{run.task}", facecolor=colour, edgecolor=edge, linewidth=weight, zorder=3)
+            free = box.beside(operations)
+            label = self.label(free, f"label:{run.task}", colour)
+            width = (free.end - free.begin) * self.points_per_second - 2 * _PADDING
+            height = 72 * self.row * len(box.slices) - 2 * _PADDING
+            if not self.fit(label, name, width, height):
+                signs.append(Patch(facecolor=colour))
+                if self.fit(label, f"#{numbers + 1}", width, height):
+                    numbers += 1
+                    key.append(f"#{numbers} {elide(name)}")
+                else:
+                    label.remove()
+                    gpu = f"GPU {run.gpu}, " if len(self.panels) > 1 else ""
+                    key.append(f"{elide(name)} ({gpu}slice {run.start}, at {spell_seconds(run.begin)})")
+                    continue
+            labels.append(label)
+        return labels, [self.key(signs, key)] if key else []
+
+    def label(self, box: _Box, gid: str, colour: str) -> Text:
+        """Return an empty text in the middle of a box of that colour."""
+        x, y = (box.begin + box.end) / 2, box.slices.start + len(box.slices) / 2
+        style: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
+        text = self.panels[box.gpu].text(x, y, "", gid=gid, parse_math=False, zorder=8, **style)
+        text.set_color(contrast(colour))
+        # Where the line of the makespan or of the bound would cross the name, it passes behind.
+        text.set_bbox({"facecolor": colour, "edgecolor": "none", "pad": 0.4})
+        return text
+
+    def fit(self, text: Text, name: str, width: float, height: float) -> bool:
+        """Write ``name`` as large as it fits into a rectangle (in points); return whether it does at all."""
+        largest, smallest = _FONTS
+        best = (0.0, 0.0, "", 0)
+        for lines, rotation, preference in [(1, 0, 1.0), (2, 0, 0.95), (3, 0, 0.9), (1, 90, 0.8), (2, 90, 0.75)]:
+            wording = wrap_name(name, lines)
+            text.set(text=wording, rotation=rotation, fontsize=largest)
+            own_width, own_height = self.extent(text)
+            scale = min(1.0, width / own_width, height / own_height)
+            best = max(best, (scale * preference, scale, wording, rotation), key=lambda option: option[0])
+        _, scale, wording, rotation = best
+        text.set(text=wording, rotation=rotation)
+        for half_points in range(int(2 * largest * scale), int(2 * smallest) - 1, -1):
+            text.set_fontsize(half_points / 2)
+            own_width, own_height = self.greatest_extent(text)
+            if own_width <= width and own_height <= height:
+                return True
+        return False
+
+    def draw_profiles(self, lives: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]) -> None:
+        """Write the profile into the corner of each instance, where that leaves the names alone."""
+        taken = [self.bounds(label).padded(FINE / 72) for label in labels]
+        style: dict[str, Any] = {
+            "fontsize": _TAG_FONT,
+            "color": INK,
+            "va": "top",
+            "zorder": 7,
+            "textcoords": "offset points",
+        }
+        for index, (profile, box) in enumerate(lives):
+            free, axes = box.beside(operations), self.panels[box.gpu]
+            corner = (free.begin, box.slices.start)
+            plate = axes.annotate(profile, corner, (2.5, -2.5), gid=f"profile:{index}", **style)
+            plate.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
+            own = self.bounds(plate).padded(FINE / 36)
+            width, height = self.extent(plate)
+            fits = width + 5 <= (free.end - free.begin) * self.points_per_second
+            if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
+                plate.remove()
+
+    def draw_lines(self) -> float:
+        """Draw makespan and lower bound with labels that keep apart; return the inches that these take."""
+        from matplotlib.patheffects import withStroke
+
+        makespan, bound = self.schedule.makespan, self.lower_bound
+        lines = [(makespan, "makespan", INK, "-")]
+        if bound is not None:
+            lines = sorted([*lines, (bound, "lower-bound", _BOUND, "--")])
+        marks = [(at, f"{gid.replace('-', ' ')} {spell_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
+        if bound is not None and spell_seconds(bound) == spell_seconds(makespan):
+            marks = [(makespan, f"makespan = lower bound = {spell_seconds(makespan)}", "makespan", INK)]
+        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
+        labels = [
+            self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
+            for at, wording, gid, colour in marks
+        ]
+        at = [(mark[0] - self.limits[0]) * self.points_per_second for mark in marks]
+        places = apart(at, [self.extent(label)[0] for label in labels])
+        tops = {}
+        for (_, _, gid, _), label, (side, tier) in zip(marks, labels, places, strict=True):
+            label.set(ha=side, position=(-3 if side == "right" else 3, 2 + 11 * tier))
+            tops[gid] = (12 + 11 * tier) / 72
+        # White beside the dashes keeps them visible on dark runs; beside a line on top of them it would be in the way.
+        halo: list[AbstractPathEffect] = [withStroke(linewidth=2.6, foreground="white")] if len(marks) > 1 else []
+        line: dict[str, Any] = {"linewidth": 1.2, "clip_on": False, "zorder": 6}
+        # The makespan comes last, on top of a bound that coincides with it.
+        for seconds, gid, colour, dashes in sorted(lines, key=lambda line: line[1]):
+            for gpu, axes in enumerate(self.panels):
+                top = 1 + tops.get(gid, tops["makespan"]) / self.panel if gpu == 0 else 1.0
+                bottom = -self.gap / self.panel if gpu < len(self.panels) - 1 else 0.0
+                ends = [seconds, seconds], [bottom, top]
+                drawn = axes.plot(*ends, color=colour, ls=dashes, gid=gid, transform=axes.get_xaxis_transform(), **line)
+                if dashes == "--":
+                    drawn[0].set_path_effects(halo)
+        return max(tops.values())

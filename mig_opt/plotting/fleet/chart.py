@@ -1,0 +1,279 @@
+"""Draws simulations: fleets and fragmentation over time, waits, and the policies side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mig_opt.models.fleet.bounds import TraceBounds
+from mig_opt.plotting.fleet.series import Steps, fragmentation_steps, last_end, migration_times, wait_steps
+from mig_opt.plotting.fleet.timeline import FleetOverTime, detailed
+from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
+from mig_opt.plotting.texts import elide_all, one_line, spell_seconds, wrap_name
+from mig_opt.result import relative_gap
+from mig_opt.simulation.simulator import Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00")
+_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
+_GRID, _BOUND = "#dddddd", "#b0003a"
+_MOST_FLEETS = 4
+_MOST_DOTS = 150
+"""Migrations up to which each is marked on its line."""
+_RIGHT, _WIDTH = 0.3, 10.0
+_HEADING, _AXIS, _BAR = 0.31, 0.48, 0.27  # inches of a heading, of an axis with its label, and of a bar
+_LINES, _COUNTS = 1.35, 0.6  # inches of a panel with lines, and of one with counts
+_SHORT, _LONGEST = 20, 44  # characters of a name on one line, and of any name
+_COUNT_BINS = 60
+_FAR_APART = 20
+"""Ratio of the longest waits of two policies from which on the scale is logarithmic."""
+
+
+class SimulationChart(Sheet):
+    """One drawing. Lengths are inches unless a name says otherwise.
+
+    From top to bottom: the fleets of the first policies, fragmentation with migrations, waits, and bars.
+    """
+
+    def __init__(self, simulations: Sequence[Simulation], bounds: TraceBounds, title: str) -> None:
+        super().__init__(title)
+        self.simulations, self.lowest = simulations, bounds
+        self.names = elide_all([one_line(simulation.label) for simulation in simulations], _LONGEST)
+        logs = [simulation.log for simulation in simulations]
+        self.end = last_end(logs)
+        self.styles: list[dict[str, Any]] = [
+            {"color": _COLOURS[n % len(_COLOURS)], "linestyle": _DASHES[n % len(_DASHES)], "linewidth": 1.4}
+            for n in range(len(simulations))
+        ]
+        self.moves = [migration_times(log) for log in logs]
+        self.dots = sum(map(len, self.moves)) <= _MOST_DOTS
+        self.wrapped = [wrap_name(name, 1 if len(name) <= _SHORT else 2) for name in self.names]
+        scratch = self.figure.text(0, 0, "", fontsize=8, parse_math=False)
+        widest = 0.0
+        for name in self.wrapped:
+            scratch.set_text(name)
+            widest = max(widest, self.greatest_extent(scratch)[0])
+        scratch.remove()
+        self.left = max(0.95, widest / 72 + 0.2)
+        self.panel_width = _WIDTH
+        self.width = self.left + _WIDTH + _RIGHT
+        in_detail = all(detailed(log) for log in logs[:_MOST_FLEETS])
+        self.fleets = [
+            FleetOverTime(self, log, index, self.end, in_detail=in_detail, alone=len(logs) == 1)
+            for index, log in enumerate(logs[:_MOST_FLEETS])
+        ]
+        self.fragmentation = self.axes("fragmentation")
+        self.counts = None if self.dots else self.axes("migrations")
+        self.waits = self.axes("waits")
+        self.bars = [self.axes(name) for name in ("mean wait", "mean time to end", "makespan")]
+        self.place_panels(above=1, below=1)
+
+    def axes(self, label: str) -> Axes:
+        """Add an empty panel."""
+        return self.figure.add_axes((0, 0, 1, 1), label=label)
+
+    def draw(self) -> Figure:
+        """Draw everything and return the figure."""
+        signs: dict[str, Artist] = {}
+        for fleet, simulation, name in zip(self.fleets, self.simulations, self.names, strict=False):
+            fleet.draw(signs)
+            self.heading(fleet.axes, self.summary(simulation, name))
+        self.draw_fragmentation(signs)
+        self.draw_waits()
+        self.draw_bars(signs)
+        policies = [self.line(index) for index in range(len(self.simulations))]
+        legends = [self.key(policies, self.names)]
+        if signs:
+            legends.append(self.key(list(signs.values()), list(signs)))
+        jobs = self.fleets[0].job_key() if self.fleets else None
+        if jobs is not None:
+            legends.append(self.key(*jobs))
+        self.arrange(legends, above=0.1, axis=0.12)
+        self.figure.set_dpi(USUAL[0])
+        return self.figure
+
+    def place_panels(self, above: float, below: float) -> None:
+        """Give the panels their places from top to bottom, and the figure its height."""
+        lines: list[tuple[Axes, float, float]] = [(fleet.axes, _HEADING, fleet.height) for fleet in self.fleets]
+        lines.append((self.fragmentation, _HEADING, _LINES))
+        if self.counts is not None:
+            lines.append((self.counts, _HEADING, _COUNTS))
+        lines.append((self.waits, _AXIS + _HEADING, _LINES))
+        bars = max(0.5, _BAR * len(self.simulations) * (1.25 if any("\n" in name for name in self.wrapped) else 1))
+        height = above + sum(gap + tall for _, gap, tall in lines) + _AXIS + _HEADING + bars + _AXIS + below
+        self.figure.set_size_inches(self.width, height)
+        top = height - above
+        for axes, gap, tall in lines:
+            top -= gap + tall
+            axes.set_position((self.left / self.width, top / height, self.panel_width / self.width, tall / height))
+        top -= _AXIS + _HEADING + bars
+        between = 0.25
+        each = (self.panel_width - 2 * between) / 3
+        for index, axes in enumerate(self.bars):
+            left = self.left + index * (each + between)
+            axes.set_position((left / self.width, top / height, each / self.width, bars / height))
+
+    def summary(self, simulation: Simulation, name: str) -> str:
+        """Return what stands above a fleet."""
+        metrics = simulation.metrics
+        parts = [name, f"{metrics.finished} of {metrics.jobs} jobs done" if simulation.unfinished else ""]
+        parts.append(f"{100 * metrics.utilisation:.1f} % of the compute slices busy")
+        parts.append(f"{metrics.migrations} migration{'' if metrics.migrations == 1 else 's'}")
+        return " · ".join(filter(None, parts))
+
+    def heading(self, axes: Axes, wording: str) -> None:
+        """Write a heading above a panel."""
+        axes.annotate(
+            wording, (0, 1), (0, 4), xycoords="axes fraction", textcoords="offset points", ha="left", va="bottom",
+            fontsize=8.5, fontweight="bold", color=INK, parse_math=False, annotation_clip=False,
+            gid=f"heading:{axes.get_label()}",
+        )  # fmt: skip
+
+    def line(self, index: int) -> Artist:
+        """Return the sign of a policy for a legend."""
+        from matplotlib.lines import Line2D
+
+        return Line2D([], [], **self.styles[index])
+
+    def dress(self, axes: Axes, heading: str, unit: str) -> None:
+        """Draw what panels with lines or bars have in common."""
+        if heading:
+            self.heading(axes, heading)
+        axes.set_facecolor("white")
+        axes.grid(visible=True, axis="y", color=_GRID, linewidth=0.6)
+        axes.set_axisbelow(True)
+        axes.tick_params(labelsize=8, color=INK, labelcolor=INK)
+        axes.set_ylabel(unit, color=INK, fontsize=8)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(INK)
+
+    def time_axis(self, axes: Axes, *, last: bool) -> None:
+        """Let a panel have the seconds of the simulations from left to right."""
+        axes.set_xlim(0, 1.005 * self.end)
+        plain_seconds(axes, self.end)
+        axes.tick_params(axis="x", labelbottom=last, labelsize=8, color=INK, labelcolor=INK)
+        if last:
+            axes.set_xlabel("time in seconds", color=INK, fontsize=9)
+
+    def steps(self, axes: Axes, steps: Steps, until: float, index: int, gid: str) -> None:
+        """Draw something that changes in steps, as the line of a policy."""
+        moments, levels = np.append(steps.moments, until), np.append(steps.levels, steps.levels[-1])
+        axes.plot(moments, levels, drawstyle="steps-post", gid=f"{gid}:{index}", **self.styles[index])
+
+    def draw_fragmentation(self, signs: dict[str, Artist]) -> None:
+        """Draw the fragmentation of each policy, and when jobs migrated."""
+        axes = self.fragmentation
+        self.dress(axes, "Fragmentation, mean of the GPUs", "%")
+        highest = 0.0
+        for index, simulation in enumerate(self.simulations):
+            steps = fragmentation_steps(simulation.log).thinned(self.end)
+            highest = max(highest, float(steps.levels.max()))
+            self.steps(axes, steps, max(simulation.metrics.makespan, steps.moments[-1]), index, "fragmentation")
+            if self.dots and len(self.moves[index]):
+                dots = axes.plot(
+                    self.moves[index], steps.at(self.moves[index]), linestyle="none", marker="o", markersize=4.5,
+                    markerfacecolor="white", markeredgecolor=self.styles[index]["color"], gid=f"migrations:{index}",
+                    clip_on=False, zorder=4,
+                )  # fmt: skip
+                signs["migration (fragmentation after it)"] = dots[0]
+        axes.set_ylim(0, 1.12 * highest or 1.0)
+        self.time_axis(axes, last=self.counts is None)
+        if self.counts is not None:
+            self.draw_counts(self.counts)
+
+    def draw_counts(self, axes: Axes) -> None:
+        """Draw how many jobs migrated when, where these are too many to mark each."""
+        unit = 10.0 ** np.floor(np.log10(self.end / _COUNT_BINS))
+        width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor * _COUNT_BINS >= self.end)
+        edges = np.arange(0.0, self.end + width, width)
+        self.dress(axes, f"Migrations in each {spell_seconds(width)}", "")
+        for index, moves in enumerate(self.moves):
+            counts, _ = np.histogram(moves, edges)
+            if counts.any():
+                self.steps(axes, Steps(edges[:-1], counts), self.end, index, "migrations")
+        axes.set_ylim(bottom=0)
+        axes.locator_params(axis="y", nbins=3, integer=True)
+        self.time_axis(axes, last=True)
+
+    def draw_waits(self) -> None:
+        """Draw which share of the jobs waited at most how long."""
+        axes = self.waits
+        self.dress(axes, "Waits: share of all jobs that had a place after so many seconds", "%")
+        found = [wait_steps(simulation.log) for simulation in self.simulations]
+        most = max(float(steps.moments[-1]) for steps in found)
+        until = 1.02 * most or 1.0
+        for index, steps in enumerate(found):
+            self.steps(axes, steps, until, index, "waits")
+        shortest = min((float(steps.moments[-1]) for steps in found if steps.moments[-1] > 0), default=0.0)
+        if most > _FAR_APART * shortest > 0:
+            axes.set_xscale("symlog", linthresh=shortest / 2)
+            axes.minorticks_off()
+        axes.set_xlim(0, until)
+        axes.set_ylim(0, 104)
+        axes.set_yticks([0, 25, 50, 75, 100])
+        if axes.get_xscale() == "linear":
+            plain_seconds(axes, until)
+        else:
+            axes.xaxis.set_major_formatter("{x:.6g}")
+        remark = ""
+        if not most:
+            started = all(steps.levels[-1] == 100 for steps in found)
+            remark = " (no job waits)" if started else " (none of those that started waited)"
+        axes.set_xlabel(f"seconds from the arrival to the start{remark}", color=INK, fontsize=9)
+
+    def draw_bars(self, signs: dict[str, Artist]) -> None:
+        """Draw the policies side by side, with what no policy falls below."""
+        metrics = [simulation.metrics for simulation in self.simulations]
+        complete = [not simulation.unfinished for simulation in self.simulations]
+        figures: list[tuple[str, list[float], float | None]] = [
+            ("Mean wait", [each.wait.mean for each in metrics], None),
+            ("Mean time from arrival to end", [each.completion.mean for each in metrics], self.lowest.mean_completion),
+            ("Makespan", [each.makespan for each in metrics], self.lowest.makespan[0].value),
+        ]
+        for number, (axes, (heading, values, bound)) in enumerate(zip(self.bars, figures, strict=True)):
+            self.dress(axes, heading, "")
+            axes.grid(visible=False)
+            most = max([*values, bound or 0.0]) or 1.0
+            for index, value in enumerate(values):
+                # Figures of some jobs only are no rivals of the others.
+                style = {"color": self.styles[index]["color"], "alpha": 1.0 if complete[index] else 0.35}
+                axes.barh(index, value, 0.7, gid=f"bar:{number}:{index}", zorder=2, **style)
+                wording = spell_seconds(round(value) if value >= 1000 else float(f"{value:.4g}"))
+                if not complete[index]:
+                    wording += f" of {metrics[index].finished} of {metrics[index].jobs} jobs"
+                elif bound is not None:
+                    wording += f", gap {100 * relative_gap(value, bound):.1f} %"
+                axes.annotate(
+                    wording, (value, index), (4, 0), textcoords="offset points", va="center", fontsize=SMALL_FONT,
+                    color=INK, gid=f"value:{number}:{index}", zorder=5,
+                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+                )  # fmt: skip
+            if bound is not None:
+                signs["lower bound: no scheduler is better"] = axes.axvline(
+                    bound, color=_BOUND, linestyle="--", linewidth=1.2, gid=f"lower-bound:{number}", zorder=4
+                )
+            axes.set_xlim(0, 1.75 * most)
+            axes.set_ylim(len(values) - 0.4, -0.6)
+            axes.set_yticks(range(len(values)), self.wrapped if number == 0 else [""] * len(values))
+            for label in axes.get_yticklabels():
+                label.set_parse_math(False)
+            axes.tick_params(axis="y", length=0)
+            axes.locator_params(axis="x", nbins=5)
+            plain_seconds(axes, most)
+            axes.set_xlabel("seconds", color=INK, fontsize=9)
+
+
+def plain_seconds(axes: Axes, most: float) -> None:
+    """Let the ticks from left to right be readable numbers of seconds, none of them beyond the panel."""
+    axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= axes.get_xlim()[1]])
+    if 1e-3 <= most < 1e7:
+        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+    else:
+        axes.xaxis.set_major_formatter("{x:.6g}")

@@ -1,0 +1,235 @@
+"""Draws what a fleet did over time: jobs on memory slices, or, where these are too many, the use of its slices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mig_opt.batch.lifetimes import lives_of
+from mig_opt.plotting.fleet.series import busy_shares, hops
+from mig_opt.plotting.sheet import INK
+from mig_opt.plotting.texts import PALETTE, contrast, elide, one_line
+from mig_opt.simulation.log import Log, Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
+
+    from mig_opt.plotting.fleet.chart import SimulationChart
+
+_MOST_GPUS, _MOST_RUNS = 8, 800
+_MOST_KEYED = 60
+"""Jobs up to which those without a name in the chart are explained."""
+_GRID, _IDLE = "#dddddd", "#ececec"
+_GAP = 0.6  # between two GPUs, in slices
+_BAND = 1.3  # inches of the use of many GPUs
+_FONTS = (7.0, 6.0, 5.0)
+_PADDING = 1.2  # points between a name and the edge of its rectangle
+_BINS = 300
+_MARKS = {Outcome.OUT_OF_MEMORY: ("x", "out of memory"), Outcome.STOPPED: ("s", "stopped by the scheduler")}
+
+
+def detailed(log: Log) -> bool:
+    """Whether each run of a log can be seen in a picture of the fleet."""
+    return log.trace.gpus <= _MOST_GPUS and len(log.run_job) <= _MOST_RUNS
+
+
+class FleetOverTime:
+    """The panel of one simulation.
+
+    Parameters
+    ----------
+    sheet : SimulationChart
+        Where it is drawn.
+    log : Log
+        What happened.
+    number : int
+        Index of the simulation.
+    end : float
+        Seconds from left to right.
+    in_detail : bool
+        Whether each run is drawn.
+    alone : bool
+        Whether it is the only one, and may be tall.
+    """
+
+    def __init__(
+        self, sheet: SimulationChart, log: Log, number: int, end: float, *, in_detail: bool, alone: bool
+    ) -> None:
+        self.sheet, self.log, self.number, self.end, self.in_detail = sheet, log, number, end, in_detail
+        self.axes: Axes = sheet.axes(f"fleet {number}")
+        gpu = log.trace.gpu
+        self.step = gpu.memory_slices + _GAP
+        rows = log.trace.gpus * self.step - _GAP
+        self.slice = min(0.3, max(0.055, (5.0 if alone else 2.4) / rows))
+        self.height = self.slice * rows if in_detail else _BAND
+        self.unnamed: set[int] = set()
+        self.sizes: dict[tuple[str, float], tuple[float, float]] = {}
+
+    def draw(self, signs: dict[str, Artist]) -> None:
+        """Draw the panel; what a legend has to explain is added to ``signs``."""
+        axes = self.axes
+        axes.set_facecolor("white")
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(INK)
+        axes.tick_params(axis="y", labelsize=8, color=INK, labelcolor=INK)
+        self.sheet.time_axis(axes, last=False)
+        if self.in_detail:
+            self.draw_slices(signs)
+        else:
+            self.draw_use(signs)
+
+    def job_key(self) -> tuple[list[Artist], list[str]] | None:
+        """Return the colours of the jobs whose names are not in all pictures, and these names."""
+        from matplotlib.patches import Patch
+
+        jobs = self.log.trace.jobs
+        if not self.in_detail or len(jobs) > _MOST_KEYED:
+            return None
+        unnamed = sorted(set().union(*(fleet.unnamed for fleet in self.sheet.fleets)))
+        if not unnamed:
+            return None
+        return (
+            [Patch(facecolor=colour_of(job)) for job in unnamed],
+            [f"#{job + 1} {elide(one_line(jobs[job].name), 32)}" for job in unnamed],
+        )
+
+    def draw_use(self, signs: dict[str, Artist]) -> None:
+        """Draw the shares of the compute slices in use, by profile."""
+        from matplotlib.patches import Patch
+
+        axes, edges = self.axes, np.linspace(0.0, self.end, _BINS + 1)
+        below = np.zeros(_BINS)
+        names = {placement.profile.name: index for index, placement in enumerate(self.log.geometry.placements)}
+        order = {name: index for index, name in enumerate(names)}
+        for name, shares in busy_shares(self.log, edges).items():
+            colour = colour_of(order[name])
+            style: dict[str, Any] = {"step": "post", "facecolor": colour, "linewidth": 0, "zorder": 2}
+            low, high = (np.append(level, level[-1]) for level in (below, below + shares))
+            axes.fill_between(edges, low, high, gid=f"use:{self.number}:{name}", **style)
+            below = below + shares
+            signs.setdefault(f"busy with {name}", Patch(facecolor=colour))
+        axes.set_ylim(0, 100)
+        axes.set_yticks([0, 50, 100])
+        axes.set_ylabel("% of slices", color=INK, fontsize=8)
+        axes.grid(visible=True, axis="y", color=_GRID, linewidth=0.6)
+
+    def draw_slices(self, signs: dict[str, Artist]) -> None:
+        """Draw every run over the memory slices of its instance."""
+        axes, trace = self.axes, self.log.trace
+        slices = trace.gpu.memory_slices
+        axes.set_ylim(trace.gpus * self.step - _GAP, 0)
+        middles = [gpu * self.step + slices / 2 for gpu in range(trace.gpus)]
+        axes.set_yticks(middles, [f"GPU {gpu}\nslices 0-{slices - 1}" for gpu in range(trace.gpus)])
+        axes.tick_params(axis="y", length=0, labelsize=min(8.0, 26 * self.slice * slices))
+        lines = [gpu * self.step + line for gpu in range(trace.gpus) for line in range(slices + 1)]
+        axes.hlines(lines, 0, 1.005 * self.end, color=_GRID, linewidth=0.4, zorder=0)
+        self.draw_instances(signs)
+        self.draw_runs()
+        if self.unnamed and len(trace.jobs) > _MOST_KEYED:
+            from matplotlib.patches import Patch
+
+            signs["#n: the n-th job by arrival"] = Patch(facecolor="none")
+        self.draw_hops(signs)
+        self.draw_marks(signs)
+
+    def box(self, gpu: int, start: int, slices: int, begin: float, end: float, **style: Any) -> Patch:
+        """Draw a rectangle over memory slices of a GPU."""
+        from matplotlib.patches import Rectangle
+
+        patch = Rectangle((begin, gpu * self.step + start), end - begin, slices, **style)
+        self.axes.add_patch(patch)
+        return patch
+
+    def draw_instances(self, signs: dict[str, Artist]) -> None:
+        """Draw the lives of the instances; what is seen of them later has no job."""
+        operations = tuple(self.log.operations())
+        gpu = self.log.trace.gpu
+        lives, _ = lives_of((), operations)
+        for index, life in enumerate(lives):
+            begin = 0.0 if life.created is None else operations[life.created].begin
+            end = self.end if life.destroyed is None else operations[life.destroyed].end
+            slices = gpu.profile(life.profile).memory_slices
+            style: dict[str, Any] = {"facecolor": _IDLE, "edgecolor": "#bbbbbb", "linewidth": 0.4, "zorder": 1}
+            place = life.gpu, life.start, slices, begin, min(end, self.end)
+            signs["instance without a job"] = self.box(*place, gid=f"instance:{self.number}:{index}", **style)
+
+    def draw_runs(self) -> None:
+        """Draw the runs, each with as much of its job's name as it has room for."""
+        jobs = self.log.trace.jobs
+        wide = 72 * self.sheet.panel_width / (1.005 * self.end)
+        for index, run in enumerate(self.log.runs()):
+            colour, slices = colour_of(run.job), run.placement.profile.memory_slices
+            points = (run.end - run.begin) * wide
+            # A white edge would hide a run that is not wider than the edge.
+            edge, weight = (colour, 0.3) if points < 3 else ("white", 0.6)
+            style: dict[str, Any] = {"facecolor": colour, "edgecolor": edge, "linewidth": weight, "zorder": 3}
+            place = run.gpu, run.placement.start, slices, run.begin, run.end
+            self.box(*place, gid=f"run:{self.number}:{index}", **style)
+            room = points - 2 * _PADDING, 72 * self.slice * slices - _PADDING
+            name = one_line(jobs[run.job].name)
+            found = self.fitted([name, f"#{run.job + 1}"], *room)
+            if found is None or found[0] != name:
+                self.unnamed.add(run.job)
+            if found is not None:
+                self.axes.text(
+                    (run.begin + run.end) / 2, run.gpu * self.step + run.placement.start + slices / 2, found[0],
+                    fontsize=found[1], color=contrast(colour), ha="center", va="center", parse_math=False, zorder=5,
+                    gid=f"label:{self.number}:{index}",
+                )  # fmt: skip
+
+    def fitted(self, wordings: Sequence[str], width: float, height: float) -> tuple[str, float] | None:
+        """Return the first wording that fits into a rectangle (in points), with its largest size."""
+        for wording in wordings:
+            for size in _FONTS:
+                # Nothing is measured that is out of question.
+                if 0.8 * size <= height and 0.3 * size * len(wording) <= width:
+                    own = self.size(wording, size)
+                    if own[0] <= width and own[1] <= height:
+                        return wording, size
+        return None
+
+    def size(self, wording: str, size: float) -> tuple[float, float]:
+        """Return the width and height of a text in points. All digits are as wide as each other."""
+        key = ("#" + "0" * (len(wording) - 1) if wording[1:].isdigit() else wording), size
+        if key not in self.sizes:
+            scratch = self.sheet.figure.text(0, 0, key[0], fontsize=size, parse_math=False)
+            self.sizes[key] = self.sheet.greatest_extent(scratch)
+            scratch.remove()
+        return self.sizes[key]
+
+    def draw_hops(self, signs: dict[str, Artist]) -> None:
+        """Draw where migrating jobs went: a line from the old place to the new one."""
+        runs = list(self.log.runs())
+        for hop in hops(self.log):
+            ends = [runs[index] for index in (hop.source, hop.target)]
+            at = [r.gpu * self.step + r.placement.start + r.placement.profile.memory_slices / 2 for r in ends]
+            line: dict[str, Any] = {
+                "color": INK,
+                "linewidth": 0.7,
+                "zorder": 6,
+                "gid": f"hop:{self.number}:{hop.source}",
+            }
+            self.axes.plot([hop.moment, hop.moment], at, **line)
+            signs["migration (to the dot)"] = self.axes.plot(
+                hop.moment, at[1], linestyle="none", marker="o", markersize=2.6, color=INK, zorder=6
+            )[0]
+
+    def draw_marks(self, signs: dict[str, Artist]) -> None:
+        """Mark the ends of runs that were not the ends of their jobs."""
+        for run in self.log.runs():
+            if run.outcome in _MARKS:
+                marker, wording = _MARKS[run.outcome]
+                middle = run.gpu * self.step + run.placement.start + run.placement.profile.memory_slices / 2
+                signs[wording] = self.axes.plot(
+                    run.end, middle, linestyle="none", marker=marker, markersize=4, color="#b0003a", zorder=6
+                )[0]
+
+
+def colour_of(number: int) -> str:
+    """Return the colour of a job or a profile by its number."""
+    return f"#{PALETTE[number % len(PALETTE)]}"

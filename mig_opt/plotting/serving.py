@@ -1,0 +1,301 @@
+"""Draws a deployment: a row for each GPU, or for several that have the same segments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mig_opt.gpu.model import GpuModel
+from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
+from mig_opt.plotting.texts import PALETTE, contrast, elide, one_line, wrap_name
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.texts import number_ranges
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Patch
+
+_UNUSED, _LINES, _EMPTY = "#e4e4e4", "#9a9a9a", "#fafafa"
+_HATCH = "/////"
+_MOST_SEPARATE = 16  # GPUs up to which each has a row of its own
+_MOST_ROWS, _MOST_COLUMNS = 40, 5
+_FONTS = (9.0, 8.0, 7.0, 6.5, 6.0, 5.5, 5.0)
+_PADDING = 2.0  # points between a text and the edge of its segment
+_ROW_GAP = 0.16  # of the height of a row
+_LABEL_GAP = 0.08
+_LONGEST_LABEL = 20  # characters of the numbers of GPUs beside a row
+_UNUSED_SIGN, _LOST_SIGN = "unused compute slice", "compute slice lost to the segment beside it"
+_RIGHT, _BETWEEN = 0.25, 0.3  # inches beside the panels, and between them
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """GPUs of one kind with the same segments in the same places."""
+
+    model: GpuModel
+    gpus: tuple[int, ...]
+    segments: tuple[tuple[int, Segment], ...]
+    """Those of the first GPU, with their indices in the deployment."""
+
+    @property
+    def per_compute_slice(self) -> int:
+        """Memory slices beside a compute slice. An A100 has one more memory slice, without compute."""
+        return self.model.memory_slices // self.model.compute_slices
+
+    def footprint(self, segment: Segment) -> range:
+        """Return the memory slices of a segment."""
+        return range(segment.start, segment.start + self.model.profile(segment.profile).memory_slices)
+
+    def compute(self, slices: range) -> range:
+        """Return those of some memory slices that have compute beside them."""
+        return range(slices.start, min(slices.stop, self.per_compute_slice * self.model.compute_slices))
+
+    def lost(self, segment: Segment) -> range:
+        """Return the slices of a segment whose compute its profile does not have, put at its end."""
+        slices = self.compute(self.footprint(segment))
+        used = self.per_compute_slice * self.model.profile(segment.profile).compute_slices
+        return slices[used:]
+
+    def unused(self) -> Iterator[range]:
+        """Yield the compute slices, as memory slices, that are in no segment."""
+        held = {position for _, segment in self.segments for position in self.footprint(segment)}
+        width = self.per_compute_slice
+        for start in range(0, width * self.model.compute_slices, width):
+            if not held & set(range(start, start + width)):
+                yield range(start, start + width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Strip:
+    """Where a row is drawn: in which column, at which position from the top, and how many points a slice has there."""
+
+    axes: Axes
+    position: int
+    unit: float
+
+    def box(self, slices: range, gid: str, **style: Any) -> Patch:
+        """Draw a rectangle over some slices."""
+        from matplotlib.patches import Rectangle
+
+        corner = slices.start * self.unit, self.position + _ROW_GAP / 2
+        patch = Rectangle(corner, len(slices) * self.unit, 1 - _ROW_GAP, gid=gid, **style)
+        self.axes.add_patch(patch)
+        return patch
+
+    def text(self, slices: range, wording: str, gid: str, **style: Any) -> None:
+        """Write into the middle of some slices."""
+        x = (slices.start + len(slices) / 2) * self.unit
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
+        self.axes.text(x, self.position + 0.5, wording, gid=gid, parse_math=False, zorder=8, **middle, **style)
+
+
+def rows_of(deployment: Deployment) -> list[Row]:
+    """Return the rows of a chart: each GPU has its own, or, if there are many, those that are alike have one."""
+    on_gpu: list[list[tuple[int, Segment]]] = [[] for _ in deployment.gpus]
+    for index, segment in enumerate(deployment.segments):
+        on_gpu[segment.gpu].append((index, segment))
+    alike: dict[object, list[int]] = {}
+    for gpu, segments in enumerate(on_gpu):
+        segments.sort(key=lambda entry: (entry[1].start, entry[0]))
+        ways = tuple((s.service, s.profile, s.start, s.batch, s.processes) for _, s in segments)
+        separate = gpu if len(on_gpu) <= _MOST_SEPARATE else None
+        alike.setdefault((deployment.model(gpu).name, ways, separate), []).append(gpu)
+    return [Row(deployment.model(gpus[0]), tuple(gpus), tuple(on_gpu[gpus[0]])) for gpus in alike.values()]
+
+
+class FleetChart(Sheet):
+    """The drawing of a deployment. Lengths are inches unless a name says otherwise."""
+
+    def __init__(self, deployment: Deployment, demand: Demand | None, title: str) -> None:
+        super().__init__(title)
+        self.deployment, self.demand = deployment, demand
+        names = {segment.service for segment in deployment.segments}
+        if demand is not None:
+            names |= {service.name for service in demand.services}
+        self.numbers = {name: number for number, name in enumerate(sorted(names), 1)}
+        self.colours = {name: f"#{PALETTE[(number - 1) % len(PALETTE)]}" for name, number in self.numbers.items()}
+        rows = rows_of(deployment)
+        self.shown = rows
+        if len(rows) > _MOST_ROWS * _MOST_COLUMNS:
+            often = sorted(rows, key=lambda row: (-len(row.gpus), row.gpus))[: _MOST_ROWS * _MOST_COLUMNS]
+            self.shown = sorted(often, key=lambda row: row.gpus)
+        self.hidden = sum(len(row.gpus) for row in rows) - sum(len(row.gpus) for row in self.shown)
+
+        columns = max(1, math.ceil(len(self.shown) / _MOST_ROWS))
+        self.per_column = max(1, math.ceil(len(self.shown) / columns))
+        self.row = 0.5 if len(self.shown) <= 12 else 0.36 if columns == 1 else 0.3
+        self.column_width = 8.75 if columns == 1 else 5.6
+        self.kinds = len({row.model.name for row in self.shown}) > 1
+        self.sizes: dict[str, tuple[float, float]] = {}
+        self.wordings: dict[object, tuple[str, float] | None] = {}
+        self.scratch = self.figure.text(0, 0, "", parse_math=False, linespacing=1.05)
+        self.labels = [self.row_label(row) for row in self.shown]
+        label = max((self.size(text, SMALL_FONT + 1)[0] for text in self.labels), default=0.0) / 72 + _LABEL_GAP
+        self.left = max(0.3, label + 0.15)
+        self.step = self.column_width + label + _BETWEEN
+        self.panel_width = self.step * (columns - 1) + self.column_width
+        self.width = self.left + self.panel_width + _RIGHT
+        self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1), label=f"rows {n}") for n in range(columns)]
+        self.place_panels(above=1, below=1)
+
+    def draw(self) -> Figure:
+        """Draw everything and return the figure."""
+        signs: dict[str, Patch] = {}
+        for number, axes in enumerate(self.panels):
+            begin = number * self.per_column
+            self.dress_panel(axes, self.shown[begin : begin + self.per_column])
+            for position, row in enumerate(self.shown[begin : begin + self.per_column]):
+                axes.text(
+                    -72 * _LABEL_GAP, position + 0.5, self.labels[begin + position], gid=f"row:{row.gpus[0]}",
+                    ha="right", va="center", fontsize=SMALL_FONT + 1, color=INK, parse_math=False, linespacing=1.05,
+                )  # fmt: skip
+                self.draw_row(axes, position, row, signs)
+        self.scratch.remove()
+        if self.hidden:
+            signs[f"{self.hidden} more GPUs are not drawn"] = self.sign(facecolor="none")
+        legends = [self.key(*self.service_key())] if self.numbers else []
+        if signs:
+            wordings = sorted(signs, key=[_UNUSED_SIGN, _LOST_SIGN, *signs].index)
+            legends.insert(0, self.legend([signs[wording] for wording in wordings], wordings, columns=len(signs)))
+        axis = 0.5 if any(axes.get_xlabel() for axes in self.panels) else 0.15
+        self.arrange(legends, above=0.12, axis=axis)
+        self.figure.set_dpi(USUAL[0])
+        return self.figure
+
+    def place_panels(self, above: float, below: float) -> None:
+        """Give the columns of rows their places, and the figure its height, with room above and below them."""
+        tall = self.row * self.per_column
+        height = above + tall + below
+        self.figure.set_size_inches(self.width, height)
+        for number, axes in enumerate(self.panels):
+            rows = min(self.per_column, max(1, len(self.shown) - number * self.per_column))
+            left, bottom = self.left + number * self.step, height - above - self.row * rows
+            axes.set_position(
+                (left / self.width, bottom / height, self.column_width / self.width, self.row * rows / height)
+            )
+
+    def dress_panel(self, axes: Axes, rows: Sequence[Row]) -> None:
+        """Draw the axes of a column; its units are points from left to right and rows from top to bottom."""
+        axes.set_xlim(0, 72 * self.column_width)
+        axes.set_ylim(max(1, len(rows)), 0)
+        axes.set_facecolor("white")
+        axes.set_yticks([])
+        for spine in axes.spines.values():
+            spine.set_visible(False)
+        slices = {row.model.memory_slices for row in rows}
+        if len(slices) != 1:
+            axes.set_xticks([])
+            return
+        count = slices.pop()
+        width = 72 * self.column_width / count
+        axes.set_xticks([(position + 0.5) * width for position in range(count)], [str(s) for s in range(count)])
+        axes.tick_params(axis="x", length=0, labelsize=8, labelcolor=INK)
+        bare = {row.model.memory_slices - row.per_compute_slice * row.model.compute_slices for row in rows}
+        remark = f" (slice {count - 1} has no compute)" if bare == {1} else ""
+        axes.set_xlabel(f"memory slice{remark}", color=INK, fontsize=9)
+
+    def row_label(self, row: Row) -> str:
+        """Return what stands beside a row."""
+        kind = row.model.name if self.kinds else ""
+        if len(row.gpus) == 1:
+            return f"GPU {row.gpus[0]}\n{kind}".rstrip()
+        gpus, *rest = number_ranges(row.gpus).split(", ")
+        while rest and len(gpus) + len(rest[0]) < _LONGEST_LABEL:
+            gpus += f", {rest.pop(0)}"
+        return f"{len(row.gpus)} x {kind or 'GPU'}\n{gpus}{', …' if rest else ''}"
+
+    def draw_row(self, axes: Axes, position: int, row: Row, signs: dict[str, Patch]) -> None:
+        """Draw the segments of a row and what they leave unused."""
+        slices = range(row.model.memory_slices)
+        strip = _Strip(axes, position, 72 * self.column_width / len(slices))
+        strip.box(slices, f"gpu:{row.gpus[0]}", facecolor=_EMPTY, edgecolor=_LINES, linewidth=0.6, zorder=1)
+        if not row.segments:
+            strip.text(slices, "no segment", f"empty:{row.gpus[0]}", fontsize=SMALL_FONT, color=INK)
+            return
+        hatched: dict[str, Any] = {"hatch": _HATCH, "linewidth": 0.0}
+        for unused in row.unused():
+            style = {"facecolor": _UNUSED, "edgecolor": _LINES, "zorder": 2, **hatched}
+            signs[_UNUSED_SIGN] = strip.box(unused, f"unused:{row.gpus[0]}:{unused.start}", **style)
+        for index, segment in row.segments:
+            colour, footprint, lost = self.colours[segment.service], row.footprint(segment), row.lost(segment)
+            style = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.8, "zorder": 3}
+            strip.box(footprint, f"segment:{index}", **style)
+            if lost:
+                strip.box(
+                    lost, f"lost:{index}", facecolor="white", edgecolor=colour, zorder=4, hatch=_HATCH, linewidth=0.8
+                )
+                signs[_LOST_SIGN] = self.sign(facecolor="white", edgecolor=_LINES, **hatched)
+                footprint = range(footprint.start, lost.start)
+            found = self.wording(segment, len(footprint) * strip.unit)
+            if found is not None:
+                strip.text(footprint, found[0], f"label:{index}", fontsize=found[1], color=contrast(colour))
+
+    def sign(self, **style: Any) -> Patch:
+        """Return a patch for a legend."""
+        from matplotlib.patches import Patch
+
+        return Patch(**style)
+
+    def wording(self, segment: Segment, width: float) -> tuple[str, float] | None:
+        """Return as much about a segment as fits into so many points, and its size; None if nothing does."""
+        key = segment.service, segment.profile, segment.batch, segment.processes, round(width)
+        if key not in self.wordings:
+            height = 72 * self.row * (1 - _ROW_GAP) - _PADDING
+            self.wordings[key] = self.fitted(self.candidates(segment), width - 2 * _PADDING, height)
+        return self.wordings[key]
+
+    def candidates(self, segment: Segment) -> Iterator[tuple[str, float]]:
+        """Yield what can be written into a segment, each with the least size that it is worth, the best first."""
+        name, number = one_line(segment.service), f"#{self.numbers[segment.service]}"
+        way = f"{segment.batch} x {segment.processes}"
+        for least in (_FONTS[-1] + 1.5, _FONTS[-1]):
+            for short in dict.fromkeys((name, elide(name, 24), elide(name, 14))):
+                yield f"{short}\n{segment.profile} · {way}", least
+                yield f"{wrap_name(short, 2)}\n{segment.profile} · {way}", least
+                yield f"{short}\n{segment.profile}", least
+                yield wrap_name(short, 2), least
+        yield f"{number} · {segment.profile}\n{way}", _FONTS[-1]
+        yield f"{number}\n{segment.profile}", _FONTS[-1]
+        yield number, _FONTS[-1]
+
+    def fitted(self, candidates: Iterator[tuple[str, float]], width: float, height: float) -> tuple[str, float] | None:
+        """Return the first wording that fits into a rectangle (in points), with its largest size; None if none does."""
+        for wording, least in candidates:
+            if wording not in self.sizes:
+                self.scratch.set(text=wording, fontsize=_FONTS[0])
+                self.sizes[wording] = self.extent(self.scratch)
+            own_width, own_height = self.sizes[wording]
+            most = _FONTS[0] * min(1.0, width / own_width, height / own_height)
+            for size in _FONTS:
+                # That a text grows with its font is nearly true: what seems to fit is measured.
+                if least <= size <= most:
+                    own_width, own_height = self.size(wording, size)
+                    if own_width <= width and own_height <= height:
+                        return wording, size
+        return None
+
+    def size(self, wording: str, size: float) -> tuple[float, float]:
+        """Return the width and height of a text in points, at whatever resolution they are greatest."""
+        self.scratch.set(text=wording, fontsize=size)
+        return self.greatest_extent(self.scratch)
+
+    def service_key(self) -> tuple[list[Patch], list[str]]:
+        """Return the colours of the services, and what is to be said about each."""
+        signs = [self.sign(facecolor=colour) for colour in self.colours.values()]
+        rates = {} if self.demand is None else {service.name: service.rate for service in self.demand.services}
+        labels = []
+        for name, number in self.numbers.items():
+            count = sum(segment.service == name for segment in self.deployment.segments)
+            given = self.deployment.throughput(name)
+            wanted = f" (needs {_figure(rates[name])})" if name in rates else ""
+            segments = f"{count} segment{'' if count == 1 else 's'}"
+            labels.append(f"#{number} {elide(one_line(name), 32)}: {segments}, {_figure(given)} requests/s{wanted}")
+        return signs, labels
+
+
+def _figure(rate: float) -> str:
+    return f"{rate:.0f}" if 1000 <= rate < 1e9 else f"{rate:.4g}"

@@ -1,0 +1,318 @@
+"""Inference services, and the instances that serve them.
+
+A *service* has requests to answer at some rate, each within a limit of latency (its service level objective, SLO). A
+*profile table* says what its model achieves on an instance: throughput and latency for each instance size, batch size
+and number of processes that share the instance. A *segment* is an instance in which so many processes of one service
+run, and a *deployment* places segments on GPUs. The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mig_opt.arguments import make_tuples, wrong_integer, wrong_number, wrong_type
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
+
+ENOUGH = 1 - 5e-10
+"""Share of a rate that methods take for all of it: sums of throughputs are rounded."""
+NEEDED = 1 - 2e-9
+"""Share of a rate that bounds count on: a little less than the validator insists on."""
+
+TABLE_WANTED = "a ProfileTable, for example one of read_profiles(...)"
+"""What is said to whoever gives something else."""
+
+_MS = 1000
+MOST_SEGMENTS = 1_000_000
+"""Segments of a deployment: more are taken for a slip of the pen."""
+MOST_REPLICAS = 10_000
+"""Segments that a service may need at least; more is taken for a slip of the pen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Requests that have to be answered in time.
+
+    Attributes
+    ----------
+    name : str
+        Unique in its demand.
+    slo : float
+        Seconds within which a request must be answered.
+    rate : float
+        Requests per second.
+    model : str
+        Model of the profile tables; by default the one called like the service.
+    min_replicas : int
+        Segments that it needs at least, for example so that one may fail.
+
+    Raises
+    ------
+    InputError
+        If a name is empty or a figure is not finite and > 0.
+
+    Examples
+    --------
+    >>> Service("chat", slo=6.434, rate=19, model="bert").model
+    'bert'
+    """
+
+    name: str
+    slo: float
+    rate: float
+    model: str = ""
+    min_replicas: int = 1
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.name.strip():
+            problems.append(Problem("name", "must not be empty"))
+        problems += wrong_number("slo", self.slo, "a finite number of seconds > 0", above=0)
+        problems += wrong_number("rate", self.rate, "a finite number of requests per second > 0", above=0)
+        problems += wrong_integer("min_replicas", self.min_replicas, 1, MOST_REPLICAS)
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "model", self.model or self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPool:
+    """GPUs of one kind that may be used.
+
+    Attributes
+    ----------
+    gpu : GpuModel
+        The kind of GPU, see :func:`mig_opt.get_gpu`.
+    count : int, optional
+        How many there are; by default as many as it takes.
+    """
+
+    gpu: GpuModel
+    count: int | None = None
+
+    def __post_init__(self) -> None:
+        problems: list[Problem] = []
+        if not isinstance(self.gpu, GpuModel):
+            problems.append(wrong_type("gpu", self.gpu, "a GpuModel, for example get_gpu('A100')"))
+        if self.count is not None:
+            problems += wrong_integer("count", self.count, 1, 2**31 - 1)
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class SloRule:
+    """How much of a service's SLO the latency of a segment may take; the rest is for requests that wait for a batch.
+
+    Attributes
+    ----------
+    share : float
+        Latency must be at most this share of the SLO (ParvaGPU, section IV: one half).
+    whole_ms : bool
+        Whether the rule is that of ParvaGPU's published program: the SLO is cut to whole milliseconds first, and
+        latency must be *below* the share (there: 0.45).
+
+    Examples
+    --------
+    >>> SloRule().limit(0.4185), SloRule(0.45, whole_ms=True).limit(0.4185)
+    (0.20925, 0.1881)
+    """
+
+    share: float = 0.5
+    whole_ms: bool = False
+
+    def __post_init__(self) -> None:
+        wanted = "a share of the SLO, > 0 and at most 1"
+        problems = list(wrong_number("slo_share", self.share, wanted, above=0))
+        if not problems and self.share > 1:
+            problems.append(Problem("slo_share", f"must be {wanted}, is {self.share}"))
+        if problems:
+            raise InputError(problems)
+
+    def limit(self, slo: float) -> float:
+        """Return the seconds that latency may take."""
+        # Nine decimals more than a millisecond are noise of the multiplication, not part of anybody's figures.
+        slo_ms = round(slo * _MS, 9)
+        return round(self.share * (math.floor(slo_ms) if self.whole_ms else slo_ms) / _MS, 12)
+
+    def allows(self, latency: float, slo: float) -> bool:
+        """Whether a segment with this latency serves a service with this SLO (seconds) in time."""
+        limit = self.limit(slo)
+        return latency < limit if self.whole_ms else latency <= limit
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """The best way to serve a service with an instance of one size.
+
+    Attributes
+    ----------
+    pool : int
+        Index of the pool of GPUs.
+    profile : Profile
+        The instance: of those with the size, the one of least memory that is enough.
+    point : Point
+        Of those in time, the one of greatest throughput there.
+    """
+
+    pool: int
+    profile: Profile
+    point: Point
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Services that have to be served with as few GPUs as possible.
+
+    Attributes
+    ----------
+    services : tuple of Service
+        At least one; names are unique.
+    tables : tuple of ProfileTable
+        One for each model and kind of GPU; a kind of GPU without a table for a model cannot serve it.
+    pools : tuple of GpuPool
+        At least one, of different kinds.
+    rule : SloRule
+        How much of the SLO latency may take.
+    max_processes : int, optional
+        Most processes that may share an instance; by default all that the tables have.
+    name : str
+        For display only.
+    options : tuple of tuple of Option
+        How each service can be served: the best way for each pool and instance size.
+
+    Raises
+    ------
+    InputError
+        With every problem of the demand, each with its path.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.model import get_gpu
+    >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013), Point(2, 8, 1, 230.0, 0.034)))
+    >>> demand = Demand((Service("chat", 0.05, 300, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
+    >>> [(option.profile.name, option.point.throughput) for option in demand.options[0]]
+    [('1g.10gb', 74.4)]
+    """
+
+    services: tuple[Service, ...]
+    tables: tuple[ProfileTable, ...]
+    pools: tuple[GpuPool, ...]
+    rule: SloRule = SloRule()
+    max_processes: int | None = None
+    name: str = dataclasses.field(default="", compare=False)
+
+    def __post_init__(self) -> None:
+        make_tuples(
+            self,
+            services=(Service, "a Service"),
+            tables=(ProfileTable, TABLE_WANTED),
+            pools=(GpuPool, "a GpuPool, for example GpuPool(get_gpu('A100'))"),
+        )
+        problems = list(demand_problems(self.services, self.tables, self.pools))
+        if self.max_processes is not None:
+            problems += wrong_integer("max_processes", self.max_processes, 1, 2**31 - 1)
+        if problems:
+            raise InputError(problems)
+
+    @cached_property
+    def options(self) -> tuple[tuple[Option, ...], ...]:
+        """How each service can be served: the best way for each pool and instance size.
+
+        ParvaGPU calls these the optimal triplets (its Algorithm 1).
+        """
+        fronts = self._fronts
+        # Services often share model and SLO.
+        known: dict[tuple[str, float], tuple[Option, ...]] = {}
+        for service in self.services:
+            key = service.model, service.slo
+            if key not in known:
+                found = (
+                    Option(pool, profile, point)
+                    for pool, profile, points in fronts.get(service.model, ())
+                    if (point := self._last_in_time(points, service.slo)) is not None
+                )
+                known[key] = tuple(found)
+        return tuple(known[service.model, service.slo] for service in self.services)
+
+    @cached_property
+    def _fronts(self) -> dict[str, list[tuple[int, Profile, tuple[Point, ...]]]]:
+        """Return for each model the instances that can run it, with the pool, and what it can achieve there."""
+        fronts: dict[str, list[tuple[int, Profile, tuple[Point, ...]]]] = {}
+        for number, pool in enumerate(self.pools):
+            for table in self.tables:
+                if table.gpu == pool.gpu.name:
+                    for size in pool.gpu.sizes:
+                        profile = smallest_profile(pool.gpu, size, table.memory_gb)
+                        points = front(table, size, self.max_processes)
+                        if points and profile is not None:
+                            fronts.setdefault(table.model, []).append((number, profile, points))
+        return fronts
+
+    def _last_in_time(self, points: tuple[Point, ...], slo: float) -> Point | None:
+        """Return the last point of a front whose latency is within the limit; None if even the first is late."""
+        in_time = bisect.bisect_left(points, True, key=lambda point: not self.rule.allows(point.latency, slo))
+        return points[in_time - 1] if in_time else None
+
+    def unservable(self) -> tuple[int, ...]:
+        """Return the indices of the services that no instance can serve. With one of them there is no deployment."""
+        return tuple(index for index, options in enumerate(self.options) if not options)
+
+    def best_latency(self, service: Service) -> tuple[float, Profile] | None:
+        """Return the least latency (seconds) that ``service`` can have, and where; None if it can run nowhere."""
+        reachable = [(points[0].latency, profile) for _, profile, points in self._fronts.get(service.model, ())]
+        return min(reachable, key=lambda found: found[0], default=None)
+
+    def replace(self, **changes: object) -> Demand:
+        """Return a copy with some attributes changed."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
+
+
+def demand_problems(
+    services: Sequence[Service | None], tables: Sequence[ProfileTable | None], pools: Sequence[GpuPool | None]
+) -> Iterator[Problem]:
+    """Yield everything that is wrong with a demand beyond its single parts.
+
+    ``None`` stands for an entry that could not be read; it keeps the indices of the others right.
+    """
+    for name, entries in (("services", services), ("tables", tables), ("pools", pools)):
+        if not entries:
+            yield Problem(name, "needs at least one entry, is empty")
+    yield from repeated([service and service.name for service in services], "services", ".name")
+    yield from repeated([table and (table.model, table.gpu) for table in tables], "tables", "")
+    yield from repeated([pool and pool.gpu.name for pool in pools], "pools", ".gpu")
+    if None in tables or None in pools or not tables or not pools:
+        return
+    kinds = {pool.gpu.name for pool in pools if pool}
+    known = {table.model for table in tables if table and table.gpu in kinds}
+    where = " or ".join(sorted(kinds))
+    if not known:
+        measured = ", ".join(sorted({table.gpu for table in tables if table}))
+        yield Problem("tables", f"none is for {where}; they are for {measured}")
+        return
+    for index, service in enumerate(services):
+        if service and service.model not in known:
+            message = f"no profile table for {service.model!r} on {where}; {nearest(service.model, known)}"
+            yield Problem(f"services[{index}].model", message)
+
+
+def wrong_demand(demand: object) -> Iterator[Problem]:
+    """Yield a problem unless ``demand`` is a Demand."""
+    if not isinstance(demand, Demand):
+        yield wrong_type("demand", demand, "a Demand, for example load_demand('parvagpu-s1')")
+
+
+def repeated(keys: Sequence[object], path: str, suffix: str) -> Iterator[Problem]:
+    """Yield a problem for each entry of the list ``path`` that has the key of an earlier one; None is no key."""
+    first: dict[object, int] = {}
+    for index, key in enumerate(keys):
+        if key is not None and first.setdefault(key, index) != index:
+            shown = " on ".join(key) if isinstance(key, tuple) else key
+            message = f"{shown!r} is that of {path}[{first[key]}] already; each needs its own"
+            yield Problem(f"{path}[{index}]{suffix}", message)

@@ -1,0 +1,175 @@
+"""What a deployment is: segments placed on GPUs, and what it costs and leaves unused."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from mig_opt.arguments import make_tuples, wrong_type
+from mig_opt.errors import InputError
+from mig_opt.gpu.model import GpuModel, Placement, get_gpu
+from mig_opt.serving.demand import Demand, Service
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """An instance that serves a service.
+
+    Attributes
+    ----------
+    service : str
+        Name of the service.
+    gpu : int
+        Index of the GPU, from 0.
+    profile : str
+        Profile name of the instance.
+    start : int
+        Start slice of the instance.
+    batch : int
+        Requests that each process answers together.
+    processes : int
+        Processes that share the instance.
+    throughput : float
+        Requests per second of all processes together.
+    latency : float
+        Seconds from the begin of a batch to its end.
+    """
+
+    service: str
+    gpu: int
+    profile: str
+    start: int
+    batch: int
+    processes: int
+    throughput: float
+    latency: float
+
+    @property
+    def identity(self) -> tuple[str, int, str, int, int, int]:
+        """What makes it the same segment in two deployments: service, instance, batch size and processes."""
+        return self.service, self.gpu, self.profile, self.start, self.batch, self.processes
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Segments on GPUs.
+
+    Attributes
+    ----------
+    gpus : tuple of str
+        The name of each GPU in the catalogue; a GPU may be without segments.
+    segments : tuple of Segment
+        In any order.
+
+    Raises
+    ------
+    InputError
+        If ``gpus`` is one name in place of a tuple, or an entry is no name or no Segment.
+
+    Examples
+    --------
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> deployment = Deployment(("A100-80GB",), (segment,))
+    >>> deployment.used_gpus, deployment.compute_slices, round(deployment.external_fragmentation, 3)
+    (1, 3, 0.571)
+    """
+
+    gpus: tuple[str, ...]
+    segments: tuple[Segment, ...]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.gpus, str):
+            raise InputError([wrong_type("gpus", self.gpus, "a tuple with the name of each GPU")])
+        make_tuples(self, gpus=(str, "the name of a GPU"), segments=(Segment, "a Segment"))
+
+    def model(self, gpu: int) -> GpuModel:
+        """Return the kind of a GPU."""
+        return get_gpu(self.gpus[gpu])
+
+    def placement(self, segment: Segment) -> Placement:
+        """Return where ``segment`` is on its GPU.
+
+        Raises
+        ------
+        InputError
+            If its GPU has no such placement.
+        """
+        return self.model(segment.gpu).placement(segment.profile, segment.start)
+
+    def on(self, gpu: int) -> tuple[Segment, ...]:
+        """Return the segments of a GPU, by start slice."""
+        return tuple(sorted((s for s in self.segments if s.gpu == gpu), key=lambda segment: segment.start))
+
+    @property
+    def used_gpus(self) -> int:
+        """The number of GPUs with a segment."""
+        return len({segment.gpu for segment in self.segments})
+
+    @property
+    def compute_slices(self) -> int:
+        """The compute slices of all segments together."""
+        return sum(self.model(s.gpu).profile(s.profile).compute_slices for s in self.segments)
+
+    @property
+    def external_fragmentation(self) -> float:
+        """The share of the used GPUs' compute slices that is in no segment (ParvaGPU, equation 4), from 0 to 1.
+
+        The paper counts streaming multiprocessors; each compute slice has equally many of those that MIG can use.
+        """
+        whole = sum(self.model(gpu).compute_slices for gpu in {segment.gpu for segment in self.segments})
+        return 1 - self.compute_slices / whole if whole else 0.0
+
+    def throughput(self, service: str) -> float:
+        """Return the requests per second that all segments of a service answer together."""
+        return sum(segment.throughput for segment in self.segments if segment.service == service)
+
+    def slack(self, demand: Demand) -> dict[str, float]:
+        """Return for each service the share of its throughput that its rate leaves unused (negative if it lacks)."""
+        given = dict.fromkeys((service.name for service in demand.services), 0.0)
+        for segment in self.segments:
+            if segment.service in given:
+                given[segment.service] += segment.throughput
+        return {service.name: _slack(service, given[service.name]) for service in demand.services}
+
+    def changes_to(self, other: Deployment) -> int:
+        """Return how many segments end and how many begin where this deployment gives way to ``other``.
+
+        A segment stays if the other deployment has the same one: service, instance, batch size and processes.
+        """
+        here, there = ({segment.identity for segment in segments} for segments in (self.segments, other.segments))
+        return len(here ^ there)
+
+    def without_idle_gpus(self) -> Deployment:
+        """Return the same deployment with its GPUs numbered anew, without those that have no segment."""
+        used = sorted({segment.gpu for segment in self.segments})
+        number = {gpu: index for index, gpu in enumerate(used)}
+        segments = (dataclasses.replace(segment, gpu=number[segment.gpu]) for segment in self.segments)
+        return Deployment(tuple(self.gpus[gpu] for gpu in used), tuple(segments))
+
+    def replace(self, *, gpus: Iterable[str] | None = None, segments: Iterable[Segment] | None = None) -> Deployment:
+        """Return a copy with other GPUs or segments."""
+        return Deployment(
+            self.gpus if gpus is None else tuple(gpus), self.segments if segments is None else tuple(segments)
+        )
+
+
+def check_deployments(**arguments: object) -> None:
+    """Refuse arguments, given by their names, that are no deployments, as the result of ``deploy`` is none.
+
+    Raises
+    ------
+    InputError
+        With every argument of another type.
+    """
+    problems = [
+        wrong_type(name, value, "a Deployment, for example the attribute deployment of a DeploymentResult")
+        for name, value in arguments.items()
+        if not isinstance(value, Deployment)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def _slack(service: Service, throughput: float) -> float:
+    return 1 - service.rate / throughput if throughput else -float("inf")

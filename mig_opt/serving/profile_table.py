@@ -1,0 +1,175 @@
+"""Profile tables: what a model achieves on instances of each size.
+
+The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mig_opt.arguments import wrong_integer, wrong_number
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, Profile, get_gpu
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """What was measured for one way to fill an instance.
+
+    Attributes
+    ----------
+    size : int
+        Compute slices of the instance.
+    batch : int
+        Requests that each process answers together.
+    processes : int
+        Processes that share the instance.
+    throughput : float
+        Requests per second of all processes together.
+    latency : float
+        Seconds from the begin of a batch to its end.
+
+    Raises
+    ------
+    InputError
+        If a figure is not finite and > 0.
+
+    Examples
+    --------
+    >>> Point(size=1, batch=8, processes=2, throughput=314.79, latency=0.051).throughput
+    314.79
+    """
+
+    size: int
+    batch: int
+    processes: int
+    throughput: float
+    latency: float
+
+    def __post_init__(self) -> None:
+        problems = [
+            problem
+            for name in ("size", "batch", "processes")
+            for problem in wrong_integer(name, getattr(self, name), 1, 2**31 - 1)
+        ]
+        problems += wrong_number("throughput", self.throughput, "a finite number of requests per second > 0", above=0)
+        problems += wrong_number("latency", self.latency, "a finite number of seconds > 0", above=0)
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileTable:
+    """What a model achieves on the instances of one kind of GPU.
+
+    Attributes
+    ----------
+    model : str
+        Name of the model.
+    gpu : str
+        Name or alias of the GPU; kept as its name in the catalogue.
+    points : tuple of Point
+        What ran; ways that did not run have no point.
+    memory_gb : float, optional
+        Memory that the model needs in GB; instances with less nominal memory are forbidden.
+
+    Raises
+    ------
+    InputError
+        With every problem: no name, an unknown GPU, no point, sizes that the GPU does not have, a way measured twice.
+    """
+
+    model: str
+    gpu: str
+    points: tuple[Point, ...]
+    memory_gb: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "points", tuple(self.points))
+        problems = list(table_problems(self.model, self.gpu, self.points, self.memory_gb))
+        if problems:
+            raise InputError(problems)
+        object.__setattr__(self, "gpu", get_gpu(self.gpu).name)
+
+
+def table_problems(
+    model: str | None, gpu: str | None, points: Sequence[Point | None], memory_gb: float | None
+) -> Iterator[Problem]:
+    """Yield everything that is wrong with a profile table beyond its single points.
+
+    ``None`` stands for a model, a GPU or a point that could not be read; it keeps the indices of the others right.
+    """
+    if model is not None and not model.strip():
+        yield Problem("model", "must not be empty")
+    if not points:
+        yield Problem("points", "needs at least one point, is empty")
+    if memory_gb is not None:
+        yield from wrong_number("memory_gb", memory_gb, "a finite number of GB > 0 (or left out)", above=0)
+    kind = None
+    if gpu is not None:
+        try:
+            kind = get_gpu(gpu)
+        except InputError as error:
+            yield from error.problems
+    yield from _point_problems(kind, points)
+
+
+def _point_problems(gpu: GpuModel | None, points: Sequence[Point | None]) -> Iterator[Problem]:
+    first: dict[tuple[int, int, int], int] = {}
+    for index, point in enumerate(points):
+        if point is None:
+            continue
+        if gpu and point.size not in gpu.sizes:
+            sizes = ", ".join(map(str, gpu.sizes))
+            message = f"{gpu.name} has no instances of {point.size} compute slices; its sizes are {sizes}"
+            yield Problem(f"points[{index}].size", message)
+        other = first.setdefault((point.size, point.batch, point.processes), index)
+        if other != index:
+            way = f"size {point.size}, batch {point.batch}, processes {point.processes}"
+            yield Problem(f"points[{index}]", f"{way} is points[{other}] already; keep one of them")
+
+
+def smallest_profile(gpu: GpuModel, size: int, memory_gb: float | None) -> Profile | None:
+    """Return the plain profile with ``size`` compute slices of least, but enough, memory; None if there is none."""
+    enough = [
+        profile
+        for profile in gpu.profiles_of("double-memory")
+        if profile.compute_slices == size and (memory_gb is None or memory_gb <= profile.memory_gb)
+    ]
+    return min(enough, key=lambda profile: profile.memory_slices, default=None)
+
+
+def front(table: ProfileTable, size: int, max_processes: int | None = None) -> tuple[Point, ...]:
+    """Return the points of ``size`` that can be the best in time for some limit of latency.
+
+    Parameters
+    ----------
+    table : ProfileTable
+        What was measured.
+    size : int
+        Compute slices.
+    max_processes : int, optional
+        Most processes that may share an instance.
+
+    Returns
+    -------
+    tuple of Point
+        By rising latency and throughput: each has more throughput than all that are as quick.
+
+    Examples
+    --------
+    >>> points = (Point(1, 1, 1, 74.4, 0.013), Point(1, 2, 1, 85.9, 0.023), Point(1, 1, 2, 80.0, 0.03))
+    >>> [point.throughput for point in front(ProfileTable("bert", "A100-80GB", points), 1)]
+    [74.4, 85.9]
+    """
+    chosen: list[Point] = []
+    candidates = (
+        point
+        for point in table.points
+        if point.size == size and (max_processes is None or point.processes <= max_processes)
+    )
+    for point in sorted(candidates, key=lambda p: (p.latency, -p.throughput, p.processes, p.batch)):
+        if not chosen or point.throughput > chosen[-1].throughput:
+            chosen.append(point)
+    return tuple(chosen)

@@ -1,0 +1,42 @@
+"""Jobs that arrive over time on a fleet of MIG GPUs: traces, one simulator, and the schedulers that run in it."""
+
+from __future__ import annotations
+
+from mig_opt.fleet.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
+from mig_opt.heuristics.fleet.forecast import MemoryForecast
+from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.log import Log, LoggedRun, Outcome
+from mig_opt.simulation.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
+from mig_opt.simulation.policy import Policy
+from mig_opt.simulation.registry import PolicyEntry, get_policy, policies
+from mig_opt.simulation.simulator import Simulation, simulate
+from mig_opt.validation.fleet.logs import check_log
+
+__all__ = [
+    "Cluster",
+    "Job",
+    "Log",
+    "LoggedRun",
+    "MemoryForecast",
+    "Metrics",
+    "Outcome",
+    "Policy",
+    "PolicyEntry",
+    "PowerModel",
+    "ProfiledRun",
+    "SensitivityFit",
+    "Simulation",
+    "Spread",
+    "Trace",
+    "check_log",
+    "fit_sensitivity",
+    "fragmentation_series",
+    "get_policy",
+    "measure",
+    "partition_state_machine",
+    "policies",
+    "reachable_configurations",
+    "simulate",
+]

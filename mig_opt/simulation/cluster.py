@@ -1,0 +1,275 @@
+"""What a policy sees, and what it may do."""
+
+from __future__ import annotations
+
+import math
+
+from mig_opt.errors import SolverError
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.geometry import Geometry, members
+from mig_opt.gpu.states import GpuState
+from mig_opt.simulation.event_queue import MOVE, WAKE, ActiveRun, Progress
+from mig_opt.simulation.fleet import Fleet
+from mig_opt.simulation.log import Log, Outcome
+from mig_opt.simulation.ranking import Key, Ranking
+
+_BRIEF = 1e-6
+_MOST_BRIEF = 10_000
+"""Wake-ups in a row, each asked for in the one before and due within so many seconds: more of them never end."""
+
+
+class Cluster:
+    """The fleet and its jobs at one moment of a simulation.
+
+    A policy reads the state and acts by :meth:`start`, :meth:`migrate`, :meth:`stop`, :meth:`create`, :meth:`destroy`
+    and :meth:`wake`. What it decides counts at once: the state of a GPU shows instances that are still being created,
+    and a migrating job in its new place. An action that is impossible raises :class:`~mig_opt.SolverError`.
+
+    Attributes
+    ----------
+    trace : Trace
+        What arrives, and the fleet.
+    geometry : Geometry
+        The placements of each GPU.
+    now : float
+        Seconds after the start of the trace.
+    waiting : dict of int to None
+        Jobs that have arrived and have no place, in the order in which they began to wait.
+    states : list of GpuState
+        The state of each GPU, to be read only.
+    log : Log
+        What has happened so far.
+    """
+
+    def __init__(self, trace: Trace, geometry: Geometry) -> None:
+        self.trace = trace
+        self.geometry = geometry
+        self.now = 0.0
+        self.waiting: dict[int, None] = {}
+        self.log = Log(trace, geometry)
+        self.actions = 0
+        """How many actions there were so far."""
+        self._jobs = trace.jobs
+        self._fleet = Fleet(trace, geometry, self.log)
+        self.states = self._fleet.states
+        self._progress = Progress(trace.jobs, trace.pcie_limit)
+        self._runs: dict[int, ActiveRun] = {}
+        self._places: dict[tuple[int, int], ActiveRun] = {}
+        self._tags: dict[int, tuple[int, int]] = {}
+        self._brief = 0
+        self._sizes = tuple(placement.profile.compute_slices for placement in geometry.placements)
+        self._memory = tuple(placement.profile.memory_gb for placement in geometry.placements)
+
+    # What there is
+
+    def ranking(self, key: Key) -> Ranking[GpuState]:
+        """Return the GPUs in an order that depends on their states, for decisions whose cost does not grow with them.
+
+        Examples
+        --------
+        The GPU with most free compute slices on which there is room, ties by index::
+
+            def key(state: GpuState, profile: int) -> int | None:
+                return state.occupancy.used_compute if state.options(profile) else None
+
+            gpu = cluster.ranking(key).best(profile)
+        """
+        return self._fleet.ranking(key)
+
+    def state(self, gpu: int) -> GpuState:
+        """Return the state of a GPU."""
+        return self.states[gpu]
+
+    def load(self, gpu: int) -> float:
+        """Return the share of a GPU's compute slices that jobs have (0 to 1)."""
+        return self.states[gpu].occupancy.used_compute / self.trace.gpu.compute_slices
+
+    def ready(self, gpu: int, placement: int) -> float:
+        """Return the second from which on an instance of the GPU's state can be used by the next job, or destroyed.
+
+        It is in the past, or the instance is being created, or a migrating job leaves it then.
+        """
+        return self._fleet.ready(gpu, placement)
+
+    def driver_free(self, gpu: int) -> float:
+        """Return the second at which a GPU's driver has done all operations that it has been given."""
+        return self._fleet.driver_free(gpu)
+
+    def place(self, job: int) -> tuple[int, int] | None:
+        """Return GPU and placement that a job has, those of its replica if it migrates; None if it has none."""
+        run = self._runs.get(job)
+        if run is None:
+            return None
+        return run.target or (run.gpu, run.placement)
+
+    def job_at(self, gpu: int, placement: int) -> int | None:
+        """Return the job that has an instance, or None."""
+        run = self._places.get((gpu, placement))
+        return None if run is None else run.job
+
+    def movable(self, job: int) -> bool:
+        """Whether a job runs and is not about to migrate already."""
+        run = self._runs.get(job)
+        return run is not None and run.target is None and run.begin <= self.now
+
+    def progress(self, job: int) -> float:
+        """Return the share of its work that a job has done (0 to 1); 0 if it waits."""
+        run = self._runs.get(job)
+        return 0.0 if run is None else run.progress(self.now)
+
+    def memory_used(self, job: int) -> float:
+        """Return the GB that a job uses now, what can be observed; 0 if it has not begun."""
+        run = self._runs.get(job)
+        return 0.0 if run is None or run.begin > self.now else _memory_at(self._jobs[job], run.progress(self.now))
+
+    def expected_end(self, job: int) -> float:
+        """Return when a job that has a place would be done if its neighbours stayed and its memory were enough."""
+        run = self._runs[job]
+        return max(self.now, run.since) + (1 - run.progress(self.now)) * run.seconds * run.slowdown
+
+    def jobs_on(self, gpu: int) -> list[int]:
+        """Return the jobs that have a place on a GPU, by placement."""
+        return [self._places[gpu, place].job for place in members(self.states[gpu].busy)]
+
+    def bound_on(self, gpu: int) -> int:
+        """Return how many PCIe-bound jobs have a place on a GPU."""
+        return sum(self._jobs[job].pcie_gbps > 0 for job in self.jobs_on(gpu))
+
+    def slowdown(self, job: int, gpu: int) -> float:
+        """Return by how much a job would be slower than alone beside the jobs that have a place on a GPU."""
+        if self._jobs[job].pcie_gbps <= 0:
+            return 1.0
+        there = self.place(job)
+        itself = there is None or there[0] != gpu
+        return self._progress.slowdown(job, self.bound_on(gpu) + itself)
+
+    # What can be done
+
+    def start(self, job: int, gpu: int, placement: int) -> None:
+        """Give a waiting job an instance. One that is there is used; else it is created, after idle ones in the way."""
+        if job not in self.waiting:
+            raise SolverError(f"job {self._jobs[job].name!r} was started, but does not wait")
+        seconds = self._seconds(job, placement)
+        begin = self._fleet.claim(gpu, placement, self.now)
+        del self.waiting[job]
+        self.actions += 1
+        if math.isnan(self.log.scheduled[job]):
+            self.log.scheduled[job] = self.now
+        wanted = self._jobs[job]
+        limit = _limit(wanted, self._memory[placement])
+        run = ActiveRun(job, (gpu, placement), begin, seconds, limit, bound=wanted.pcie_gbps > 0)
+        self._runs[job] = self._places[gpu, placement] = run
+        self._progress.launch(run, self.now)
+
+    def migrate(self, job: int, gpu: int, placement: int) -> None:
+        """Move a running job: it goes on until a replica is ready and is there from that moment on."""
+        if not self.movable(job):
+            raise SolverError(f"job {self._jobs[job].name!r} was to migrate, but does not run or migrates already")
+        self._seconds(job, placement)
+        run = self._runs[job]
+        ready = self._fleet.claim(gpu, placement, self.now)
+        self._fleet.release(run.gpu, run.placement, ready)
+        self.actions += 1
+        del self._places[run.gpu, run.placement]
+        self._places[gpu, placement] = run
+        run.target = (gpu, placement)
+        if ready <= self.now:
+            self.move(run)
+        else:
+            self._progress.foresee(ready, MOVE, run)
+
+    def stop(self, job: int) -> None:
+        """Take its place from a job; it waits again and will start from zero."""
+        run = self._runs.get(job)
+        if run is None:
+            raise SolverError(f"job {self._jobs[job].name!r} was stopped, but has no place")
+        self.actions += 1
+        self.close(run, Outcome.STOPPED)
+        self.waiting[job] = None
+
+    def create(self, gpu: int, placement: int) -> None:
+        """Create an idle instance; idle ones in the way are destroyed first."""
+        self.actions += 1
+        self._fleet.create(gpu, placement, self.now)
+
+    def destroy(self, gpu: int, placement: int) -> None:
+        """Destroy an idle instance."""
+        self.actions += 1
+        self._fleet.destroy(gpu, placement, self.now)
+
+    def wake(self, time: float, tag: int = 0) -> None:
+        """Ask to be woken at a later second, with a tag to know why."""
+        if not time > self.now:
+            raise SolverError(f"to be woken at {time:g} s was asked for at {self.now:g} s; it must be later")
+        brief = self._brief + 1 if time - self.now < _BRIEF else 0
+        if brief > _MOST_BRIEF:
+            raise SolverError(
+                f"to be woken within {_BRIEF:g} s was asked for {brief} times in a row, at {self.now:g} s"
+            )
+        self._tags[self._progress.foresee(time, WAKE)] = (tag, brief)
+
+    # What happens by itself: for the simulator
+
+    @property
+    def events(self) -> Progress:
+        """What is going to happen."""
+        return self._progress
+
+    @property
+    def running(self) -> int:
+        """How many jobs have a place."""
+        return len(self._runs)
+
+    def wake_up(self, number: int) -> int:
+        """Begin a wake-up that is due, and return its tag."""
+        tag, self._brief = self._tags.pop(number)
+        return tag
+
+    def wake_over(self) -> None:
+        """End it: what is asked for later has nothing to do with it."""
+        self._brief = 0
+
+    def move(self, run: ActiveRun) -> None:
+        """Let a job go on in its replica, which is ready."""
+        assert run.target is not None
+        if run.begin < self.now:
+            self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, Outcome.MIGRATED)
+        placement = run.target[1]
+        limit = _limit(self._jobs[run.job], self._memory[placement])
+        self._progress.move(run, self._seconds(run.job, placement), limit, self.now)
+
+    def close(self, run: ActiveRun, outcome: Outcome) -> tuple[int, int]:
+        """End a run, and return which instance is idle now."""
+        if run.begin <= self.now:
+            self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, outcome)
+        self._progress.drop(run, self.now)
+        gpu, placement = run.target or (run.gpu, run.placement)
+        del self._runs[run.job]
+        del self._places[gpu, placement]
+        self._fleet.release(gpu, placement, self.now)
+        return gpu, placement
+
+    def needed(self, run: ActiveRun) -> float:
+        """Return the GB that a run needs where it ends for lack of memory."""
+        return _memory_at(self._jobs[run.job], run.limit)
+
+    def _seconds(self, job: int, placement: int) -> float:
+        seconds = self._jobs[job].times.get(self._sizes[placement])
+        if seconds is None:
+            name, where = self._jobs[job].name, self.geometry.placements[placement]
+            raise SolverError(f"job {name!r} was put on {where}, but has no time for its size")
+        return seconds
+
+
+def _limit(job: Job, memory_gb: float) -> float:
+    """Return the share of its work at which a job needs more memory than there is; 1 if it never does."""
+    if job.memory_growth:
+        return next((share for share, gb in job.memory_growth if gb > memory_gb), 1.0)
+    return 0.0 if job.memory_gb is not None and job.memory_gb > memory_gb else 1.0
+
+
+def _memory_at(job: Job, share: float) -> float:
+    """Return the GB that a job needs when it has done a share of its work."""
+    if job.memory_growth:
+        return next((gb for begin, gb in reversed(job.memory_growth) if begin <= share), 0.0)
+    return job.memory_gb or 0.0

@@ -1,0 +1,171 @@
+"""What happened in a simulation, kept in columns: a run of a million jobs fits in some hundred megabytes."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.geometry import Geometry
+from mig_opt.gpu.model import Placement
+
+
+class Outcome(IntEnum):
+    """How a run ended."""
+
+    FINISHED = 0
+    """The job is done."""
+    MIGRATED = 1
+    """The job went on elsewhere in the same moment."""
+    OUT_OF_MEMORY = 2
+    """The job needed more memory than its instance has; what it had done is lost."""
+    STOPPED = 3
+    """The scheduler stopped it; what it had done is lost."""
+
+
+KINDS: Final[tuple[OperationKind, ...]] = ("create", "destroy")
+CREATE: Final = 0
+DESTROY: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRun:
+    """A job on an instance, without a break.
+
+    Attributes
+    ----------
+    job : int
+        Index in ``trace.jobs``.
+    gpu : int
+        Index of the GPU.
+    placement : Placement
+        The instance.
+    begin, end : float
+        Seconds after the start of the trace.
+    outcome : Outcome
+        How it ended.
+    """
+
+    job: int
+    gpu: int
+    placement: Placement
+    begin: float
+    end: float
+    outcome: Outcome
+
+
+class Log:
+    """Everything that happened: runs in the order of their ends, operations in the order in which they were decided.
+
+    Attributes
+    ----------
+    trace : Trace
+        What arrived.
+    geometry : Geometry
+        Its numbers are those of the placements here.
+    run_job, run_gpu, run_placement, run_begin, run_end, run_outcome : array
+        The runs, column by column; outcomes are those of :class:`Outcome`.
+    operation_kind, operation_gpu, operation_placement, operation_begin, operation_end : array
+        The operations; kinds are indices of ``KINDS``.
+    scheduled : array
+        For each job the second at which it was first given a place; not a number if it never was.
+    finished : array
+        For each job the second at which it was done; not a number if it never was.
+    """
+
+    def __init__(self, trace: Trace, geometry: Geometry) -> None:
+        self.trace = trace
+        self.geometry = geometry
+        self.run_job = array("q")
+        self.run_gpu = array("i")
+        self.run_placement = array("b")
+        self.run_begin = array("d")
+        self.run_end = array("d")
+        self.run_outcome = array("b")
+        self.operation_kind = array("b")
+        self.operation_gpu = array("i")
+        self.operation_placement = array("b")
+        self.operation_begin = array("d")
+        self.operation_end = array("d")
+        self.scheduled = array("d", [math.nan]) * len(trace.jobs)
+        self.finished = array("d", [math.nan]) * len(trace.jobs)
+
+    def add_run(self, job: int, place: tuple[int, int], begin: float, end: float, outcome: Outcome) -> None:
+        """Note a run that has ended; its place is GPU and placement."""
+        self.run_job.append(job)
+        self.run_gpu.append(place[0])
+        self.run_placement.append(place[1])
+        self.run_begin.append(begin)
+        self.run_end.append(end)
+        self.run_outcome.append(outcome)
+
+    def add_operation(self, kind: int, gpu: int, placement: int, begin: float, end: float) -> None:
+        """Note an operation that the driver has been given."""
+        self.operation_kind.append(kind)
+        self.operation_gpu.append(gpu)
+        self.operation_placement.append(placement)
+        self.operation_begin.append(begin)
+        self.operation_end.append(end)
+
+    def runs(self) -> Iterator[LoggedRun]:
+        """Yield the runs by their ends."""
+        placements = self.geometry.placements
+        for job, gpu, placement, begin, end, outcome in zip(
+            self.run_job,
+            self.run_gpu,
+            self.run_placement,
+            self.run_begin,
+            self.run_end,
+            self.run_outcome,
+            strict=True,
+        ):
+            yield LoggedRun(job, gpu, placements[placement], begin, end, Outcome(outcome))
+
+    def operations(self) -> Iterator[Operation]:
+        """Yield the operations in the order in which they were decided."""
+        placements = self.geometry.placements
+        for kind, gpu, index, begin, end in zip(
+            self.operation_kind,
+            self.operation_gpu,
+            self.operation_placement,
+            self.operation_begin,
+            self.operation_end,
+            strict=True,
+        ):
+            placement = placements[index]
+            yield Operation(KINDS[kind], gpu, placement.profile.name, placement.start, begin, end)
+
+    def unfinished(self) -> tuple[str, ...]:
+        """Return the names of the jobs that were never done."""
+        return tuple(job.name for job, end in zip(self.trace.jobs, self.finished, strict=True) if math.isnan(end))
+
+    def count(self, outcome: Outcome) -> int:
+        """Return how many runs ended that way."""
+        return self.run_outcome.count(outcome)
+
+    def as_schedule(self) -> tuple[Batch, Schedule]:
+        """Return what happened as a plan that :func:`mig_opt.validate` can check.
+
+        Each run is a task of its own, named by its number and its job, that takes as long as the run did. Runs that
+        ended in the moment in which they began are left out, since tasks take time.
+
+        Raises
+        ------
+        InputError
+            If there was no run of any length.
+        """
+        tasks, runs = [], []
+        for number, run in enumerate(self.runs()):
+            if run.end > run.begin:
+                name = f"{number}:{self.trace.jobs[run.job].name}"
+                profile = run.placement.profile
+                tasks.append(Task(name, {profile.compute_slices: run.end - run.begin}))
+                runs.append(Run(name, run.gpu, profile.name, run.placement.start, run.begin, run.end))
+        batch = Batch(tuple(tasks), self.trace.gpu, self.trace.gpus, self.trace.operations, name=self.trace.name)
+        return batch, Schedule(tuple(runs), tuple(self.operations()))

@@ -1,0 +1,191 @@
+"""How good a schedule over time was, computed from its log."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mig_opt.arguments import wrong_number
+from mig_opt.errors import InputError, Problem
+from mig_opt.simulation.log import CREATE, DESTROY, Log, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class PowerModel:
+    """What a GPU draws: ``idle`` watts, rising in proportion to its busy compute slices to ``full`` watts.
+
+    That it is linear in the slices is an assumption: no vendor document says what part of a GPU draws. 250 W is the
+    board power of the A100 PCIe 40 GB in NVIDIA's data sheet; 50 W at idle is an assumption, about what
+    such boards report without work. Studies of energy should vary both.
+
+    Attributes
+    ----------
+    idle, full : float
+        Watts.
+
+    Raises
+    ------
+    InputError
+        If a figure is negative or not finite, or ``full`` is less than ``idle``.
+    """
+
+    idle: float = 50.0
+    full: float = 250.0
+
+    def __post_init__(self) -> None:
+        problems = [
+            problem
+            for name in ("idle", "full")
+            for problem in wrong_number(name, getattr(self, name), "a finite number of watts >= 0", above=-1e-300)
+        ]
+        if not problems and self.full < self.idle:
+            problems.append(Problem("full", f"must be at least what it draws at idle ({self.idle:g} W)"))
+        if problems:
+            raise InputError(problems)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Seconds of many jobs: their mean, median, 95th percentile (the nearest rank) and the most; 0 without jobs."""
+
+    mean: float
+    median: float
+    p95: float
+    most: float
+
+    @classmethod
+    def of(cls, values: list[float]) -> Spread:
+        """Return the spread of some values."""
+        if not values:
+            return cls(0.0, 0.0, 0.0, 0.0)
+        values = sorted(values)
+        count = len(values)
+        median = (values[(count - 1) // 2] + values[count // 2]) / 2
+        return cls(math.fsum(values) / count, median, values[math.ceil(0.95 * count) - 1], values[-1])
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """Figures of a simulation; those in seconds are over the jobs that were finished.
+
+    Attributes
+    ----------
+    jobs, finished : int
+        How many jobs arrived, and how many were done.
+    wait : Spread
+        Seconds from the arrival to the decision where the job runs first.
+    execution : Spread
+        Seconds from that decision to the end: the creation of the instance, migrations and restarts included.
+    completion : Spread
+        Seconds from the arrival to the end.
+    makespan : float
+        Seconds from the start of the trace to the end of the last run.
+    utilisation : float
+        Share of all compute slices' time until then in which a job ran (0 to 1).
+    fragmentation : float
+        Fragmentation cost until then, mean over GPUs and time (0 to 1).
+    creations, destructions : int
+        Operations of the drivers.
+    migrations, failures, stops : int
+        Runs that went on elsewhere, ran out of memory, or were stopped by the scheduler.
+    energy : float
+        Joules of all GPUs until the makespan, by a :class:`PowerModel`.
+    """
+
+    jobs: int
+    finished: int
+    wait: Spread
+    execution: Spread
+    completion: Spread
+    makespan: float
+    utilisation: float
+    fragmentation: float
+    creations: int
+    destructions: int
+    migrations: int
+    failures: int
+    stops: int
+    energy: float
+
+
+def measure(log: Log, power: PowerModel | None = None) -> Metrics:
+    """Return the figures of a log.
+
+    Parameters
+    ----------
+    log : Log
+        What happened.
+    power : PowerModel, optional
+        What the GPUs draw.
+    """
+    power = power or PowerModel()
+    trace = log.trace
+    wait, execution, completion = [], [], []
+    for job, scheduled, finished in zip(trace.jobs, log.scheduled, log.finished, strict=True):
+        if not math.isnan(finished):
+            wait.append(scheduled - job.arrival)
+            execution.append(finished - scheduled)
+            completion.append(finished - job.arrival)
+    makespan = max(log.run_end, default=0.0)
+    sizes = [placement.profile.compute_slices for placement in log.geometry.placements]
+    used = math.fsum(
+        sizes[placement] * (end - begin)
+        for placement, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True)
+    )
+    offered = trace.gpus * trace.gpu.compute_slices * makespan
+    area, before, level = 0.0, 0.0, 0.0
+    for moment, fragmentation in fragmentation_changes(log):
+        area += level * (moment - before)
+        before, level = moment, fragmentation
+    share = used / offered if offered else 0.0
+    return Metrics(
+        jobs=len(trace.jobs),
+        finished=len(completion),
+        wait=Spread.of(wait),
+        execution=Spread.of(execution),
+        completion=Spread.of(completion),
+        makespan=makespan,
+        utilisation=share,
+        fragmentation=area / makespan if makespan else 0.0,
+        creations=log.operation_kind.count(CREATE),
+        destructions=log.operation_kind.count(DESTROY),
+        migrations=log.count(Outcome.MIGRATED),
+        failures=log.count(Outcome.OUT_OF_MEMORY),
+        stops=log.count(Outcome.STOPPED),
+        energy=trace.gpus * makespan * (power.idle + (power.full - power.idle) * share),
+    )
+
+
+def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
+    """Return how fragmented the fleet was: seconds, and from each on the mean cost over the GPUs (0 to 1).
+
+    It is that of the placements on which jobs run; an instance that is being created counts when its job begins.
+    """
+    moments, levels = array("d", [0.0]), array("d", [0.0])
+    for moment, level in fragmentation_changes(log):
+        if moment == moments[-1]:
+            levels[-1] = level
+        else:
+            moments.append(moment)
+            levels.append(level)
+    return moments, levels
+
+
+def fragmentation_changes(log: Log) -> Iterator[tuple[float, float]]:
+    """Yield each moment at which a run begins or ends, with the mean fragmentation of the GPUs from then on."""
+    count, occupancy = len(log.run_job), log.geometry.occupancy
+    # In the same moment ends come first; a run without length leaves no trace.
+    lasting = [run for run in range(count) if log.run_end[run] > log.run_begin[run]]
+    changes = sorted(
+        [(log.run_end[run], 0, run) for run in lasting] + [(log.run_begin[run], 1, run) for run in lasting]
+    )
+    busy = [0] * log.trace.gpus
+    total, scale = 0, log.geometry.unit * log.trace.gpus
+    for moment, _begins, run in changes:
+        gpu, bit = log.run_gpu[run], 1 << log.run_placement[run]
+        before = busy[gpu]
+        busy[gpu] = before ^ bit
+        total += occupancy(before ^ bit).cost - occupancy(before).cost
+        yield moment, total / scale

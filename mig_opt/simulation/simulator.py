@@ -1,0 +1,233 @@
+"""Runs a scheduler on a trace."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mig_opt.arguments import wrong_integer, wrong_type
+from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.geometry import geometry_of
+from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE
+from mig_opt.simulation.log import Log, Outcome
+from mig_opt.simulation.metrics import Metrics, PowerModel, measure
+from mig_opt.simulation.policy import Policy
+from mig_opt.simulation.registry import get_policy, policy_label
+
+Observer = Callable[[Cluster], None]
+
+IDLE_WAKES = 1000
+"""A policy that is woken so often in an empty fleet, with jobs waiting, and does nothing each time, never will."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What came of it.
+
+    Attributes
+    ----------
+    trace : Trace
+        What arrived.
+    policy : str
+        Who decided.
+    log : Log
+        What happened.
+    unfinished : tuple of str
+        Jobs that were never done: the policy left them waiting, or they ran out of memory too often.
+    events : int
+        How many events there were.
+    runtime_s : float
+        Seconds that the simulation took.
+    options : mapping of str to object
+        What was set of the policy.
+    """
+
+    trace: Trace
+    policy: str
+    log: Log
+    unfinished: tuple[str, ...]
+    events: int
+    runtime_s: float
+    options: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The policy with what was set of it, such as ``static:backfill=true``."""
+        return policy_label(self.policy, self.options)
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """Waits, completion times, utilisation and so on, with energy by the default :class:`PowerModel`."""
+        return measure(self.log)
+
+    def metrics_with(self, power: PowerModel) -> Metrics:
+        """Return the metrics with energy by another power model."""
+        return measure(self.log, power)
+
+
+def simulate(
+    trace: Trace,
+    policy: str | Policy = "fragmentation-aware",
+    *,
+    failure_limit: int = 100,
+    observer: Observer | None = None,
+    **options: object,
+) -> Simulation:
+    """Let a scheduler run the jobs of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+        What arrives, and the fleet.
+    policy : str or Policy
+        A name of :func:`mig_opt.policies`, or a scheduler of your own (see :class:`mig_opt.simulation.Policy`).
+    failure_limit : int
+        A job that has run out of memory so often is given up.
+    observer : callable, optional
+        Called with the cluster after each event.
+    **options
+        Arguments of the policy, if it is given by name.
+
+    Returns
+    -------
+    Simulation
+        The same for the same arguments, whenever it is run.
+
+    Raises
+    ------
+    InputError
+        With every problem of the arguments.
+    SolverError
+        If the policy does what cannot be done, such as placing two jobs on one slice.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu, simulate
+    >>> jobs = (Job("a", 0.0, {3: 10.0}, "3g.20gb"), Job("b", 1.0, {4: 5.0}, "4g.20gb"))
+    >>> done = simulate(Trace(jobs, get_gpu("A100")), "first-fit")
+    >>> [(run.job, str(run.placement), round(run.end, 2)) for run in done.log.runs()]
+    [(0, '3g.20gb@0', 10.2), (1, '4g.20gb@0', 15.62)]
+    """
+    problems = list(wrong_integer("failure_limit", failure_limit, 1, 10**9))
+    try:
+        decider = _decider(trace, policy, options)
+    except InputError as error:
+        problems = [*error.problems, *problems]
+    if problems:
+        raise InputError(problems)
+    begin = time.perf_counter()
+    name = policy if isinstance(policy, str) else type(policy).__name__
+    cluster = _cluster(trace)
+    events = _Loop(cluster, decider, failure_limit, observer).run()
+    runtime = time.perf_counter() - begin
+    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options)
+
+
+def check_policy(trace: Trace, policy: str | Policy, **options: object) -> None:
+    """Check, before a long simulation, that a policy can begin on a trace; arguments as of :func:`simulate`.
+
+    Raises
+    ------
+    InputError
+        With every problem of its options, also those that show only beside the trace, such as a partition that its
+        GPUs do not have.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu
+    >>> check_policy(Trace((Job("a", 0.0, {4: 10.0}),), get_gpu("A30")), "static", partition="1+2+1")
+    Traceback (most recent call last):
+    ...
+    mig_opt.errors.InputError: partition: A30-24GB has no partition '1+2+1'; did you mean 2+1+1 or 1+1+2? Order counts
+    """
+    _decider(trace, policy, options).begin(_cluster(trace))
+
+
+def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) -> Policy:
+    problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
+    if isinstance(policy, str):
+        entry = get_policy(policy)
+        problems += entry.option_problems(options)
+    elif isinstance(policy, type) or not callable(getattr(policy, "arrived", None)):
+        problems.append(wrong_type("policy", policy, "the name of a policy or an object with the methods of Policy"))
+    elif options:
+        problems += [Problem(option, "is for policies that are given by name") for option in options]
+    if problems:
+        raise InputError(problems)
+    return get_policy(policy).load(**options) if isinstance(policy, str) else policy
+
+
+def _cluster(trace: Trace) -> Cluster:
+    attributes = any(job.profile and trace.gpu.profile(job.profile).attributes for job in trace.jobs)
+    return Cluster(trace, geometry_of(trace.gpu, "all" if attributes else "double-memory"))
+
+
+class _Loop:
+    def __init__(self, cluster: Cluster, policy: Policy, failure_limit: int, observer: Observer | None) -> None:
+        self.cluster = cluster
+        self.policy = policy
+        self.failure_limit = failure_limit
+        self.observer = observer
+        self.failures: Counter[int] = Counter()
+        self.idle_wakes = 0
+
+    def run(self) -> int:
+        """Let everything happen, and return how many events that were."""
+        cluster, observer, jobs = self.cluster, self.observer, self.cluster.trace.jobs
+        agenda = cluster.events
+        coming, events, count = 0, 0, len(jobs)
+        self.policy.begin(cluster)
+        while self.idle_wakes < IDLE_WAKES:
+            soonest = agenda.next_time()
+            arrival = jobs[coming].arrival if coming < count else math.inf
+            if soonest is None and coming == count:
+                break
+            events += 1
+            if soonest is None or arrival < soonest or (arrival == soonest and agenda.next_kind() > ARRIVAL):
+                cluster.now = arrival
+                cluster.waiting[coming] = None
+                coming += 1
+                self.policy.arrived(cluster, coming - 1)
+            else:
+                cluster.now = soonest
+                self._happen(coming == count)
+            if observer is not None:
+                observer(cluster)
+            if coming == count and not cluster.running and not cluster.waiting:
+                break
+        return events
+
+    def _happen(self, last: bool) -> None:
+        cluster = self.cluster
+        event = cluster.events.pop()
+        run = event.run
+        if event.kind == WAKE:
+            actions = cluster.actions
+            self.policy.woken(cluster, cluster.wake_up(event.number))
+            cluster.wake_over()
+            idle = last and not cluster.running and cluster.actions == actions
+            self.idle_wakes = self.idle_wakes + 1 if idle else 0
+            return
+        assert run is not None
+        if event.kind == MOVE:
+            cluster.move(run)
+        elif event.kind == BEGIN:
+            cluster.events.join(run, cluster.now)
+        elif event.kind == END and run.limit >= 1:
+            gpu, placement = cluster.close(run, Outcome.FINISHED)
+            cluster.log.finished[run.job] = cluster.now
+            self.policy.finished(cluster, run.job, gpu, placement)
+        else:
+            gpu, placement = cluster.close(run, Outcome.OUT_OF_MEMORY)
+            self.failures[run.job] += 1
+            if self.failures[run.job] < self.failure_limit:
+                cluster.waiting[run.job] = None
+                self.policy.failed(cluster, run.job, gpu, placement, cluster.needed(run))
+            else:
+                self.policy.gave_up(cluster, run.job, gpu, placement)

@@ -1,0 +1,158 @@
+"""Runs every rule over a schedule and collects what is broken."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.validation.batch.operation_search import Late, find_operations
+from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Case, Doubt, in_seconds, sort_out
+from mig_opt.validation.intervals import Placed, Span, clashes, exclusive
+from mig_opt.validation.violations import Verdict, Violation, ViolationCode
+
+
+@dataclass(frozen=True, slots=True)
+class Validation(Verdict):
+    """What the validator says about a schedule.
+
+    Attributes
+    ----------
+    makespan : float
+        The last end of a run in seconds, recomputed.
+    violations : tuple of Violation
+        Everything that is wrong; empty if the schedule is valid.
+    schedule : Schedule
+        The schedule; with operations that make it feasible if it came without and there are some.
+    """
+
+    makespan: float
+    violations: tuple[Violation, ...]
+    schedule: Schedule
+
+    @property
+    def _figures(self) -> str:
+        return f"makespan {in_seconds(self.makespan)}"
+
+
+def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Validation:
+    """Check a schedule against every rule of the problem.
+
+    Parameters
+    ----------
+    batch : Batch
+        What was to be planned.
+    schedule : Schedule
+        The plan. If its operations are None, operations are looked for; the search is exact: if there are any that
+        make the runs feasible, some are found.
+    tolerance : float
+        Seconds by which two times may differ and still count as equal.
+
+    Returns
+    -------
+    Validation
+        All violations, not only the first. An entry that makes no sense in itself (unknown placement, times that are
+        not finite, ...) is reported once and left out of the rules about instances; so is, until it is mended, what
+        such an operation leaves unclear.
+
+    Raises
+    ------
+    InputError
+        If the tolerance is negative or not finite.
+
+    Notes
+    -----
+    The operations that are found begin no earlier than they may; the tolerance only stretches their deadlines.
+    A ``max_count`` above 1 that does not follow from the footprints (no GPU of the catalogue has one) does not guide
+    the search; the operations found are checked against it.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}), Task("b", {2: 3.0})), get_gpu("A30"))
+    >>> runs = (Run("a", 0, "4g.24gb", 0, 0.13, 2.13), Run("b", 0, "2g.12gb", 0, 2.35, 5.35))
+    >>> result = validate(batch, Schedule(runs))
+    >>> print(result)
+    valid, makespan 5.35 s
+    >>> [(operation.kind, operation.profile) for operation in result.schedule.operations]
+    [('create', '4g.24gb'), ('destroy', '4g.24gb'), ('create', '2g.12gb')]
+    >>> too_soon = Run("b", 0, "2g.12gb", 0, 2.3, 5.3)
+    >>> [str(violation.code) for violation in validate(batch, Schedule((runs[0], too_soon))).violations]
+    ['no-operation-sequence']
+    """
+    if not (math.isfinite(tolerance) and tolerance >= 0):
+        raise InputError([Problem("tolerance", f"must be a finite number of seconds >= 0, is {tolerance}")])
+    case = sort_out(batch, schedule, tolerance)
+    violations = [violation for rule in ENTRY_RULES for violation in rule(case)]
+    if schedule.operations is None:
+        case, failures = _with_operations(case)
+        violations += failures
+    violations += [violation for rule in INSTANCE_RULES for violation in rule(case)]
+    makespan = max((run.end for run in schedule.runs if math.isfinite(run.end)), default=0.0)
+    return Validation(makespan, tuple(violations), case.schedule)
+
+
+def _with_operations(case: Case) -> tuple[Case, list[Violation]]:
+    """Look for operations; the GPUs for which there are none count as doubtful."""
+    failures: list[Violation] = []
+    doubts: set[Doubt] = set()
+    operations: list[Operation] = []
+    runs: dict[int, list[Placed[Run]]] = {gpu: [] for gpu in range(case.batch.gpus)}
+    for placed in case.runs:
+        runs[placed.entry.gpu].append(placed)
+    for gpu, placed_runs in runs.items():
+        clashing = list(_clashing_runs(placed_runs, case.tolerance))
+        found = clashing or find_operations(case.batch, gpu, placed_runs, case.tolerance)
+        if isinstance(found, Late):
+            failures.append(_no_operation_sequence(gpu, found))
+        elif isinstance(found, list):
+            failures += found
+        else:
+            operations += found
+            continue
+        doubts.add((gpu,))
+    operations.sort(key=lambda operation: operation.begin)
+    schedule = dataclasses.replace(case.schedule, operations=tuple(operations))
+    known = dataclasses.replace(sort_out(case.batch, schedule, case.tolerance), doubts=frozenset(doubts))
+    return (dataclasses.replace(known, schedule=case.schedule) if failures else known), failures
+
+
+def _clashing_runs(runs: Sequence[Placed[Run]], tolerance: float) -> Iterator[Violation]:
+    groups = {placement: group for group, placement in enumerate(dict.fromkeys(placed.placement for placed in runs))}
+    against = [[groups[other] for other in groups if other != one and exclusive(one, other)] for one in groups]
+    spans = (Span(placed.entry.begin, placed.entry.end, groups[placed.placement], placed) for placed in runs)
+    for earlier, later in clashes(spans, against, tolerance):
+        one, two = earlier.item, later.item
+        shared = one.placement.conflicts(two.placement)
+        code = ViolationCode.INSTANCES_OVERLAP if shared else ViolationCode.TOO_MANY_INSTANCES
+        why = "share memory slices" if shared else f"are two of {one.placement.profile.name}, of which one may exist"
+        yield Violation(
+            code,
+            f"runs[{two.index}]",
+            f"task {two.entry.task!r} begins on {two.placement} of GPU {two.entry.gpu} at {in_seconds(later.begin)}, "
+            f"while task {one.entry.task!r} runs on {one.placement} until {in_seconds(earlier.end)}; "
+            f"the two instances {why}",
+        )
+
+
+def _no_operation_sequence(gpu: int, late: Late) -> Violation:
+    task, begin = late.run.entry.task, in_seconds(late.run.entry.begin)
+    if late.kind == "create":
+        wanted = f"the creation of {late.placement} has to end by {begin}, when task {task!r} begins there"
+    else:
+        wanted = (
+            f"the destruction of {late.placement} has to end by {in_seconds(late.deadline)}, so that "
+            f"{late.run.placement} exists when task {task!r} begins on it at {begin}"
+        )
+    end = in_seconds(late.end)
+    fact = (
+        f"it cannot end before {end}"
+        if late.alone
+        else f"in order of urgency it ends at {end}, and in no order are all in time"
+    )
+    message = f"GPU {gpu}: no sequence of operations is in time for the runs: {wanted}, but {fact}"
+    return Violation(ViolationCode.NO_OPERATION_SEQUENCE, f"runs[{late.run.index}]", message)

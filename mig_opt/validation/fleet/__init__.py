@@ -1,0 +1,1 @@
+"""Rules of migrations and of logs of simulations."""

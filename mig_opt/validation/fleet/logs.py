@@ -1,0 +1,122 @@
+"""Checks a log against its trace; nothing here is shared with the simulator but the log itself."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from mig_opt.errors import Problem
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.simulation.log import Log, LoggedRun, Outcome
+
+
+def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
+    """Return everything that is wrong with what the log says of the jobs; of instances see :meth:`Log.as_schedule`.
+
+    No job runs before it arrives, in two places at once or again after it is done; what goes on elsewhere does so in
+    the same moment; and the work that was done, recomputed from the runs alone, is all of it where a job finished,
+    and what its memory allowed where that ran out.
+
+    Parameters
+    ----------
+    log : Log
+        What happened.
+    tolerance : float
+        Seconds by which times may differ, and by which work may differ at the speed of the run.
+    """
+    trace = log.trace
+    work = _work(log)
+    runs: dict[int, list[tuple[int, LoggedRun]]] = defaultdict(list)
+    for index, run in enumerate(log.runs()):
+        runs[run.job].append((index, run))
+    problems: list[Problem] = []
+    for number, job in enumerate(trace.jobs):
+        own = sorted(runs[number], key=lambda entry: (entry[1].begin, entry[1].end, entry[0]))
+        problems += _order_problems(job, own, tolerance)
+        problems += _work_problems(job, own, work, tolerance)
+        done = [run.end for _, run in own if run.outcome is Outcome.FINISHED]
+        noted = log.finished[number]
+        if len(done) > 1:
+            problems.append(Problem(f"jobs[{number}]", f"{job.name!r} was finished {len(done)} times"))
+        if math.isnan(noted) == bool(done) or (done and noted != done[-1]):
+            problems.append(Problem(f"jobs[{number}]", f"{job.name!r} ended at {done}, but {noted} is noted"))
+    return problems
+
+
+def _order_problems(job: Job, runs: Sequence[tuple[int, LoggedRun]], tolerance: float) -> Iterator[Problem]:
+    free, before = job.arrival, None
+    for index, run in runs:
+        path = f"runs[{index}]"
+        if before is Outcome.FINISHED:
+            yield Problem(path, f"{job.name!r} runs again after it was done")
+        if run.begin < free - tolerance:
+            yield Problem(path, f"{job.name!r} begins at {run.begin}, before {free}: its arrival, or its run before")
+        if before is Outcome.MIGRATED and run.begin > free + tolerance:
+            yield Problem(path, f"{job.name!r} migrated at {free}, but goes on only at {run.begin}")
+        if run.end < run.begin:
+            yield Problem(path, f"{job.name!r} ends at {run.end}, before it begins at {run.begin}")
+        free, before = run.end, run.outcome
+    if before is Outcome.MIGRATED:
+        yield Problem(f"runs[{runs[-1][0]}]", f"{job.name!r} migrated, but does not go on")
+
+
+def _work_problems(
+    job: Job, runs: Sequence[tuple[int, LoggedRun]], work: Sequence[float], tolerance: float
+) -> Iterator[Problem]:
+    done = 0.0
+    for index, run in runs:
+        done += work[index]
+        allowed = 1.0
+        profile = run.placement.profile
+        if job.memory_growth:
+            allowed = next((share for share, gb in job.memory_growth if gb > profile.memory_gb), 1.0)
+        elif job.memory_gb is not None and job.memory_gb > profile.memory_gb:
+            allowed = 0.0
+        close = tolerance * max(1.0, 1 / job.times[profile.compute_slices])
+        exact = run.outcome in {Outcome.FINISHED, Outcome.OUT_OF_MEMORY}
+        wanted = 1.0 if run.outcome is Outcome.FINISHED else allowed
+        # A job that migrates to less memory than it uses is over there at once.
+        moved_too_far = run.outcome is not Outcome.FINISHED and run.end == run.begin and done > allowed
+        if done > allowed + close and not moved_too_far:
+            yield Problem(f"runs[{index}]", f"{job.name!r} did {done:.9g} of its work where memory allows {allowed:g}")
+        elif exact and abs(done - wanted) > close and not moved_too_far:
+            yield Problem(
+                f"runs[{index}]", f"{job.name!r} is {run.outcome.name} after {done:.9g} of its work, not {wanted:g}"
+            )
+        if run.outcome is not Outcome.MIGRATED:
+            done = 0.0
+
+
+def _work(log: Log) -> list[float]:
+    """Return the share of its job's work that each run did: rates integrated over the competitors on its GPU."""
+    trace = log.trace
+    work = [0.0] * len(log.run_job)
+    bound: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
+    for index, run in enumerate(log.runs()):
+        job = trace.jobs[run.job]
+        if run.end <= run.begin:
+            continue
+        if job.pcie_gbps > 0:
+            bound[run.gpu] += [(run.begin, 1, index), (run.end, -1, index)]
+        else:
+            work[index] = (run.end - run.begin) / job.times[run.placement.profile.compute_slices]
+    for changes in bound.values():
+        _integrate(trace, log, sorted(changes), work)
+    return work
+
+
+def _integrate(trace: Trace, log: Log, changes: Sequence[tuple[float, int, int]], work: list[float]) -> None:
+    present: set[int] = set()
+    before = 0.0
+    for moment, change, index in changes:
+        for run in present if moment > before else ():
+            job = trace.jobs[log.run_job[run]]
+            alone = job.times[log.geometry.placements[log.run_placement[run]].profile.compute_slices]
+            slower = max(1.0, job.sensitivity * job.pcie_gbps * len(present) / trace.pcie_limit)
+            work[run] += (moment - before) / (alone * slower)
+        before = moment
+        if change > 0:
+            present.add(index)
+        else:
+            present.remove(index)

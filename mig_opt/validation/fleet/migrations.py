@@ -1,0 +1,226 @@
+"""Replays the migrations of a plan and collects what is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+
+from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
+from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.texts import plural
+from mig_opt.validation.violations import MigrationViolationCode as Code
+from mig_opt.validation.violations import Verdict, Violation
+
+_ROUNDING = 1e-9
+_MOST = 1_000_000
+_ENTRIES = 3
+_PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)"
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationValidation(Verdict):
+    """What the validator says about the migrations of a plan.
+
+    Attributes
+    ----------
+    fragmentation : float
+        Mean fragmentation cost of the GPUs after the migrations that can be done.
+    violations : tuple of Violation
+        Everything that is wrong; empty if the plan is valid.
+    """
+
+    fragmentation: float
+    violations: tuple[Violation, ...]
+
+    @property
+    def _figures(self) -> str:
+        return f"fragmentation {self.fragmentation:.3f}"
+
+
+def validate_migrations(
+    state: FleetState,
+    migrations: Iterable[Migration],
+    *,
+    room: Iterable[tuple[int, str, int]] = (),
+    fragmentation: float | None = None,
+    within_gpus: bool = False,
+    most_migrations: int | None = None,
+) -> MigrationValidation:
+    """Check migrations: do one after the other, and look at what is there in the end.
+
+    Parameters
+    ----------
+    state : FleetState
+        What there is before.
+    migrations : iterable of Migration
+        In order. One that cannot be done is reported and left out.
+    room : iterable of (int, str, int)
+        GPU, profile and start slice of instances that it must be possible to create afterwards, all of them together.
+    fragmentation : float, optional
+        The mean fragmentation cost that the GPUs may have afterwards.
+    within_gpus : bool
+        Whether instances have to stay on their GPUs.
+    most_migrations : int, optional
+        How many migrations there may be.
+
+    Returns
+    -------
+    MigrationValidation
+        All violations, not only the first.
+
+    Raises
+    ------
+    InputError
+        If an argument is of another kind, with all that are.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "1g.5gb", 0), HeldInstance(0, "2g.10gb", 4)))
+    >>> print(validate_migrations(state, [Migration(0, "1g.5gb", 0, 0, 6)], room=[(0, "4g.20gb", 0)]))
+    valid, fragmentation 0.000
+    >>> print(validate_migrations(state, [Migration(0, "1g.5gb", 0, 0, 4)]).violations[0])
+    migrations[0]: 1g.5gb@4 of GPU 0 shares memory slices with 2g.10gb@4 (instances-overlap)
+    """
+    problems = list(_wrong_limits(fragmentation, within_gpus, most_migrations))
+    steps: tuple[Migration, ...] = ()
+    places: tuple[tuple[int, str, int], ...] = ()
+    if not isinstance(state, FleetState):
+        problems.append(wrong_type("state", state, "a FleetState"))
+    try:
+        steps = entries_of("migrations", migrations, Migration, "a Migration")
+    except InputError as error:
+        problems += error.problems
+    try:
+        places = entries_of("room", room, tuple, _PLACE)
+    except InputError as error:
+        problems += error.problems
+    problems += [
+        wrong_type(f"room[{index}]", place, _PLACE) for index, place in enumerate(places) if not _is_place(place)
+    ]
+    if problems:
+        raise InputError(problems)
+    held = _Held(state)
+    violations = [
+        violation for index, step in enumerate(steps) for violation in held.migrate(f"migrations[{index}]", step)
+    ]
+    for index, step in enumerate(steps if within_gpus else ()):
+        if step.gpu != step.to_gpu:
+            message = f"leads from GPU {step.gpu} to GPU {step.to_gpu}, and instances have to stay on their GPUs"
+            violations.append(Violation(Code.OTHER_GPU, f"migrations[{index}].to_gpu", message))
+    if most_migrations is not None and len(steps) > most_migrations:
+        message = f"there are {plural(len(steps), 'migration')}, and {most_migrations} at most are allowed"
+        violations.append(Violation(Code.TOO_MANY_MIGRATIONS, "migrations", message))
+    reached = held.fragmentation()
+    if fragmentation is not None and reached > fragmentation + _ROUNDING:
+        message = f"is {float(reached):.6g} afterwards, and may be {fragmentation:.6g}"
+        violations.append(Violation(Code.TOO_FRAGMENTED, "fragmentation", message))
+    for index, (gpu, profile, start) in enumerate(places):
+        lacking = held.create(f"room[{index}]", gpu, profile, start)
+        violations += [Violation(Code.NO_ROOM, violation.path, violation.message) for violation in lacking]
+    return MigrationValidation(float(reached), tuple(violations))
+
+
+def _wrong_limits(fragmentation: object, within_gpus: object, most_migrations: object) -> Iterator[Problem]:
+    if fragmentation is not None:
+        yield from wrong_share("fragmentation", fragmentation)
+    yield from wrong_flag("within_gpus", within_gpus)
+    if most_migrations is not None:
+        yield from wrong_integer("most_migrations", most_migrations, 0, _MOST)
+
+
+def _is_place(value: tuple[object, ...]) -> bool:
+    return (
+        len(value) == _ENTRIES and isinstance(value[1], str) and all(isinstance(value[at], Integral) for at in (0, 2))
+    )
+
+
+class _Held:
+    """What is on the GPUs, and whether it may move."""
+
+    def __init__(self, state: FleetState) -> None:
+        self._gpu: GpuModel = state.gpu
+        self._there: list[dict[Placement, bool]] = [{} for _ in range(state.gpus)]
+        for held in state.instances:
+            self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = held.pinned
+
+    def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
+        """Do a migration if that is possible; yield what keeps it from being done."""
+        source = self._place(step.gpu, step.profile, step.start)
+        if source is None or source not in self._there[step.gpu]:
+            message = f"there is no {step.profile}@{step.start} on GPU {step.gpu} then"
+            yield Violation(Code.NOTHING_THERE, path, message)
+            return
+        if self._there[step.gpu][source]:
+            yield Violation(Code.PINNED, path, f"{source} of GPU {step.gpu} must stay where it is")
+            return
+        # The replica is created while the old instance exists.
+        problems = list(self.create(path, step.to_gpu, step.profile, step.to_start))
+        yield from problems
+        if not problems:
+            del self._there[step.gpu][source]
+
+    def create(self, path: str, gpu: int, profile: str, start: int) -> Iterator[Violation]:
+        """Create an instance if that is possible; yield what keeps it from being created."""
+        if not 0 <= gpu < len(self._there):
+            message = f"there are {plural(len(self._there), 'GPU')}, numbered from 0; there is no GPU {gpu}"
+            yield Violation(Code.UNKNOWN_GPU, path, message)
+            return
+        placement = self._place(gpu, profile, start)
+        if placement is None:
+            message = f"{self._gpu.name} has no placement {profile}@{start}"
+            yield Violation(Code.UNKNOWN_PLACEMENT, path, message)
+            return
+        there = self._there[gpu]
+        clashing = sorted((other for other in there if other.conflicts(placement)), key=lambda other: other.start)
+        if clashing:
+            others = ", ".join(map(str, clashing))
+            message = f"{placement} of GPU {gpu} shares memory slices with {others}"
+            yield Violation(Code.INSTANCES_OVERLAP, path, message)
+        elif not self._counts_allow(there, placement):
+            message = f"GPU {gpu} can have at most {placement.profile.max_count} of {profile}"
+            yield Violation(Code.TOO_MANY_INSTANCES, path, message)
+        else:
+            there[placement] = False
+
+    def fragmentation(self) -> Fraction:
+        """Return the mean fragmentation cost of the GPUs (the fragmentation-aware paper, equations 3 to 5)."""
+        known: dict[frozenset[Placement], Fraction] = {}
+        total = Fraction(0)
+        for there in self._there:
+            held = frozenset(there)
+            if held not in known:
+                known[held] = self._cost(there)
+            total += known[held]
+        return total / len(self._there)
+
+    def _cost(self, there: dict[Placement, bool]) -> Fraction:
+        compute = self._gpu.compute_slices - sum(placement.profile.compute_slices for placement in there)
+        memory = self._gpu.memory_slices - sum(placement.profile.memory_slices for placement in there)
+        profiles = self._gpu.profiles_of("double-memory")
+        total = Fraction(0)
+        for profile in profiles:
+            ideal = min(compute // profile.compute_slices, memory // profile.memory_slices)
+            placements = (Placement(profile, start) for start in profile.starts)
+            available = sum(
+                not any(other.conflicts(placement) for other in there) and self._counts_allow(there, placement)
+                for placement in placements
+            )
+            if ideal > 0:
+                total += 1 - Fraction(available, ideal)
+        return total / len(profiles)
+
+    def _place(self, gpu: int, profile: str, start: int) -> Placement | None:
+        try:
+            return self._gpu.placement(profile, start) if 0 <= gpu < len(self._there) else None
+        except InputError:
+            return None
+
+    @staticmethod
+    def _counts_allow(there: dict[Placement, bool], placement: Placement) -> bool:
+        return sum(other.profile == placement.profile for other in there) < placement.profile.max_count

@@ -1,0 +1,1 @@
+"""Rules of deployments and of their changes."""

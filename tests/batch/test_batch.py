@@ -1,0 +1,308 @@
+"""Tasks and batches: every problem with its path, and which placements count."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+import pickle
+from collections.abc import Callable
+
+import pytest
+import tiny
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import any_gpu, batches, gpus, tasks
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems
+from mig_opt.errors import InputError
+from mig_opt.gpu.model import OperationCosts, get_gpu
+
+A30, A100, H100 = get_gpu("A30"), get_gpu("A100"), get_gpu("H100")
+ONE = (Task("a", {1: 1.0}),)
+
+
+def problems(make: Callable[[], object]) -> list[tuple[str, str]]:
+    with pytest.raises(InputError) as caught:
+        make()
+    return [(problem.path, problem.message) for problem in caught.value.problems]
+
+
+# Tasks
+
+
+@pytest.mark.parametrize(
+    ("name", "times", "memory", "expected"),
+    [
+        ("", {1: 1.0}, None, [("name", "must not be empty")]),
+        (" \t", {1: 1.0}, None, [("name", "must not be empty")]),
+        ("a", {}, None, [("times", "needs the seconds on at least one instance size, is empty")]),
+        ("a", {1: 0.0}, None, [("times.1", "must be > 0 seconds, is 0.0")]),
+        ("a", {1: -1.5}, None, [("times.1", "must be > 0 seconds, is -1.5")]),
+        ("a", {1: math.nan}, None, [("times.1", "must be a finite number of seconds, is nan")]),
+        ("a", {1: math.inf}, None, [("times.1", "must be a finite number of seconds, is inf")]),
+        ("a", {1: 1.0}, 0.0, [("memory_gb", "must be a finite number of GB > 0 (or left out), is 0.0")]),
+        ("a", {1: 1.0}, math.nan, [("memory_gb", "must be a finite number of GB > 0 (or left out), is nan")]),
+    ],
+)
+def test_each_problem_of_a_task(
+    name: str, times: dict[int, float], memory: float | None, expected: list[tuple[str, str]]
+) -> None:
+    assert problems(lambda: Task(name, times, memory)) == expected
+
+
+def test_all_problems_of_a_task_at_once() -> None:
+    found = problems(lambda: Task("", {4: 0.0, 1: -1.0, 2: 3.0}, -3))
+    assert [path for path, _ in found] == ["name", "times.1", "times.4", "memory_gb"]
+
+
+def test_times_are_sorted_and_belong_to_the_task() -> None:
+    times = {4: 1.0, 1: 3.0}
+    task = Task("a", times)
+    times[1] = -5.0
+    assert list(task.times.items()) == [(1, 3.0), (4, 1.0)]
+
+
+def test_equal_tasks_have_equal_hashes() -> None:
+    assert Task("a", {1: 3.0, 4: 1.0}) == Task("a", {4: 1, 1: 3})
+    assert hash(Task("a", {1: 3.0, 4: 1.0})) == hash(Task("a", {4: 1, 1: 3}))
+    assert len({Task("a", {1: 3.0}), Task("a", {1: 3.5}), Task("b", {1: 3.0}), Task("a", {1: 3.0}, 2)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("profile", "seconds"), [("1g.5gb", None), ("1g.10gb", 3.0), ("2g.10gb", None), ("7g.40gb", 1.0)]
+)
+def test_where_a_task_can_run(profile: str, seconds: float | None) -> None:
+    assert Task("a", {1: 3.0, 7: 1.0}, memory_gb=10).time_on(A100.profile(profile)) == seconds
+
+
+# Batches
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda: Batch((), A30), ["tasks"]),
+        (lambda: Batch(ONE, A30, 0), ["gpus"]),
+        (lambda: Batch((*ONE, *ONE), A30), ["tasks[1].name"]),
+        (lambda: Batch((*ONE, Task("b", {3: 1.0, 7: 1.0})), A30), ["tasks[1].times.3", "tasks[1].times.7"]),
+        (lambda: Batch((Task("a", {4: 1.0}, 24.5),), A30), ["tasks[0].memory_gb"]),
+        (
+            lambda: Batch(ONE, A30, operations=OperationCosts({1: 0.1, 2: 0.1}, {1: 0.1, 2: 0.1, 4: 0.1, 7: 0.1})),
+            ["operations.create", "operations.destroy.7"],
+        ),
+        (lambda: Batch(ONE, A30, operations=OperationCosts({}, {1: 0.1, 2: 0.1, 4: 0.1})), ["operations.create"]),
+        (lambda: Batch(ONE, A30, initial=(LiveInstance(1, "1g.6gb", 0),)), ["initial[0].gpu"]),
+        (lambda: Batch(ONE, A30, initial=(LiveInstance(-1, "1g.6gb", 0),)), ["initial[0].gpu"]),
+        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.5gb", 0),)), ["initial[0].profile"]),
+        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "2g.12gb", 1),)), ["initial[0].start"]),
+        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.6gb", 0, -1.0),)), ["initial[0].free"]),
+        (lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.6gb", 0, math.inf),)), ["initial[0].free"]),
+        (
+            lambda: Batch(ONE, A30, initial=(LiveInstance(0, "2g.12gb", 0), LiveInstance(0, "1g.6gb", 1))),
+            ["initial[1]"],
+        ),
+        (
+            lambda: Batch(ONE, A30, initial=(LiveInstance(0, "1g.6gb+me", 0), LiveInstance(0, "1g.6gb+me", 1))),
+            ["initial[1]"],
+        ),
+    ],
+)
+def test_each_problem_of_a_batch(make: Callable[[], Batch], expected: list[str]) -> None:
+    assert [path for path, _ in problems(make)] == expected
+
+
+def test_all_problems_of_a_batch_at_once() -> None:
+    found = problems(
+        lambda: Batch(
+            (Task("a", {1: 1.0}), Task("a", {1: 1.0, 3: 1.0}, 99)),
+            A30,
+            0,
+            OperationCosts({1: 0.1}, {1: 0.1}),
+            (LiveInstance(0, "4g.24gb", 0, math.nan), LiveInstance(0, "9g", 0), LiveInstance(0, "2g.12gb", 2)),
+        )
+    )
+    assert found == [
+        ("gpus", "must be at least 1, is 0"),
+        ("tasks[1].name", "'a' is the name of tasks[0] already; give each task its own"),
+        ("tasks[1].times.3", "A30-24GB has no instances of 3 compute slices; its sizes are 1, 2, 4"),
+        ("tasks[1].memory_gb", "99 GB is more than any profile of A30-24GB has (at most 24 GB)"),
+        ("operations.create", "has no seconds for size 2, 4 of A30-24GB; add them"),
+        ("operations.destroy", "has no seconds for size 2, 4 of A30-24GB; add them"),
+        ("initial[0].free", "must be a finite number of seconds >= 0, is nan"),
+        (
+            "initial[1].profile",
+            "A30-24GB has no profile '9g'; known: 1g.6gb, 1g.6gb+me, 2g.12gb, 2g.12gb+me, 4g.24gb",
+        ),
+        ("initial[2]", "2g.12gb@2 overlaps 4g.24gb@0 of initial[0] on GPU 0"),
+    ]
+
+
+def test_instances_on_different_gpus_may_have_one_footprint() -> None:
+    initial = (LiveInstance(0, "1g.6gb+me", 0), LiveInstance(1, "1g.6gb+me", 0))
+    assert Batch(ONE, A30, 2, initial=initial).initial == initial
+
+
+def test_entries_that_could_not_be_read_keep_the_others_indices_right() -> None:
+    bad = Task("b", {3: 1.0})
+    found = batch_problems(A30, 1, (None, bad), A30.operation_costs, (None, LiveInstance(4, "1g.6gb", 0)))
+    assert [problem.path for problem in found] == ["tasks[1].times.3", "initial[1].gpu"]
+
+
+def test_a_task_that_fits_nowhere_is_no_input_error_but_has_no_options() -> None:
+    # 20 GB exist on an A100, but not with one compute slice: the answer is "infeasible".
+    task = Task("a", {1: 1.0}, memory_gb=20)
+    assert Batch((task,), A100).options(task) == ()
+
+
+# Which placements count
+
+
+@pytest.mark.parametrize(
+    ("times", "memory", "expected"),
+    [
+        ({1: 1.0}, None, "base"),
+        ({1: 1.0}, 5, "base"),
+        ({1: 1.0}, 5.5, "double-memory"),
+        ({1: 1.0, 7: 1.0}, 10, "double-memory"),
+        ({3: 1.0, 7: 1.0}, 20, "base"),
+    ],
+)
+def test_double_memory_profiles_count_if_a_task_needs_one(
+    times: dict[int, float], memory: float | None, expected: str
+) -> None:
+    batch = Batch((*ONE, Task("b", times, memory)), A100)
+    assert batch.profile_set == expected
+    assert len(batch.placements()) == (14 if expected == "base" else 18)
+
+
+def test_double_memory_profiles_count_if_one_is_live() -> None:
+    batch = Batch(ONE, A100, initial=(LiveInstance(0, "1g.10gb", 4),))
+    assert batch.profile_set == "double-memory"
+    assert A100.placement("1g.10gb", 4) in [placement for placement, _ in batch.options(batch.tasks[0])]
+    assert Batch(ONE, A100, initial=(LiveInstance(0, "1g.5gb+me", 4),)).profile_set == "base"
+
+
+def test_options_of_the_tiny_instance(tiny_batch: Batch) -> None:
+    options = [[(str(at), seconds) for at, seconds in tiny_batch.options(task)] for task in tiny_batch.tasks]
+    assert options == [
+        [("4g.24gb@0", 2.0)],
+        [("2g.12gb@0", 3.0), ("2g.12gb@2", 3.0), *((f"1g.6gb@{at}", 5.0) for at in range(4))],
+        [(f"1g.6gb@{at}", 4.0) for at in range(4)],
+    ]
+
+
+@given(st.data())
+def test_options_are_all_that_a_task_can_use(data: st.DataObject) -> None:
+    gpu = data.draw(any_gpu)
+    batch = Batch((data.draw(tasks(gpu, "a")), data.draw(tasks(gpu, "b"))), gpu)
+    for task in batch.tasks:
+        options = dict(batch.options(task))
+        assert options
+        for placement in gpu.placements("double-memory"):
+            profile = placement.profile
+            able = profile.compute_slices in task.times and (task.memory_gb or 0) <= profile.memory_gb
+            if placement in options:
+                assert able
+                assert options[placement] == task.times[profile.compute_slices]
+            elif able:
+                # Left out, because an instance inside this one has the same compute and enough memory.
+                assert any(
+                    set(other.footprint) < set(placement.footprint)
+                    and other.profile.compute_slices == profile.compute_slices
+                    for other in options
+                )
+
+
+# Defaults and copies
+
+
+def test_default_costs_are_those_of_the_gpu() -> None:
+    assert Batch(ONE, A100).operations is A100.operation_costs
+    assert Batch(ONE, A100, operations=OperationCosts.zero(A100)).operations.create[7] == 0.0
+
+
+def test_another_gpu_brings_its_own_costs_unless_they_were_given() -> None:
+    assert Batch(ONE, A100).replace(gpu=H100).operations == H100.operation_costs
+    assert Batch(ONE, A30).replace(gpu=A100).operations == A100.operation_costs
+    zero = OperationCosts.zero(A100)
+    assert Batch(ONE, A100, operations=zero).replace(gpu=H100).operations == zero
+    assert Batch(ONE, A100).replace(gpu=H100, operations=zero).operations == zero
+    assert Batch(ONE, A100).replace(gpus=3).operations == A100.operation_costs
+
+
+def test_without_operation_costs_all_else_stays(tiny_batch: Batch) -> None:
+    live = (LiveInstance(0, "1g.6gb", 2, 1.5),)
+    batch = tiny_batch.replace(gpus=2, initial=live, parallel_operations=True)
+    free = batch.cost_free()
+    assert set(free.operations.create.values()) == set(free.operations.destroy.values()) == {0.0}
+    assert free.replace(operations=batch.operations) == batch
+    # Another GPU does not bring costs back.
+    assert set(free.replace(gpu=get_gpu("A30")).operations.create.values()) == {0.0}
+
+
+def test_replace_checks(tiny_batch: Batch) -> None:
+    assert tiny_batch.replace(gpus=2).gpus == 2
+    assert tiny_batch.gpus == 1
+    assert [path for path, _ in problems(lambda: tiny_batch.replace(gpus=0))] == ["gpus"]
+    with pytest.raises(TypeError):
+        tiny_batch.replace(gpsu=2)
+
+
+def test_sequences_become_tuples() -> None:
+    batch = Batch(list(tiny.BATCH.tasks), A30, initial=[LiveInstance(0, "4g.24gb", 0)])
+    assert batch.tasks == tiny.BATCH.tasks
+    assert batch.initial == (LiveInstance(0, "4g.24gb", 0),)
+
+
+@given(batches())
+def test_batches_survive_pickle_and_copy(batch: Batch) -> None:
+    for twin in (pickle.loads(pickle.dumps(batch)), copy.copy(batch), copy.deepcopy(batch), batch.replace()):
+        assert twin == batch
+        assert hash(twin) == hash(batch)
+        assert twin.placements() == batch.placements()
+
+
+def test_what_makes_batches_equal(tiny_batch: Batch) -> None:
+    others = {
+        tiny_batch.replace(gpus=2),
+        tiny_batch.replace(operations=OperationCosts.zero(A30)),
+        tiny_batch.replace(initial=(LiveInstance(0, "4g.24gb", 0),)),
+        tiny_batch.replace(parallel_operations=True),
+        tiny_batch.replace(tasks=tiny_batch.tasks[::-1]),
+    }
+    assert len(others | {tiny_batch}) == 6
+    assert tiny_batch.replace(name="another name") == tiny_batch
+    assert hash(tiny_batch.replace(name="another name")) == hash(tiny_batch)
+
+
+def test_batches_are_frozen(tiny_batch: Batch) -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        tiny_batch.gpus = 2
+
+
+@given(st.data())
+def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> None:
+    """Break a good batch in some ways: exactly those paths are reported."""
+    gpu = data.draw(gpus)
+    batch = data.draw(batches(st.just(gpu), max_gpus=1))
+    entries, expected = list(batch.tasks), set()
+    for index, task in enumerate(entries):
+        wrong = data.draw(st.sampled_from(["", "", "size", "memory", "name"]))
+        if wrong == "size":
+            entries[index] = Task(task.name, {**task.times, 5: 1.0}, task.memory_gb)
+            expected.add(f"tasks[{index}].times.5")
+        elif wrong == "memory":
+            entries[index] = Task(task.name, task.times, gpu.memory_gb + 1)
+            expected.add(f"tasks[{index}].memory_gb")
+        elif wrong == "name" and index:
+            entries[index] = Task(entries[0].name, task.times, task.memory_gb)
+            expected.add(f"tasks[{index}].name")
+    found = batch_problems(gpu, 1, entries, batch.operations, batch.initial)
+    assert {problem.path for problem in found} == expected
+    assert len(found) == len(expected)
+
+
+def test_a_name_is_not_a_gpu() -> None:
+    with pytest.raises(InputError, match=r"gpu: must be a GpuModel, for example get_gpu\('A30'\), is 'A30'"):
+        Batch((Task("a", {1: 1.0}),), "A30")

@@ -1,0 +1,209 @@
+"""Reading and writing files: what is written can be read, and is the same."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, flaws, seconds
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.files import (
+    batch_from_json,
+    batch_to_json,
+    json_schema,
+    read_batch,
+    read_result,
+    read_schedule,
+    result_from_json,
+    result_to_json,
+    schedule_from_json,
+    schedule_to_json,
+    write_batch,
+    write_result,
+    write_schedule,
+)
+from mig_opt.gpu.model import OperationCosts, catalogue, get_gpu
+from mig_opt.result import Result, Status, TrajectoryPoint
+
+moments = st.floats(min_value=0, max_value=1e9)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)
+
+
+@st.composite
+def batches(draw: st.DrawFn) -> Batch:
+    gpu = draw(st.sampled_from(catalogue()))
+    times = st.dictionaries(st.sampled_from(gpu.sizes), seconds, min_size=1)
+    least = max(profile.memory_gb for profile in gpu.profiles)
+    memory = st.none() | st.floats(min_value=1e-3, max_value=least)
+    tasks = [
+        Task(name, draw(times), draw(memory)) for name in draw(st.lists(names, min_size=1, max_size=6, unique=True))
+    ]
+    costs = st.fixed_dictionaries(dict.fromkeys(gpu.sizes, st.floats(min_value=0, max_value=10)))
+    operations = st.builds(OperationCosts, costs, costs, st.text(st.characters(codec="utf-8")), st.booleans())
+    gpus = draw(st.integers(min_value=1, max_value=3))
+    initial = [
+        LiveInstance(index, placement.profile.name, placement.start, draw(moments))
+        for index in range(gpus)
+        for placement in draw(st.sampled_from(list(gpu.placed_states())[:40]))
+    ]
+    return Batch(
+        tuple(tasks),
+        gpu,
+        gpus,
+        draw(st.just(gpu.operation_costs) | operations),
+        tuple(initial),
+        draw(st.booleans()),
+    )
+
+
+places: dict[str, Any] = {
+    "gpu": st.integers(min_value=-1, max_value=9),
+    "profile": names,
+    "start": st.integers(min_value=-1, max_value=12),
+    "begin": st.floats(allow_nan=False, allow_infinity=False),
+    "end": st.floats(allow_nan=False, allow_infinity=False),
+}
+schedules = st.builds(
+    Schedule,
+    st.lists(st.builds(Run, task=names, **places), max_size=4).map(tuple),
+    st.none()
+    | st.lists(st.builds(Operation, kind=st.sampled_from(["create", "destroy"]), **places), max_size=4).map(tuple),
+)
+bounds = moments | st.just(math.inf)
+results = st.builds(
+    Result,
+    status=st.sampled_from(Status),
+    method=names,
+    schedule=st.none() | schedules,
+    lower_bound=bounds,
+    runtime_s=moments,
+    trajectory=st.lists(st.builds(TrajectoryPoint, moments, st.none() | moments, bounds), max_size=3).map(tuple),
+    seed=st.integers(min_value=-(2**70), max_value=2**70),
+    versions=st.dictionaries(names, names, max_size=3),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(batches())
+def test_batch_round_trip(batch: Batch) -> None:
+    text = batch_to_json(batch)
+    assert batch_from_json(text) == batch
+    assert batch_from_json(text.encode()) == batch
+    assert batch_from_json(json.loads(text)) == batch
+    assert flaws(json_schema("batch"), json.loads(text)) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(schedules)
+def test_schedule_round_trip(schedule: Schedule) -> None:
+    text = schedule_to_json(schedule)
+    again = schedule_from_json(text)
+    assert again == schedule
+    assert again.stated_makespan == schedule.makespan
+    assert flaws(json_schema("schedule"), json.loads(text)) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(results)
+def test_result_round_trip(result: Result) -> None:
+    text = result_to_json(result)
+    assert result_from_json(text) == result
+    document = json.loads(text, parse_constant=pytest.fail)
+    assert flaws(json_schema("result"), document) == []
+    if result.schedule is not None:
+        assert schedule_from_json(document["schedule"]) == result.schedule
+
+
+def test_files_round_trip(tmp_path: Path) -> None:
+    batch = batch_from_json(BATCH)
+    schedule = schedule_from_json(SCHEDULE)
+    result = result_from_json(RESULT)
+    write_batch(batch, tmp_path / "mine.json")
+    write_schedule(schedule, str(tmp_path / "schedule.json"))
+    write_result(result, tmp_path / "result.json")
+    assert read_batch(tmp_path / "mine.json") == batch
+    assert read_batch(tmp_path / "mine.json").name == "mine"
+    assert read_schedule(tmp_path / "schedule.json") == schedule
+    assert read_result(str(tmp_path / "result.json")) == result
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_values_are_taken_over() -> None:
+    batch = batch_from_json(BATCH, name="b")
+    assert batch.gpu is get_gpu("A30")
+    assert batch.tasks == (Task("gaussian", {1: 22.31, 2: 11.52, 4: 6.39}, 3.2), Task("lu", {2: 4.0}))
+    assert batch.operations.destroy == {1: 0.1, 2: 0.1, 4: 0.0}
+    assert batch.initial == (LiveInstance(1, "2g.12gb", 0, 1.5),)
+    assert (batch.gpus, batch.parallel_operations, batch.name) == (2, True, "b")
+    schedule = schedule_from_json(changed(SCHEDULE, ("makespan", 99)))
+    assert (schedule.stated_makespan, schedule.makespan) == (99.0, 11.64)
+    result = result_from_json(RESULT)
+    assert (result.status, result.gap, result.seed) == (Status.FEASIBLE, 0.5, 3)
+
+
+def test_optional_keys_have_defaults() -> None:
+    batch = batch_from_json(changed(BATCH, *((key, DELETE) for key in ("gpus", "operations", "parallel_operations"))
+                                    , ("initial", [])))  # fmt: skip
+    assert (batch.gpus, batch.operations, batch.initial) == (1, get_gpu("A30").operation_costs, ())
+    assert not batch.parallel_operations
+    schedule = schedule_from_json(changed(SCHEDULE, ("makespan", DELETE), ("operations", DELETE)))
+    assert (schedule.operations, schedule.stated_makespan) == (None, None)
+    assert schedule_from_json(changed(SCHEDULE, ("operations", []))).operations == ()
+    optional = ("makespan", "gap", "seed", "trajectory", "versions")
+    assert result_from_json(changed(RESULT, *((key, DELETE) for key in optional))).trajectory == ()
+
+
+def test_the_gpu_can_be_replaced(tmp_path: Path) -> None:
+    document = changed(BATCH, ("operations", DELETE), ("initial", DELETE), ("gpu", "no such"))
+    assert batch_from_json(document, gpu="a100").gpu.name == "A100-40GB"
+    (tmp_path / "x.json").write_text(json.dumps(changed(document, ("gpu", DELETE))))
+    assert read_batch(tmp_path / "x.json", "H100").gpu.name == "H100-80GB"
+
+
+def test_layout_of_the_text() -> None:
+    text = batch_to_json(batch_from_json(changed(BATCH, ("gpus", 1), ("initial/0/gpu", 0), ("initial/0/free", 0))))
+    assert text == (
+        "{\n"
+        '  "schema": "mig-opt/batch/1",\n'
+        '  "gpu": "A30-24GB",\n'
+        '  "tasks": [\n'
+        '    {"name": "gaussian", "times": {"1": 22.31, "2": 11.52, "4": 6.39}, "memory_gb": 3.2},\n'
+        '    {"name": "lu", "times": {"2": 4.0}}\n'
+        "  ],\n"
+        '  "operations": {"create": {"1": 0.11, "2": 0.12, "4": 0.13}, "destroy": {"1": 0.1, "2": 0.1, "4": 0.0}},\n'
+        '  "initial": [\n'
+        '    {"gpu": 0, "profile": "2g.12gb", "start": 0}\n'
+        "  ],\n"
+        '  "parallel_operations": true\n'
+        "}\n"
+    )
+    nested = result_to_json(result_from_json(RESULT))
+    assert '\n      {"task": "gaussian", "gpu": 0,' in nested
+    assert '\n  "versions": {"mig-opt": "1.0"}\n' in nested
+
+
+def test_result_without_details_has_the_keys_of_the_contract() -> None:
+    document = json.loads(result_to_json(result_from_json(RESULT), details=False))
+    assert list(document) == ["status", "method", "makespan", "lower_bound", "gap", "runtime_s", "schedule"]
+    assert schedule_from_json(document["schedule"]) == schedule_from_json(SCHEDULE)
+
+
+def test_infinite_bound_is_null() -> None:
+    text = result_to_json(Result(Status.INFEASIBLE, "cp", None, math.inf, 1.0))
+    assert json.loads(text)["lower_bound"] is None
+    assert result_from_json(text).lower_bound == math.inf
+
+
+def test_numbers_of_numpy_are_written() -> None:
+    batch = Batch((Task("a", {np.int64(1): np.float64(2.5), np.int64(2): np.float32(1.5)}),), get_gpu("A30"))
+    assert batch_from_json(batch_to_json(batch)).tasks[0] == Task("a", {1: 2.5, 2: 1.5})
+    schedule = Schedule((Run("a", np.int64(0), "1g.6gb", 0, np.float32(0.5), 2),))
+    assert schedule_from_json(schedule_to_json(schedule)).runs == (Run("a", 0, "1g.6gb", 0, 0.5, 2.0),)

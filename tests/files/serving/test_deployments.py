@@ -1,0 +1,333 @@
+"""Deployments, and the results of deploy, as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documents import DELETE, DEPLOYMENT, DEPLOYMENT_RESULT, SERVICES, changed, complaints, flaws
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from places import SHARED
+from serving_files import deployments, names
+
+from mig_opt.errors import InputError
+from mig_opt.files import (
+    demand_from_json,
+    deployment_from_json,
+    deployment_result_from_json,
+    deployment_result_to_json,
+    deployment_to_csv,
+    deployment_to_json,
+    import_deployment,
+    json_schema,
+    read_deployment,
+    read_deployment_result,
+    write_deployment,
+    write_deployment_result,
+)
+from mig_opt.instances import load_demand
+from mig_opt.result import DeploymentResult, Status
+from mig_opt.serving.deployment import Deployment, Segment
+
+PUBLISHED = SHARED / "parvagpu" / "published_deployments"
+HEADER = "Num instance,Num GPU,Model,Placement,Instance size,Batch size,Num proc"
+OWN = "gpu,kind,service,profile,start,batch,processes"
+CHAT = Segment("chat", 0, "1g.10gb", 6, 8, 2, 128.69, 0.124)
+
+
+@st.composite
+def results(draw: st.DrawFn) -> DeploymentResult:
+    whole = st.integers(min_value=0, max_value=2**40)
+    return DeploymentResult(
+        draw(st.sampled_from(Status)),
+        draw(names),
+        draw(st.none() | deployments()),
+        draw(whole),
+        draw(st.just("") | names),
+        draw(st.floats(min_value=0, max_value=1e9)),
+        tuple(draw(st.lists(names, max_size=3))),
+        draw(whole),
+        draw(st.dictionaries(names, names, max_size=2)),
+    )
+
+
+# JSON
+
+
+@settings(max_examples=60, deadline=None)
+@given(deployments())
+def test_round_trip(deployment: Deployment) -> None:
+    text = deployment_to_json(deployment)
+    assert deployment_from_json(text) == deployment
+    assert flaws(json_schema("deployment"), json.loads(text)) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(results())
+def test_result_round_trip(result: DeploymentResult) -> None:
+    text = deployment_result_to_json(result, details=True)
+    assert deployment_result_from_json(text) == result
+    assert flaws(json_schema("deployment-result"), json.loads(text)) == []
+    printed = deployment_result_to_json(result)
+    assert list(json.loads(printed)) == [
+        *("status", "method", "gpus", "lower_bound", "compute_slices", "runtime_s", "deployment")
+    ]
+    assert json.loads(printed).items() <= json.loads(text).items()
+    for document in (text, printed):
+        if result.deployment is not None:
+            assert deployment_from_json(document) == result.deployment
+        else:
+            assert complaints(deployment_from_json, document) == [
+                "deployment: must be an object {...}, is null: the run has found no deployment"
+            ]
+
+
+def test_files_round_trip(tmp_path: Path) -> None:
+    deployment = deployment_from_json(DEPLOYMENT)
+    write_deployment(deployment, tmp_path / "a.json")
+    assert read_deployment(str(tmp_path / "a.json")) == deployment
+    write_deployment(deployment, tmp_path / "a.CSV")
+    assert (tmp_path / "a.CSV").read_text() == deployment_to_csv(deployment)
+    result = deployment_result_from_json(DEPLOYMENT_RESULT)
+    write_deployment_result(result, tmp_path / "result.json")
+    assert read_deployment_result(tmp_path / "result.json") == result
+    assert read_deployment(tmp_path / "result.json") == deployment
+
+
+def test_everything_is_read() -> None:
+    deployment = deployment_from_json(DEPLOYMENT)
+    assert deployment.gpus == ("A100-80GB", "A30-24GB")
+    assert deployment.segments == (CHAT, Segment("bert", 1, "4g.24gb", 0, 8, 2, 0.0, 0.0))
+    result = deployment_result_from_json(DEPLOYMENT_RESULT)
+    assert result.deployment == deployment
+    assert (result.status, result.gpus, result.compute_slices, result.lower_bound) == (Status.OPTIMAL, 2, 5, 2)
+    assert (result.reason, result.proven, result.seed) == ("two kinds are needed", ("gpus",), 3)
+
+
+def test_figures_that_are_missing_come_from_the_profiles() -> None:
+    bare = changed(DEPLOYMENT, ("segments/0/throughput", DELETE), ("segments/0/latency", None))
+    unknown = deployment_from_json(bare)
+    assert [(segment.throughput, segment.latency) for segment in unknown.segments] == [(0.0, 0.0)] * 2
+    assert json.loads(deployment_to_json(unknown))["segments"][0].keys() == {
+        *("service", "gpu", "profile", "start", "batch", "processes")
+    }
+    demand = demand_from_json(SERVICES)
+    found = deployment_from_json(bare, demand=demand)
+    assert [(segment.throughput, segment.latency) for segment in found.segments] == [(128.69, 0.124)] * 2
+    # What the file says stays; what no profile has is not known.
+    stated = changed(bare, ("segments/0/throughput", 5), ("segments/1/batch", 9))
+    found = deployment_from_json(stated, demand=demand)
+    assert [(segment.throughput, segment.latency) for segment in found.segments] == [(5.0, 0.124), (0.0, 0.0)]
+    assert deployment_from_json(changed(bare, ("segments/0/service", "x")), demand=demand).segments[0].latency == 0.0
+
+
+def test_what_no_gpu_can_have_is_read_for_the_validator_to_judge() -> None:
+    odd = changed(
+        DEPLOYMENT,
+        ("segments/0/profile", "2g.20gb"),
+        ("segments/0/start", 5),
+        ("segments/1/batch", -3),
+        ("gpus/1", "A30"),
+    )
+    deployment = deployment_from_json(odd)
+    assert (deployment.segments[0].start, deployment.segments[1].batch) == (5, -3)
+    with pytest.raises(InputError):
+        deployment.placement(deployment.segments[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("gpus", DELETE)], ['gpus: is missing; add it, for example "gpus": ["A100-80GB"]']),
+        ([("gpus", "A30")], ['gpus: must be a list [...], is "A30"']),
+        ([("gpus/1", "A31")], ["gpus[1]: unknown GPU 'A31'"]),
+        ([("gpus/1", 3)], ["gpus[1]: must be a text in quotes, is 3"]),
+        ([("gpus", [])], [
+            "segments[0].gpu: there is no GPU 0; those in gpus are counted from 0, there are 0",
+            "segments[1].gpu: there is no GPU 1; those in gpus are counted from 0, there are 0",
+        ]),
+        ([("segments", DELETE)], ['segments: is missing; add it, for example "segments": []']),
+        ([("segments/0", 1)], ["segments[0]: must be an object {...}, is 1"]),
+        ([("segments/0/gpu", -1)], ["segments[0].gpu: there is no GPU -1; those in gpus are counted from 0"]),
+        ([("segments/0/profile", "1g.5gb")], ["segments[0].profile: A100-80GB has no profile '1g.5gb'"]),
+        ([("segments/0/latency", math.inf)], ["segments[0].latency: must be a finite number, is inf"]),
+        ([("segments/0/start", "0"), ("segments/1/proceses", 2)], [
+            'segments[0].start: must be a whole number without a decimal point, is "0"',
+            "segments[1].proceses: unknown key; did you mean processes",
+        ]),
+        ([("schema", "mig-opt/schedule/1")], ["schema: this is a schedule (mig-opt/schedule/1), but a deployment is"]),
+    ],
+)  # fmt: skip
+def test_wrong_json(changes: list[tuple[str, Any]], expected: list[str]) -> None:
+    wrong = changed(DEPLOYMENT, *changes)
+    found = complaints(deployment_from_json, wrong)
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+    below = complaints(deployment_result_from_json, changed(DEPLOYMENT_RESULT, ("deployment", wrong)))
+    assert below == [f"deployment.{line}" for line in found]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("gpus", 3)], ["gpus: is 3, but follows from the deployment as 2; correct or remove it"]),
+        ([("compute_slices", None)], ["compute_slices: is None, but follows from the deployment as 5; correct"]),
+        ([("deployment", None)], [
+            "compute_slices: is 5, but follows from the deployment as None",
+            "gpus: is 2, but follows from the deployment as None",
+        ]),
+        ([("deployment", 3)], ["deployment: must be an object {...} or null, is 3"]),
+        ([("deployment", DELETE)], ["deployment: is missing; add it"]),
+        ([("status", "done"), ("lower_bound", 1.5), ("runtime_s", math.nan), ("proven", "gpus")], [
+            "lower_bound: must be a whole number",
+            "proven: ",
+            "runtime_s: must be a finite number",
+            "status: must be 'opt",
+        ]),
+        ([("schema", "mig-opt/result/1")], ["schema: this is a result (mig-opt/result/1), but a deployment-result is"]),
+    ],
+)  # fmt: skip
+def test_wrong_results(changes: list[tuple[str, Any]], expected: list[str]) -> None:
+    found = complaints(deployment_result_from_json, changed(DEPLOYMENT_RESULT, *changes))
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def test_what_is_not_finite_cannot_be_written() -> None:
+    segment = Segment("chat", 0, "1g.10gb", 6, 8, 2, math.inf, 0.124)
+    assert complaints(deployment_to_json, Deployment(("A100-80GB",), (segment,))) == [
+        "segments[0].throughput: must be a finite number, is inf"
+    ]
+
+
+# CSV
+
+
+@settings(max_examples=30, deadline=None)
+@given(deployments())
+def test_csv_has_every_segment(deployment: Deployment) -> None:
+    # A carriage return is a line end of its own to readers of CSV, and is not quoted by Python's writer.
+    assume(not any("\r" in segment.service for segment in deployment.segments))
+    rows = list(csv.DictReader(io.StringIO(deployment_to_csv(deployment), newline="")))
+    ordered = sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start))
+    assert [
+        (row["service"], int(row["gpu"]), row["profile"], *(int(row[key]) for key in ("start", "batch", "processes")))
+        for row in rows
+    ] == [(s.service, s.gpu, s.profile, s.start, s.batch, s.processes) for s in ordered]
+    assert [row["kind"] for row in rows] == [deployment.gpus[segment.gpu] for segment in ordered]
+    for row, segment in zip(rows, ordered, strict=True):
+        assert float(row["throughput_rps"] or 0) == segment.throughput
+        assert float(row["latency_s"] or 0) == segment.latency
+
+
+def test_csv_that_was_written_is_read(tmp_path: Path) -> None:
+    deployment = deployment_from_json(DEPLOYMENT)
+    write_deployment(deployment, tmp_path / "fleet.csv")
+    read = read_deployment(tmp_path / "fleet.csv")
+    assert read.gpus == deployment.gpus
+    assert set(read.segments) == set(deployment.segments)
+
+
+def test_csv_may_leave_out_figures_and_kinds_and_idle_gpus(tmp_path: Path) -> None:
+    path = text_file(tmp_path, "gpu,service,profile,start,batch,processes\n2,bert,1g.10gb,0,8,2\n")
+    read = read_deployment(path, gpu="A100-80GB", demand=demand_from_json(SERVICES))
+    assert read.gpus == ("A100-80GB",) * 3
+    assert read.segments == (Segment("bert", 2, "1g.10gb", 0, 8, 2, 128.69, 0.124),)
+
+
+ROW = "0,A100-80GB,bert,1g.10gb,0,8,2\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (f"{OWN}\n", ["has no rows; add at least one segment below the header"]),
+        (f"{OWN.replace('start', 'begin')}\n{ROW}", ["line 1: has no column start", "line 1, begin: unknown column"]),
+        (f"{OWN}\n{ROW}0,A30,bert,1g.10gb,1,8,2\n-1,,bert,1g.10gb,1,8,2\n1e9,,bert,1g.10gb,1,8,2", [
+            "line 3, kind: GPU 0 is A100-80GB on line 2, and A30 here",
+            "line 4, gpu: must be a whole number from 0 to 999999, is -1",
+            "line 5, gpu: must be a whole number from 0 to 999999, is 1000000000.0",
+        ]),
+        (f"{OWN}\n{ROW}2,A30,bert,1g.6gb,1,8,2", ["no row says which kind GPU 1 is; number the GPUs without gaps"]),
+        (f"{OWN}\n0,A31,bert,1g.10gb,0,8,2", ["line 2, kind: unknown GPU 'A31'"]),
+        (f"{OWN}\n{ROW}0,A100-80GB,bert,1g.10gb,x,1.5,\n0,A100-80GB,bert,9g,1,8,2", [
+            'line 3, batch: must be a whole number without a decimal point, is 1.5',
+            'line 3, processes: must be a whole number without a decimal point, is ""',
+            'line 3, start: must be a whole number without a decimal point, is "x"',
+            "line 4, profile: A100-80GB has no profile '9g'",
+        ]),
+    ],
+)  # fmt: skip
+def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
+    found = complaints(read_deployment, text_file(tmp_path, text))
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def text_file(folder: Path, text: str) -> Path:
+    path = folder / "published.csv"
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def test_import(tmp_path: Path) -> None:
+    # Starts that overlap, and one where the hardware has none.
+    path = text_file(tmp_path, f"{HEADER}\r\n1,0,chat,5,2,16,3\r\n0,7,bert,0,1,8,2\r\n0,7,chat,0,2,16,2\r\n")
+    deployment = import_deployment(path, "A100-80GB", demand=demand_from_json(SERVICES))
+    assert deployment.gpus == ("A100-80GB", "A100-80GB")
+    assert deployment.segments == (
+        Segment("chat", 1, "2g.20gb", 5, 16, 3, 0.0, 0.0),
+        Segment("bert", 0, "1g.10gb", 0, 8, 2, 128.69, 0.124),
+        Segment("chat", 0, "2g.20gb", 0, 16, 2, 0.0, 0.0),
+    )
+    assert read_deployment(path, gpu="A100-80GB").segments[1].throughput == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ["is empty; a line with the columns is wanted: Num instance,Num GPU"]),
+        (HEADER, ["has no rows; add at least one segment below the header"]),
+        (f"{HEADER[:-9]},proc\n0,0,a,0,1,1,1", ["line 1: has no column Num proc", 'line 1, proc: unknown column']),
+        (f"{HEADER}\n0,-1,,x,5,1.5,\n0,0,a,0,1,1,1", [
+            'line 2, Batch size: must be a whole number from 0 on, is "1.5"',
+            "line 2, Instance size: A100-80GB has no instances of 5 compute slices; its sizes are 1, 2, 3, 4, 7",
+            "line 2, Model: must not be empty",
+            'line 2, Num GPU: must be a whole number from 0 on, is "-1"',
+            'line 2, Num proc: must be a whole number from 0 on, is ""',
+            'line 2, Placement: must be a whole number from 0 on, is "x"',
+        ]),
+    ],
+)  # fmt: skip
+def test_wrong_imports(tmp_path: Path, text: str, expected: list[str]) -> None:
+    found = complaints(import_deployment, text_file(tmp_path, text), "A100-80GB")
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def test_an_import_needs_the_gpu(tmp_path: Path) -> None:
+    path = text_file(tmp_path, f"{HEADER}\n0,0,a,0,1,1,x")
+    found = complaints(read_deployment, path)
+    assert found[0].startswith("gpu: a CSV file does not name its GPU; give it")
+    assert found[1].startswith("line 2, Num proc: must be a whole number")
+    assert complaints(read_deployment, path, gpu="A31")[0].startswith("gpu: unknown GPU 'A31'")
+
+
+@pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published figures are not here")
+@pytest.mark.parametrize(("number", "gpus"), list(enumerate((2, 3, 5, 7, 13, 16), start=1)))
+def test_the_published_deployments(number: int, gpus: int) -> None:
+    demand = load_demand(f"parvagpu-s{number}")
+    deployment = read_deployment(
+        PUBLISHED / f"SLO{number}" / f"SLO{number}_ParvaGPU_deploy.csv", gpu="A100-80GB", demand=demand
+    )
+    assert deployment.used_gpus == len(deployment.gpus) == gpus
+    # The bundled profiles have every way that the authors' program chose, up to five processes included.
+    assert all(segment.throughput > 0 and segment.latency > 0 for segment in deployment.segments)
+    assert all(share >= 0 for share in deployment.slack(demand).values())
+    assert deployment_from_json(deployment_to_json(deployment)) == deployment

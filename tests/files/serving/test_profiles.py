@@ -1,0 +1,218 @@
+"""Profile tables as files, and those of ParvaGPU's layout."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from documents import DELETE, POINT, PROFILES, changed, complaints, flaws
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from serving_files import gpus, names, tables
+
+from mig_opt.errors import InputError
+from mig_opt.files import (
+    import_profiles,
+    json_schema,
+    profiles_from_json,
+    profiles_to_json,
+    read_profiles,
+    write_profiles,
+)
+from mig_opt.serving.profile_table import Point, ProfileTable
+
+HEADER = "Mig instance,Batch size,Workload Number,Throughput,Latency"
+BERT = ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),), 9.5)
+
+
+def text_file(folder: Path, text: str, name: str = "bert.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+# JSON
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_round_trip(data: st.DataObject) -> None:
+    keys = data.draw(st.lists(st.tuples(names, gpus), min_size=1, max_size=4, unique_by=lambda k: (k[0], k[1].name)))
+    drawn = tuple(data.draw(tables(*key)) for key in keys)
+    text = profiles_to_json(drawn)
+    assert profiles_from_json(text) == drawn
+    assert flaws(json_schema("profiles"), json.loads(text)) == []
+
+
+def test_a_table_without_gpu_is_of_the_one_at_the_top() -> None:
+    first, second = profiles_from_json(PROFILES)
+    assert first == BERT
+    assert (second.gpu, second.memory_gb) == ("A30-24GB", None)
+    bare = changed(PROFILES, ("gpu", DELETE))
+    assert complaints(profiles_from_json, bare) == [
+        "profiles[0].gpu: is missing; name the GPU that was measured, here or for all profiles at the top of the file"
+    ]
+    assert profiles_from_json(bare, gpu="A100-80GB") == (first, second)
+
+
+def test_points_are_on_lines_of_their_own() -> None:
+    two = ProfileTable("bert", "A30", (Point(1, 1, 1, 74.4, 0.013), Point(2, 1, 1, 80.0, 0.012)))
+    lines = profiles_to_json([BERT, two]).splitlines()
+    assert '        {"size": 2, "batch": 1, "processes": 1, "throughput": 80.0, "latency": 0.012}' in lines
+    assert '      "gpu": "A100-80GB",' in lines
+    assert len(lines) == 21
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ([("profiles", [])], ["profiles: needs at least one entry, is empty"]),
+        ([("profiles", {})], ["profiles: must be a list [...], is an empty object"]),
+        ([("profiles/0", 7)], ["profiles[0]: must be an object {...}, is 7"]),
+        ([("profiles", DELETE)], ['profiles: is missing; add it, for example "profiles": [{']),
+        ([("gpu", "A31")], ["gpu: unknown GPU 'A31'"]),
+        ([("gpu", 3)], ["gpu: must be a text in quotes, is 3"]),
+        ([("profiles/1/gpu", "A31")], ["profiles[1].gpu: unknown GPU 'A31'"]),
+        ([("profiles/1/gpu", "A100-80GB")], ["profiles[1]: 'bert on A100-80GB' is that of profiles[0] already"]),
+        ([("profiles/0/model", " ")], ["profiles[0].model: must not be empty"]),
+        ([("profiles/0/modle", "x")], ["profiles[0].modle: unknown key; did you mean model?"]),
+        ([("profiles/0/memory_gb", 0)], ["profiles[0].memory_gb: must be a finite number of GB > 0"]),
+        ([("profiles/0/points", [])], ["profiles[0].points: needs at least one point, is empty"]),
+        ([("profiles/0/points", 3)], ["profiles[0].points: must be a list [...], is 3"]),
+        ([("profiles/0/points/0/size", 5)], ["profiles[0].points[0].size: A100-80GB has no instances of 5 compute"]),
+        ([("profiles/0/points/0/batch", 0)], ["profiles[0].points[0].batch: must be from 1 to 2147483647, is 0"]),
+        ([("profiles/0/points/0/batch", 1.5)], ["profiles[0].points[0].batch: must be a whole number"]),
+        ([("profiles/0/points/0/latency", 0)], ["profiles[0].points[0].latency: must be a finite number of seconds"]),
+        ([("profiles/0/points/0/speed", 1)], ["profiles[0].points[0].speed: unknown key; "]),
+        (
+            [("profiles/0/points", [POINT, 5, POINT])],
+            ["profiles[0].points[1]: must be an object {...}, is 5", "profiles[0].points[2]: size 1, batch 8, process"],
+        ),
+        (
+            [("profiles/0/points/0/throughput", -1), ("profiles/1/points/0/processes", 0), ("profiles/1/model", 3)],
+            [
+                "profiles[0].points[0].throughput: must be a finite number of requests per second > 0, is -1.0",
+                "profiles[1].model: must be a text in quotes, is 3",
+                "profiles[1].points[0].processes: must be from 1 to 2147483647, is 0",
+            ],
+        ),
+        ([("schema", "mig-opt/services/1")], ["schema: this is a file of services (mig-opt/services/1), but a file"]),
+    ],
+)  # fmt: skip
+def test_wrong_json(changes, expected) -> None:
+    found = complaints(profiles_from_json, changed(PROFILES, *changes))
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def test_what_cannot_be_written() -> None:
+    assert complaints(profiles_to_json, []) == ["tables: needs at least one entry, is empty"]
+    assert complaints(profiles_to_json, [BERT, BERT])[0].startswith(
+        "tables[1]: 'bert on A100-80GB' is that of tables[0]"
+    )
+
+
+# ParvaGPU's layout
+
+
+def test_import(tmp_path: Path) -> None:
+    path = text_file(
+        tmp_path, f"\ufeff{HEADER}\r\n1,1,1,74.408,0.013\r\n\r\n1,1,3,39.917,0.025\r\n1,1,4,0,0\r\n7,256,2,1e2,.5"
+    )
+    (table,) = import_profiles(path, "A100-80GB", memory_gb=8)
+    assert (table.model, table.gpu, table.memory_gb) == ("bert", "A100-80GB", 8)
+    assert table.points == (Point(1, 1, 1, 74.408, 0.013), Point(1, 1, 3, 119.751, 0.025), Point(7, 256, 2, 200.0, 0.5))
+    assert import_profiles(str(path), "A100-80GB", "big")[0].model == "big"
+    assert read_profiles(path, "A100-80GB") == import_profiles(path, "A100-80GB")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [f"is empty; a line with the columns is wanted: {HEADER[:12]}"]),
+        (HEADER, ["has no rows; add at least one row of measurements below the header"]),
+        (f"{HEADER},note\n1,1,1,1,1,x", ['line 1, note: unknown column "note"; known: Mig instance, Batch size']),
+        ("Batch size,Workload Number,Throughput,Latency\n1,1,1,1", ["line 1: has no column Mig instance; the columns"]),
+        (HEADER.replace(",", ";") + "\n1;1;1;1;1", ["line 1: has one column only; separate the columns by commas"]),
+        (f"{HEADER}\n1,1,1,0,0\n2,1,1,0,0.0", ["has no row that ran: throughput and latency are 0 in all of them"]),
+        (f"{HEADER}\n1,1,1,0,0.5\n1,1,2,5,0", [
+            "line 2, Throughput: must be a finite number of requests per second > 0, is 0.0",
+            "line 3, Latency: must be a finite number of seconds > 0, is 0.0",
+        ]),
+        (f"{HEADER}\n1,x,1.5,nan,-1\n5,1,1,1,1\n1,1,1\n1,1,1,1,1", [
+            'line 2, Batch size: must be a whole number, is "x"',
+            "line 3, Mig instance: A100-80GB has no instances of 5 compute slices; its sizes are 1, 2, 3, 4, 7",
+            "line 4: has 3 cells, the header has 5",
+        ]),
+        (f"{HEADER}\n1,2,1.5,nan,-1", [
+            "line 2, Latency: must be a finite number of seconds > 0, is -1.0",
+            "line 2, Throughput: must be a finite number of requests per second > 0, is nan",
+            "line 2, Workload Number: must be a whole number from 1 to 2147483647, is 1.5",
+        ]),
+        (f"{HEADER}\n1,1,1,1,1\n1,1,1,0,0\n\n1,1,1,2,2", ["line 5: size 1, batch 1, processes 1 is line 2 already"]),
+        (f"{HEADER}\n1,1,5,1e308,1", ["line 2, Throughput: must be a finite number of requests per second > 0, is"]),
+    ],
+)  # fmt: skip
+def test_wrong_rows_are_all_reported(tmp_path: Path, text: str, expected: list[str]) -> None:
+    found = complaints(import_profiles, text_file(tmp_path, text), "A100-80GB")
+    assert len(found) == len(expected), found
+    assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
+
+
+def test_wrong_arguments_of_an_import(tmp_path: Path) -> None:
+    path = text_file(tmp_path, f"{HEADER}\n1,1,1,-1,1")
+    found = complaints(import_profiles, path, None)
+    assert found[0].startswith("gpu: a CSV file does not name its GPU; give it, for example")
+    assert found[1].startswith("line 2, Throughput: must be")
+    found = complaints(import_profiles, path, "A31", " ", -1)
+    assert [line.partition(":")[0] for line in found] == ["gpu", "line 2, Throughput", "memory_gb", "model"]
+    assert complaints(import_profiles, tmp_path, "A30", "bert")[0].startswith("model: ")
+    assert complaints(import_profiles, tmp_path / "no.csv", "A30") == ["no such file"]
+
+
+# Folders
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    text_file(tmp_path, f"{HEADER}\n1,1,1,2,1", "b.csv")
+    text_file(tmp_path, f"{HEADER}\n1,1,1,3,1", "a.CSV")
+    text_file(tmp_path, "not read", "README.md")
+    (tmp_path / "folder.csv").mkdir()
+    found = import_profiles(tmp_path, "A100-80GB", memory_gb=4)
+    assert [(table.model, table.points[0].throughput, table.memory_gb) for table in found] == [("a", 3, 4), ("b", 2, 4)]
+    write_profiles([BERT], tmp_path / "c.json")
+    assert [table.model for table in import_profiles(tmp_path, "A100-80GB")] == ["a", "b"]
+    assert [table.model for table in read_profiles(tmp_path, "A100-80GB")] == ["a", "b", "bert"]
+    assert read_profiles(str(tmp_path / "c.json")) == (BERT,)
+
+
+def test_every_problem_of_a_folder(tmp_path: Path) -> None:
+    assert "has no file whose name ends in .json or .csv" in complaints(read_profiles, tmp_path)[0]
+    text_file(tmp_path, f"{HEADER}\n1,1,1,-1,1", "a.csv")
+    text_file(tmp_path, "", "b.csv")
+    text_file(tmp_path, "{", "c.json")
+    write_profiles([BERT], tmp_path / "d.json")
+    write_profiles([BERT], tmp_path / "e.json")
+    with pytest.raises(InputError) as caught:
+        read_profiles(tmp_path, "A100-80GB")
+    assert caught.value.source == str(tmp_path)
+    assert [problem.path for problem in caught.value.problems] == [
+        "a.csv, line 2, Throughput",
+        "b.csv",
+        "c.json, line 1, column 2",
+        "e.json",
+    ]
+    assert caught.value.problems[-1].message == "has a table of 'bert' on A100-80GB, as d.json has; keep one of them"
+    # What is wrong with all of them is said once.
+    found = complaints(read_profiles, tmp_path)
+    assert [line.partition(":")[0] for line in found] == ["c.json, line 1, column 2", "e.json", "gpu"]
+    assert complaints(read_profiles, tmp_path, "A31")[0].startswith("gpu: unknown GPU 'A31'")
+
+
+def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    assert complaints(read_profiles, tmp_path) == ["cannot be read: Permission denied"]

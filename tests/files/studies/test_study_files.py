@@ -1,0 +1,186 @@
+"""Study files: what they say, everything wrong at once, and those of the documentation."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from places import DOCS
+from study_parts import SMALL, document, problems
+
+from mig_opt.studies import (
+    BundledBatch,
+    GeneratedBatches,
+    MethodSettings,
+    Study,
+    read_study,
+    run_study,
+    study_from_json,
+)
+from mig_opt.studies.runs import runs_of
+from mig_opt.studies.trace_runs import trace_runs_of
+
+
+def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
+    wanted = document(
+        batches=[
+            {"instance": "rodinia-a30", "gpus": 2},
+            {"n": [3, 4], "seeds": 2, "gpu": "A30"},
+            {"n": 5, "seeds": [7]},
+        ],
+        methods=[{"method": "far", "label": "F"}, {"method": "cp", "time_limit": [1, 2.5], "gap": 0.01}],
+        repetitions=3,
+        seed=5,
+        fresh=True,
+    )
+    (tmp_path / "s.json").write_text(json.dumps(wanted))
+    (tmp_path / "s.toml").write_text(
+        'schema = "mig-opt/study/1"\nrepetitions = 3\nseed = 5\nfresh = true\n'
+        '[[batches]]\ninstance = "rodinia-a30"\ngpus = 2\n'
+        '[[batches]]\nn = [3, 4]\nseeds = 2\ngpu = "A30"\n[[batches]]\nn = 5\nseeds = [7]\n'
+        '[[methods]]\nmethod = "far"\nlabel = "F"\n[[methods]]\nmethod = "cp"\ntime_limit = [1, 2.5]\ngap = 0.01\n'
+    )
+    expected = Study(
+        (
+            BundledBatch("rodinia-a30", gpus=2),
+            GeneratedBatches(n=(3, 4), seeds=(0, 1), gpu=("A30",)),
+            GeneratedBatches(n=(5,), seeds=(7,)),
+        ),
+        (MethodSettings("far", label="F"), MethodSettings("cp", time_limit=(1.0, 2.5), gap=(0.01,))),
+        repetitions=3,
+        seed=5,
+        fresh=True,
+    )
+    assert read_study(tmp_path / "s.json") == read_study(tmp_path / "s.toml") == expected
+
+
+def test_a_demand_of_services_is_no_batch(tmp_path: Path) -> None:
+    found = problems(lambda: study_from_json(document(batches=[{"instance": "parvagpu-s1"}]), folder=tmp_path))
+    assert found["batches[0].instance"].startswith("'parvagpu-s1' is a demand of services, not a batch of tasks")
+
+
+def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text('{"schema": "mig-opt/batch/1", "gpu": "A31", "tasks": []}')
+    wrong = document(
+        batches=[
+            {"n": [6, 0, 2.5], "seeds": 0, "scaling": "PorScaling", "gpu": ["A100", "A31"], "p_sup": 2},
+            {"instance": "rodinia"},
+            {"file": "nope.json"},
+            {"file": "bad.json", "gpus": 0},
+            {"n": 3, "file": "x"},
+            {"n": 1, "colour": 1, "seeds": [], "variant": "papr", "times": "Wide", "gpus": 0},
+            5,
+        ],
+        methods=[
+            {"method": "fr"},
+            {"method": "cp", "time_limit": [1, -2], "gap": 7, "workers": 0},
+            {"method": "far"},
+            {"method": "far"},
+            {"metod": "far"},
+        ],
+        repetitions=0,
+        seed=-1,
+        fresh=1,
+        colour=2,
+    )
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert set(found) == {
+        "batches[0].gpu[1]",
+        "batches[0].n[2]",
+        "batches[0].p_sup",
+        "batches[0].scaling",
+        "batches[0].seeds",
+        "batches[1].instance",
+        "batches[2].file",
+        "batches[3].file",
+        "batches[3].gpus",
+        "batches[4]",
+        "batches[5].colour",
+        "batches[5].gpus",
+        "batches[5].seeds",
+        "batches[5].times",
+        "batches[5].variant",
+        "batches[6]",
+        "colour",
+        "fresh",
+        "methods[0].method",
+        "methods[1].gap",
+        "methods[1].time_limit[1]",
+        "methods[1].workers",
+        "methods[3].label",
+        "methods[4].method",
+        "methods[4].metod",
+        "repetitions",
+        "seed",
+    }
+    assert found["batches[1].instance"].endswith("did you mean rodinia-a30?")
+    assert found["methods[0].method"].endswith("did you mean far?")
+    assert found["batches[2].file"] == "nope.json: no such file"
+    assert found["methods[3].label"].startswith("tables would call this 'far', like methods[2]")
+
+
+@pytest.mark.parametrize("key", ["batches", "methods"])
+def test_lists_must_be_there_and_not_empty(key: str) -> None:
+    assert key in problems(lambda: study_from_json(document(**{key: []})))
+    assert key in problems(lambda: study_from_json(document(**{key: 3})))
+    missing = document()
+    del missing[key]
+    assert key in problems(lambda: study_from_json(missing))
+
+
+def test_toml_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text("a = \n")
+    assert "not valid TOML" in problems(lambda: read_study(tmp_path / "s.toml"))[""]
+    (tmp_path / "s.toml").write_text("schema = 2026-01-01\n")
+    assert problems(lambda: read_study(tmp_path / "s.toml"))
+
+
+def test_studies_made_in_python_are_checked_too() -> None:
+    wrong = Study((GeneratedBatches(n=(0,)), BundledBatch("x")), (MethodSettings("cp", time_limit=()),), repetitions=0)
+    assert set(problems(lambda: run_study(wrong))) == {
+        "batches[0].n",
+        "batches[1].instance",
+        "methods[0].time_limit",
+        "repetitions",
+    }
+    assert set(problems(lambda: run_study(Study((), ())))) == {"batches", "methods"}
+    assert set(problems(lambda: run_study(SMALL, jobs=0))) == {"jobs"}
+
+
+# The page about it
+
+
+PAGE = DOCS / "bench.md"
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+def test_the_studies_of_the_page_are_one_and_the_same() -> None:
+    (as_json,), (as_toml, _) = blocks("json"), blocks("toml")
+    study = study_from_json(as_json)
+    assert study == study_from_json(tomllib.loads(as_toml))
+    assert len(runs_of(study, PAGE.parent)) == (3 * 30 * 3 + 1) * 3
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+def test_the_study_of_traces_on_the_page() -> None:
+    study = study_from_json(tomllib.loads(blocks("toml")[1]))
+    runs = trace_runs_of(study, PAGE.parent)
+    assert len(runs) == (2 * 10 * 2 + 2) * (1 + 3)
+    assert {run.cell for run in runs} >= {"normal-25, jobs=50", "PCIe"}
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+@pytest.mark.parametrize("block", blocks("python") if PAGE.is_file() else ())
+def test_the_python_of_the_page_runs(
+    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, str(PAGE), "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) in (2, 5, 6)

@@ -1,0 +1,218 @@
+"""Text to documents, and files on the disk."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from documents import BATCH, SCHEDULE, changed, complaints
+
+from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.errors import InputError
+from mig_opt.files import (
+    batch_from_json,
+    check_writable,
+    read_batch,
+    read_result,
+    read_schedule,
+    schedule_from_json,
+    write_schedule,
+)
+
+# Texts that are no documents
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", "is empty, a JSON object {...} is wanted"),
+        ("[1]", "must be a JSON object {...}, is a list"),
+        ("null", "must be a JSON object {...}, is null"),
+        ('{\n  "schema": 1,\n}', "line 3, column 1: not valid JSON: Expecting property name"),
+        ('{"a":' * 100_000, "is nested too deeply"),
+        ('{"runs": ' + "[" * 500 + "]" * 500 + "}", "runs[0]: must be an object {...}, is a list"),
+    ],
+)
+def test_no_json_object(text: str, expected: str) -> None:
+    assert any(line.startswith(expected) for line in complaints(schedule_from_json, text))
+
+
+def test_nesting_deeper_than_pydantic_goes() -> None:
+    deep = json.loads("[" * 400 + "]" * 400)
+    (complaint,) = complaints(schedule_from_json, changed(SCHEDULE, ("runs/0/begin", deep)))
+    assert complaint.startswith("runs[0]: cannot be read: recursion limit")
+
+
+def test_broken_unicode_escape() -> None:
+    text = json.dumps(BATCH).replace('"lu"', '"\\ud800"')
+    (complaint,) = complaints(batch_from_json, text)
+    assert complaint.startswith("tasks[1]: cannot be read: ")
+
+
+def test_no_json_values() -> None:
+    (complaint,) = complaints(batch_from_json, {"schema": {1, 2}})
+    assert complaint.startswith("is not made of what JSON can hold")
+
+
+def test_repeated_keys() -> None:
+    text = json.dumps(BATCH).replace('"2": 4', '"2": 4, "2": 5').replace('"gpus": 2', '"gpus": 2, "gpus": 3')
+    assert complaints(batch_from_json, text) == [
+        "gpus: this key is given more than once; keep one",
+        "tasks[1].times.2: this key is given more than once; keep one",
+    ]
+
+
+def test_integers_too_long_for_python() -> None:
+    digits = "9" * 5000
+    text = json.dumps(BATCH).replace('"2": 4', f'"2": {digits}').replace('"gpus": 2', f'"gpus": {digits}')
+    assert complaints(batch_from_json, text) == [
+        "gpus: must be a whole number without a decimal point, is Infinity",
+        "tasks[1].times.2: must be a finite number of seconds, is inf",
+    ]
+
+
+# Reading from disk
+
+
+def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError) as caught:
+        read_batch(tmp_path / "none.json")
+    assert str(caught.value) == f"{tmp_path / 'none.json'}:\n  no such file"
+    assert complaints(read_schedule, tmp_path) == ["is a folder, a file is wanted"]
+    assert complaints(read_schedule, "a\0b")[0].startswith("cannot be read: ")
+    (tmp_path / "latin.csv").write_bytes("task,t1_s\ncafé,1".encode("latin-1"))
+    expected = "is not UTF-8 text (byte 0xe9 at 13); save it as UTF-8"
+    assert complaints(read_batch, tmp_path / "latin.csv", "A30") == [expected]
+
+    def refuse(self: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert complaints(read_result, tmp_path / "secret.json") == ["may not be read; ask for permission"]
+
+
+def test_the_file_is_named_in_errors(tmp_path: Path) -> None:
+    for name, read in (("b", read_batch), ("s", read_schedule), ("r", read_result)):
+        path = tmp_path / f"{name}.json"
+        path.write_text("{}")
+        with pytest.raises(InputError) as caught:
+            read(path)
+        assert caught.value.source == str(path)
+
+
+def test_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "bom.json").write_text(json.dumps(BATCH), encoding="utf-8-sig")
+    assert read_batch(tmp_path / "bom.json") == batch_from_json(BATCH)
+
+
+# Writing to disk
+
+
+EMPTY = Schedule(())
+
+
+def test_unwritable_paths(tmp_path: Path) -> None:
+    for write in (lambda path: write_schedule(EMPTY, path), check_writable):
+        assert complaints(write, tmp_path) == ["cannot be written: is a folder; name a file in it"]
+        missing = tmp_path / "none" / "s.json"
+        assert complaints(write, missing) == [
+            f"cannot be written: there is no folder {missing.parent}; create it first"
+        ]
+        assert complaints(write, tmp_path / ("x" * 300))[0].startswith("cannot be written: ")
+        assert complaints(write, "a\0b")[0].startswith("cannot be written: ")
+        (tmp_path / "loop").unlink(missing_ok=True)
+        (tmp_path / "loop").symlink_to(tmp_path / "loop")
+        with contextlib.suppress(InputError):  # Python 3.13 replaces such a link, earlier ones refuse
+            write(tmp_path / "loop")
+        (tmp_path / "loop").unlink(missing_ok=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "s.json"
+    old.write_text("old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda *_: False)
+        assert complaints(check_writable, old) == ["cannot be written: the file is write-protected"]
+
+    def refuse(self: Path, **_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "touch", refuse)
+    with pytest.raises(InputError) as caught:
+        check_writable(old)
+    assert str(caught.value) == f"{old}:\n  cannot be written: Permission denied"
+    assert complaints(write_schedule, EMPTY, old) == ["cannot be written: Permission denied"]
+    assert old.read_text() == "old"
+
+
+def test_check_writable_leaves_everything_as_it_is(tmp_path: Path) -> None:
+    old = tmp_path / "old.json"
+    old.write_text("old")
+    check_writable(old)
+    check_writable(str(tmp_path / "new.json"))
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
+    assert old.read_text() == "old"
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
+def test_nothing_is_half_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, error: BaseException
+) -> None:
+    old = tmp_path / "s.json"
+    old.write_text("old")
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(*((os, "fsync") if step == "fsync" else (Path, "replace")), fail)
+    with pytest.raises((InputError, KeyboardInterrupt)) as caught:
+        write_schedule(EMPTY, old)
+    if isinstance(error, OSError):
+        assert str(caught.value) == f"{old}:\n  cannot be written: No space left on device"
+    assert old.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
+
+
+def test_content_that_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
+    old = tmp_path / "s.json"
+    old.write_text("old")
+    for run in (Run("a", 0, "1g.6gb", 0, 0.0, math.inf), Run("\ud800", 0, "1g.6gb", 0, 0.0, 1.0)):
+        with pytest.raises(InputError):
+            write_schedule(Schedule((run,)), old)
+    assert old.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir()] == ["s.json"]
+
+
+def test_links_and_modes_are_kept(tmp_path: Path) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    write_schedule(EMPTY, link)
+    assert link.is_symlink()
+    assert read_schedule(real) == EMPTY
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    (tmp_path / "plain").write_text("")
+    write_schedule(EMPTY, tmp_path / "new.json")
+    assert (tmp_path / "new.json").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        check_writable(pipe)
+        write_schedule(EMPTY, pipe)
+        assert schedule_from_json(os.read(reader, 10_000)) == EMPTY
+    finally:
+        os.close(reader)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -1,0 +1,110 @@
+"""The sensitivity to PCIe from profiled runs. The link has 30 GB/s where not said otherwise."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from online_worlds import NO_COSTS, job, trace
+
+from mig_opt import InputError, simulate
+from mig_opt.instances.fleet.pcie import TABLE_2
+from mig_opt.simulation import ProfiledRun, SensitivityFit, fit_sensitivity
+
+LIMIT = 30.0
+
+
+def fit(demand: float, *seconds: float) -> SensitivityFit:
+    """Runs with 1, 2, ... competitors."""
+    runs = [ProfiledRun(value, count) for count, value in enumerate(seconds, 1)]
+    return fit_sensitivity(runs, demand, pcie_limit=LIMIT)
+
+
+def test_one_slope() -> None:
+    """10 GB/s: with 3, 4 and 5 competitors the shares of the link that are asked for are 1, 4/3 and 5/3, times 1.2."""
+    found = fit(10.0, 50, 50, 60, 80, 100)
+    assert found.sensitivity == pytest.approx(1.2)
+    assert (found.r_squared, found.error, found.contended) == (pytest.approx(1), pytest.approx(0), 3)
+    assert found.slowdown(10.0, 2, LIMIT) == 1
+    assert found.slowdown(10.0, 4, LIMIT) == pytest.approx(1.6)
+
+
+def test_least_squares_of_the_runs_on_the_slope() -> None:
+    """Shares 4/3 and 5/3, slowdowns 1.5 and 2.1: (4/3 x 1.5 + 5/3 x 2.1) / (16/9 + 25/9) = 5.5 x 9 / 41."""
+    runs = [ProfiledRun(50, 1), ProfiledRun(75, 4), ProfiledRun(105, 5)]
+    found = fit_sensitivity(runs, 10.0, pcie_limit=LIMIT)
+    slope = 49.5 / 41
+    assert found.sensitivity == pytest.approx(slope)
+    errors = (1.5 - slope * 4 / 3) ** 2 + (2.1 - slope * 5 / 3) ** 2
+    assert found.error == pytest.approx(math.sqrt(errors / 3))
+    # The mean slowdown is 4.6 / 3.
+    assert found.r_squared == pytest.approx(1 - errors / (1 + 1.5**2 + 2.1**2 - 4.6**2 / 3))
+    assert found.contended == 2
+
+
+def test_runs_that_do_not_compete_yet_do_not_count() -> None:
+    """A line through all points would have a slope far below 2."""
+    assert fit(3.0, 10, 10, 10, 10, 10, 12, 14).sensitivity == pytest.approx(2.0)
+
+
+def test_bandwidth_in_place_of_competitors() -> None:
+    """With 12 GB/s for 18 it is slower by 1.5 x its sensitivity."""
+    found = fit_sensitivity([ProfiledRun(15.0, bandwidth=12.0), ProfiledRun(10.0, bandwidth=30.0)], 18.0, alone=10.0)
+    assert found.sensitivity == pytest.approx(1.0)
+
+
+def test_several_runs_alone_are_averaged() -> None:
+    runs = [ProfiledRun(9.0, 1), ProfiledRun(11.0, 1), ProfiledRun(20.0, 2)]
+    assert fit_sensitivity(runs, 30.0, pcie_limit=LIMIT).slowdown(30.0, 2, LIMIT) == pytest.approx(2.0, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", ["bloom560m", "bloom7b1"])
+def test_profiles_from_the_simulator(kind: str) -> None:
+    """One to seven jobs of a kind on one GPU, as the paper profiles: what comes out is what went in."""
+    demand, sensitivity = TABLE_2[kind]
+    runs = []
+    for count in range(1, 8):
+        jobs = [
+            job(f"j{number}", 0, "1g.5gb", 50, pcie_gbps=demand, sensitivity=sensitivity) for number in range(count)
+        ]
+        done = simulate(trace(*jobs, costs=NO_COSTS, pcie_limit=30.08), "first-fit")
+        runs.append(ProfiledRun(done.metrics.execution.mean, count))
+    found = fit_sensitivity(runs, demand)
+    assert found.sensitivity == pytest.approx(sensitivity)
+    assert found.r_squared == pytest.approx(1)
+
+
+@given(st.floats(1, 60), st.floats(0.1, 3), st.lists(st.floats(0.9, 1.1), min_size=7, max_size=7))
+def test_no_other_sensitivity_is_nearer(demand: float, truth: float, noise: list[float]) -> None:
+    factor = truth * demand / LIMIT
+    slowdowns = [max(1.0, factor * count) * noise[count - 1] for count in range(1, 8)]
+    assume(max(slowdowns) > 1.01)
+    runs = [ProfiledRun(10 * slower, count) for count, slower in enumerate(slowdowns, 1)]
+    found = fit_sensitivity(runs, demand, alone=10.0, pcie_limit=LIMIT)
+
+    def error(sensitivity: float) -> float:
+        made = (max(1.0, sensitivity * demand * count / LIMIT) for count in range(1, 8))
+        return math.fsum((one - two) ** 2 for one, two in zip(made, slowdowns, strict=True))
+
+    assert found.error**2 * 7 == pytest.approx(error(found.sensitivity))
+    assert all(error(found.sensitivity) <= error(found.sensitivity * step / 50) + 1e-9 for step in range(1, 200))
+    assert found.r_squared <= 1
+
+
+def test_all_that_is_wrong() -> None:
+    with pytest.raises(InputError) as refused:
+        ProfiledRun(0.0)
+    assert [problem.path for problem in refused.value.problems] == ["seconds", "competitors"]
+    with pytest.raises(InputError, match="give either competitors or bandwidth"):
+        ProfiledRun(1.0, 2, 3.0)
+    with pytest.raises(InputError, match="competitors: must be from 1"):
+        ProfiledRun(1.0, 0)
+    with pytest.raises(InputError, match="bandwidth: must be a finite number"):
+        ProfiledRun(1.0, bandwidth=0.0)
+    with pytest.raises(InputError) as refused:
+        fit_sensitivity([ProfiledRun(1.0, 2)], 0.0, pcie_limit=-1.0)
+    assert [problem.path for problem in refused.value.problems] == ["demand", "pcie_limit", "alone"]
+    with pytest.raises(InputError, match="no run is slowed down"):
+        fit(5.0, 10, 10)

@@ -1,0 +1,411 @@
+"""The catalogue and everything that is derived from the footprints."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import dataclasses
+import itertools
+import json
+import pickle
+from collections import Counter
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from places import SHARED
+from strategies import PROFILE_SETS, any_gpu, states
+
+from mig_opt.errors import InputError, UnknownGpuError
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, catalogue, get_gpu
+
+GPUS = [pytest.param(gpu, id=gpu.name) for gpu in catalogue()]
+FAMILY = [gpu.name for gpu in catalogue() if gpu.memory_slices == 8]
+
+
+def together(state: tuple[Placement, ...]) -> bool:
+    """The rule, from the slices themselves: no slice twice, no profile too often."""
+    slices = Counter(position for placement in state for position in placement.footprint)
+    profiles = Counter(placement.profile for placement in state)
+    return all(count == 1 for count in slices.values()) and all(n <= p.max_count for p, n in profiles.items())
+
+
+# Counts
+
+
+def counts(gpu: GpuModel, profiles: ProfileSet) -> tuple[int, int, int]:
+    partitions = gpu.maximal_partitions(profiles)
+    return len(partitions), len(gpu.partition_multisets(profiles)), len(list(gpu.placed_states(profiles)))
+
+
+def test_the_family_of_the_a100_has_eleven_members() -> None:
+    assert len(FAMILY) == 11
+    assert set(FAMILY) | {"A30-24GB", "RTX-PRO-6000-96GB"} == {gpu.name for gpu in catalogue()}
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_counts_of_the_a100_family(name: str) -> None:
+    gpu = get_gpu(name)
+    assert counts(gpu, "base") == (19, 14, 298)
+    assert counts(gpu, "double-memory") == (78, 38, 723)
+    assert len(gpu.placements()) == 14
+    assert gpu.conflict_graph().number_of_edges() == 36
+    assert gpu.sizes == (1, 2, 3, 4, 7)
+
+
+@pytest.mark.parametrize("name", ["A30", "RTX-PRO-6000"])
+def test_counts_of_the_gpus_with_four_compute_slices(name: str) -> None:
+    gpu = get_gpu(name)
+    assert counts(gpu, "base") == counts(gpu, "double-memory") == (5, 4, 26)
+    assert len(gpu.placements()) == 7
+    assert gpu.sizes == (1, 2, 4)
+
+
+def test_the_five_partitions_of_the_a30() -> None:
+    partitions = {" ".join(map(str, partition)) for partition in get_gpu("A30").maximal_partitions()}
+    assert partitions == {
+        "4g.24gb@0",
+        "2g.12gb@0 2g.12gb@2",
+        "2g.12gb@0 1g.6gb@2 1g.6gb@3",
+        "1g.6gb@0 1g.6gb@1 2g.12gb@2",
+        "1g.6gb@0 1g.6gb@1 1g.6gb@2 1g.6gb@3",
+    }
+
+
+def test_the_fourteen_multisets_of_the_a100() -> None:
+    multisets = {tuple(int(name[0]) for name in names) for names in get_gpu("A100").partition_multisets()}
+    # Left half: 4, 3 (its fourth slice is lost), or two of {2, 1 1}; right half: 3, or one of {2, 1 1} and 1.
+    left = [(4,), (3,), (2, 2), (2, 1, 1), (1, 1, 1, 1)]
+    right = [(3,), (2, 1), (1, 1, 1)]
+    assert multisets == {(7,)} | {tuple(sorted(a + b, reverse=True)) for a in left for b in right}
+    assert len(multisets) == 14
+
+
+@pytest.mark.parametrize("profiles", PROFILE_SETS)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_no_maximal_partition_comes_twice(gpu: GpuModel, profiles: ProfileSet) -> None:
+    partitions = gpu.maximal_partitions(profiles)
+    assert len({frozenset(partition) for partition in partitions}) == len(partitions)
+    multisets = {tuple(sorted(p.profile.name for p in partition)) for partition in partitions}
+    assert {tuple(sorted(names)) for names in gpu.partition_multisets(profiles)} == multisets
+    assert len(gpu.partition_multisets(profiles)) == len(multisets)
+
+
+# The one rule
+
+
+@pytest.mark.parametrize("profiles", PROFILE_SETS)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_two_placements_coexist_iff_some_maximal_partition_has_both(gpu: GpuModel, profiles: ProfileSet) -> None:
+    pairs = {pair for partition in gpu.maximal_partitions(profiles) for pair in itertools.permutations(partition, 2)}
+    graph = gpu.conflict_graph(profiles)
+    for one, two in itertools.combinations(gpu.placements(profiles), 2):
+        may = together((one, two))
+        assert ((one, two) in pairs) == may, (str(one), str(two))
+        assert graph.has_edge(one, two) == (not may), (str(one), str(two))
+        if one.profile != two.profile:
+            assert one.conflicts(two) == two.conflicts(one) == (not may)
+
+
+@pytest.mark.parametrize("profiles", PROFILE_SETS)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_maximal_partitions_are_the_maximal_cliques_of_compatibility(gpu: GpuModel, profiles: ProfileSet) -> None:
+    cliques = {frozenset(clique) for clique in nx.find_cliques(nx.complement(gpu.conflict_graph(profiles)))}
+    assert {frozenset(partition) for partition in gpu.maximal_partitions(profiles)} == cliques
+
+
+@pytest.mark.parametrize("name", ["A30", "A100", "RTX-PRO-6000"])
+def test_placed_states_are_all_subsets_that_may_exist(name: str) -> None:
+    gpu = get_gpu(name)
+    placements = gpu.placements()
+    subsets = (
+        subset
+        for size in range(8)  # seven compute slices at most
+        for subset in itertools.combinations(placements, size)
+    )
+    expected = {frozenset(subset) for subset in subsets if together(subset)}
+    found = list(gpu.placed_states())
+    assert {frozenset(state) for state in found} == expected
+    assert len(found) == len(expected)
+    assert () in found
+
+
+@given(st.data())
+def test_every_part_of_a_placed_state_is_one_and_each_lies_in_a_maximal_one(data: st.DataObject) -> None:
+    gpu, profiles = data.draw(any_gpu), data.draw(st.sampled_from(PROFILE_SETS))
+    state = data.draw(st.sampled_from(states(gpu, profiles)))
+    assert together(state)
+    assert list(state) == sorted(state, key=lambda placement: placement.start)
+    fewer = tuple(placement for placement in state if data.draw(st.booleans()))
+    assert fewer in states(gpu, profiles)
+    assert any(set(state) <= set(partition) for partition in gpu.maximal_partitions(profiles))
+
+
+def test_slice_three_is_lost_beside_3g() -> None:
+    a100 = get_gpu("A100")
+    assert list(a100.placement("3g.20gb", 0).footprint) == [0, 1, 2, 3]
+    assert a100.placement("3g.20gb", 0).conflicts(a100.placement("1g.5gb", 3))
+    assert list(a100.placement("7g.40gb", 0).footprint) == list(range(8))
+    assert list(a100.placement("1g.5gb", 6).footprint) == [6]
+    assert a100.placement("3g.20gb", 4).shape == (4, 4, 3)
+    assert str(a100.placement("2g.10gb", 4)) == "2g.10gb@4"
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_profile_sets_grow(gpu: GpuModel) -> None:
+    base, double, everything = (set(gpu.placements(profiles)) for profiles in PROFILE_SETS)
+    assert base <= double <= everything
+    assert len({p.profile.compute_slices for p in base}) == len({p.profile for p in base})
+    assert not any(p.profile.attributes for p in double)
+    assert everything == {Placement(profile, start) for profile in gpu.profiles for start in profile.starts}
+
+
+@pytest.mark.parametrize("profiles", PROFILE_SETS)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_placements_come_outermost_first(gpu: GpuModel, profiles: ProfileSet) -> None:
+    for earlier, later in itertools.combinations(gpu.placements(profiles), 2):
+        assert not set(earlier.footprint) < set(later.footprint)
+        if earlier.footprint == later.footprint:
+            assert earlier.profile.compute_slices >= later.profile.compute_slices
+
+
+# The repartition tree
+
+
+def edges(gpu: GpuModel) -> set[tuple[str, str]]:
+    short = {p: f"{p.profile.compute_slices}@{p.start}" for p in gpu.placements()}
+    return {(short[one], short[two]) for one, two in gpu.repartition_tree().edges}
+
+
+def pairs(text: str) -> set[tuple[str, str]]:
+    return {
+        (parent, child)
+        for line in text.split(";")
+        for parent, children in [line.split(":")]
+        for child in children.split()
+        for parent in [parent.strip()]
+    }
+
+
+def test_figure_4_of_the_far_paper_for_the_a30() -> None:
+    assert edges(get_gpu("A30")) == pairs("4@0: 2@0 2@2; 2@0: 1@0 1@1; 2@2: 1@2 1@3")
+
+
+@pytest.mark.parametrize("name", FAMILY)
+def test_figure_4_of_the_far_paper_for_the_a100(name: str) -> None:
+    assert edges(get_gpu(name)) == pairs(
+        "7@0: 4@0 3@4; 4@0: 3@0; 3@0: 2@0 2@2; 2@0: 1@0 1@1; 2@2: 1@2 1@3; 3@4: 2@4 1@6; 2@4: 1@4 1@5"
+    )
+
+
+@pytest.mark.parametrize("profiles", PROFILE_SETS)
+@pytest.mark.parametrize("gpu", GPUS)
+def test_footprints_are_laminar_and_the_tree_is_their_nesting(gpu: GpuModel, profiles: ProfileSet) -> None:
+    tree = gpu.repartition_tree(profiles)
+    assert nx.is_forest(tree)
+    assert set(tree.nodes) == set(gpu.placements(profiles))
+    for one, two in itertools.combinations(tree.nodes, 2):
+        first, second = set(one.footprint), set(two.footprint)
+        assert first <= second or second <= first or not first & second
+        related = nx.has_path(tree, one, two) or nx.has_path(tree, two, one)
+        assert related == bool(first & second)
+    for parent, child in tree.edges:
+        assert set(child.footprint) <= set(parent.footprint)
+
+
+def test_footprints_that_overlap_without_nesting_have_no_tree() -> None:
+    profile = Profile("2g", 1, 2, 2, 10.0, 2, (0, 1))
+    gpu = GpuModel("odd", "odd", 30.0, 3, 3, (profile,), OperationCosts({2: 0.1}, {2: 0.1}))
+    with pytest.raises(InputError, match="2g@1 and 2g@0 overlap without nesting"):
+        gpu.repartition_tree()
+    assert gpu.maximal_partitions() == ((gpu.placement("2g", 0),), (gpu.placement("2g", 1),))
+
+
+def test_a_count_below_what_has_room_is_respected() -> None:
+    profile = Profile("1g", 1, 1, 1, 10.0, 2, (0, 1, 2))
+    gpu = GpuModel("odd", "odd", 30.0, 3, 3, (profile,), OperationCosts({1: 0.1}, {1: 0.1}))
+    assert [[p.start for p in partition] for partition in gpu.maximal_partitions()] == [[0, 1], [0, 2], [1, 2]]
+    assert len(list(gpu.placed_states())) == 7
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"), [("A100", "A100-40GB"), ("h100", "H100-80GB"), ("a30", "A30-24GB"), ("A100-40gb", "A100-40GB")]
+)
+def test_short_names(alias: str, name: str) -> None:
+    assert get_gpu(alias).name == name
+
+
+def test_every_name_and_alias_leads_to_its_gpu_only() -> None:
+    names = [name.casefold() for gpu in catalogue() for name in (gpu.name, *gpu.aliases)]
+    assert len(names) == len(set(names))
+    for gpu in catalogue():
+        for name in (gpu.name, *gpu.aliases):
+            assert get_gpu(name) is get_gpu(name.lower()) is gpu
+
+
+@pytest.mark.parametrize(
+    ("wrong", "offer"), [("A10O", "A100"), ("H100-80G", "H100-80GB"), ("rtxpro6000", "RTX-PRO-6000")]
+)
+def test_unknown_gpus_offer_the_nearest(wrong: str, offer: str) -> None:
+    with pytest.raises(UnknownGpuError) as caught:
+        get_gpu(wrong)
+    (problem,) = caught.value.problems
+    assert problem.path == "gpu"
+    assert problem.message.startswith(f"unknown GPU {wrong!r}; did you mean ")
+    assert offer in problem.message
+
+
+def test_a_name_like_no_other_lists_all() -> None:
+    with pytest.raises(UnknownGpuError) as caught:
+        get_gpu("zzz")
+    assert all(gpu.name in str(caught.value) for gpu in catalogue())
+
+
+def test_unknown_profiles_and_starts() -> None:
+    a100 = get_gpu("A100")
+    with pytest.raises(InputError, match=r"profile: A100-40GB has no profile '3g.40gb'; did you mean .*3g.20gb"):
+        a100.placement("3g.40gb", 0)
+    # A size-2 instance cannot start at slot 5, whatever a paper says.
+    with pytest.raises(InputError, match=r"start: 2g.10gb cannot start at slice 5; legal starts: 0, 2, 4"):
+        a100.placement("2g.10gb", 5)
+    assert a100.profile("4g.20gb").compute_slices == 4
+
+
+# Operation costs
+
+
+TABLE_1 = {
+    "A30-24GB": ({1: 0.11, 2: 0.12, 4: 0.13}, {1: 0.1, 2: 0.1, 4: 0.1}),
+    "A100-40GB": (
+        {1: 0.16, 2: 0.17, 3: 0.2, 4: 0.21, 7: 0.24},
+        {1: 0.2, 2: 0.2, 3: 0.21, 4: 0.21, 7: 0.22},
+    ),
+    "H100-80GB": (
+        {1: 0.16, 2: 0.21, 3: 0.33, 4: 0.38, 7: 0.42},
+        {1: 0.21, 2: 0.23, 3: 0.25, 4: 0.26, 7: 0.26},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_measured_operation_costs_are_table_1_of_the_far_paper(name: str) -> None:
+    costs = get_gpu(name).operation_costs
+    assert (costs.create, costs.destroy) == TABLE_1[name]
+    assert not costs.assumed
+    assert "10.1016/j.jpdc.2025.105128" in costs.source
+
+
+@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if gpu.id not in TABLE_1])
+def test_elsewhere_those_of_the_h100_are_assumed(gpu: GpuModel) -> None:
+    create, destroy = TABLE_1["H100-80GB"]
+    assert gpu.operation_costs.create == {size: create[size] for size in gpu.sizes}
+    assert gpu.operation_costs.destroy == {size: destroy[size] for size in gpu.sizes}
+    assert gpu.operation_costs.assumed
+    assert gpu.name in gpu.operation_costs.source
+
+
+def test_costs_by_kind_and_profile() -> None:
+    a100 = get_gpu("A100")
+    costs = a100.operation_costs
+    assert costs.of("create", a100.profile("3g.20gb")) == 0.2
+    assert costs.of("destroy", a100.profile("3g.20gb")) == 0.21
+    assert costs.of("create", a100.profile("1g.10gb")) == costs.of("create", a100.profile("1g.5gb+me")) == 0.16
+    zero = OperationCosts.zero(a100)
+    assert all(zero.of(kind, profile) == 0 for kind in ("create", "destroy") for profile in a100.profiles)
+
+
+def test_bad_costs_are_all_reported() -> None:
+    with pytest.raises(InputError) as caught:
+        OperationCosts({1: -0.1, 2: 0.0}, {1: float("nan"), 4: float("inf")})
+    assert [problem.path for problem in caught.value.problems] == ["create.1", "destroy.1", "destroy.4"]
+
+
+def test_costs_are_equal_whatever_the_order_of_sizes() -> None:
+    one, two = OperationCosts({1: 0.1, 2: 0.2}, {2: 1, 1: 2}), OperationCosts({2: 0.2, 1: 0.1}, {1: 2.0, 2: 1.0})
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != OperationCosts({1: 0.1, 2: 0.2}, {1: 2, 2: 1.5})
+    given_costs = {1: 0.1}
+    costs = OperationCosts(given_costs, {1: 0.1})
+    given_costs[1] = 9.0
+    assert costs.create == {1: 0.1}
+
+
+# Objects
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_gpus_survive_pickle_and_copy(gpu: GpuModel) -> None:
+    for twin in (pickle.loads(pickle.dumps(gpu)), copy.deepcopy(gpu), copy.copy(gpu)):
+        assert twin == gpu
+        assert hash(twin) == hash(gpu)
+        assert twin.placements() == gpu.placements()
+        assert twin.sizes == gpu.sizes
+
+
+def test_gpus_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        get_gpu("A30").memory_slices = 8
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_the_catalogue_makes_sense(gpu: GpuModel) -> None:
+    assert gpu.label
+    assert gpu.sources
+    assert gpu.profiles_status
+    assert gpu.placements_status
+    assert len({profile.name for profile in gpu.profiles}) == len(gpu.profiles)
+    assert max(gpu.sizes) == gpu.compute_slices
+    for placement in gpu.placements("all"):
+        assert 0 <= placement.footprint.start < placement.footprint.stop <= gpu.memory_slices
+        assert 0 < placement.profile.memory_gb <= gpu.memory_gb
+    for partition in gpu.maximal_partitions():
+        assert sum(placement.profile.compute_slices for placement in partition) <= gpu.compute_slices
+
+
+# Against the sources, where they lie beside the checkout
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+def test_table_1_as_typed_in() -> None:
+    table = (SHARED / "paper_tables" / "far_table1_reconfiguration_seconds.csv").read_text(encoding="utf-8")
+    for row in csv.DictReader(table.splitlines()):
+        costs, size = get_gpu(row["gpu"]).operation_costs, int(row["slices"])
+        assert costs.create[size] == float(row["create_s"])
+        assert costs.destroy[size] == float(row["destroy_s"])
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+def test_profiles_as_collected() -> None:
+    collected = json.loads((SHARED / "mig_profiles.json").read_text(encoding="utf-8"))
+    assert set(collected) == {gpu.name for gpu in catalogue()}
+    for name, entry in collected.items():
+        gpu = get_gpu(name)
+        assert (gpu.memory_gb, gpu.memory_slices, gpu.compute_slices) == tuple(
+            entry[key] for key in ("memory_gb", "memory_slices", "compute_slices")
+        )
+        assert set(entry["aliases"]) <= set(gpu.aliases)
+        fields = ("name", "id", "compute_slices", "memory_slices", "memory_gb", "max_count")
+        assert [
+            (*(getattr(p, key) for key in fields), list(p.starts), list(p.attributes), p.usable_mib, p.sm_count)
+            for p in gpu.profiles
+        ] == [
+            (
+                *(row[key] for key in fields),
+                row["placements"],
+                row["attributes"],
+                row.get("memory_mib_usable"),
+                row.get("sm_count"),
+            )
+            for row in entry["profiles"]
+        ]
+        printed = entry["counts_base_profiles"]
+        assert counts(gpu, "base") == (
+            printed["maximal_placed"],
+            printed["maximal_multisets"],
+            printed["all_placed_states_incl_empty"],
+        )

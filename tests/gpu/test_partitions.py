@@ -1,0 +1,95 @@
+"""Partitions by name: each has a name of its own, and what has no partition is told which there are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import any_gpu
+
+from mig_opt.errors import InputError
+from mig_opt.gpu.model import GpuModel, ProfileSet, catalogue, get_gpu
+from mig_opt.gpu.partitions import find_partition, partition_list, partition_name
+
+A30, A100 = get_gpu("A30"), get_gpu("A100")
+SETS: tuple[ProfileSet, ...] = ("base", "double-memory")
+
+
+@pytest.mark.parametrize("profiles", SETS)
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_every_partition_has_names_of_its_own(gpu: GpuModel, profiles: ProfileSet) -> None:
+    for partition in gpu.maximal_partitions(profiles):
+        names = [
+            partition_name(gpu, partition),
+            ", ".join(placement.profile.name for placement in partition),
+            " + ".join(map(str, partition)),
+        ]
+        for name in names:
+            assert find_partition(gpu, name, profiles) == partition
+    assert find_partition(gpu, names[0].upper(), profiles) == partition
+
+
+@given(st.data(), any_gpu)
+def test_placements_come_in_any_order(data: st.DataObject, gpu: GpuModel) -> None:
+    partition = data.draw(st.sampled_from(gpu.maximal_partitions()))
+    assert find_partition(gpu, data.draw(st.permutations(partition))) == partition
+
+
+def test_the_order_of_a_text_counts() -> None:
+    assert [str(entry) for entry in find_partition(A100, "2+2+3")] == ["2g.10gb@0", "2g.10gb@2", "3g.20gb@4"]
+    assert [str(entry) for entry in find_partition(A100, "1+1+2+3")][2] == "2g.10gb@2"
+    with pytest.raises(InputError):
+        find_partition(A100, "1+2+1+3")
+
+
+def test_profiles_of_double_memory_only_where_they_count() -> None:
+    found = find_partition(A100, "4+1g.10gb+1", "double-memory")
+    assert [str(entry) for entry in found] == ["4g.20gb@0", "1g.10gb@4", "1g.5gb@6"]
+    assert partition_name(A100, found) == "4+1g.10gb+1"
+    with pytest.raises(InputError):
+        find_partition(A100, "4+1g.10gb+1")
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    ["", "+", "3", "2+1", "4+", "2+2+2", "2g", "4g.24gb@2", "2 2", "4;", A30.maximal_partitions()[1][:1], ()],
+)
+def test_what_is_no_partition_is_told_which_there_are(wanted: object) -> None:
+    with pytest.raises(InputError) as caught:
+        find_partition(A30, wanted)
+    (problem,) = caught.value.problems
+    assert problem.path == "partition"
+    assert problem.message.startswith("A30-24GB has no partition '")
+    assert problem.message.endswith("; choose one of 4, 2+2, 2+1+1, 1+1+2, 1+1+1+1")
+
+
+@pytest.mark.parametrize("wanted", [4, 2.0, None, True, [4], ("2", "2"), {"4"}, b"4"])
+def test_what_cannot_be_a_partition_at_all(wanted: object) -> None:
+    with pytest.raises(InputError, match=r"must be a partition such as '4\+2\+1'") as caught:
+        find_partition(A30, wanted)
+    assert [problem.path for problem in caught.value.problems] == ["partition"]
+
+
+def test_many_partitions_are_not_listed_one_by_one() -> None:
+    """Of the 78 with 1g.10gb, those of plain profiles are named."""
+    with pytest.raises(InputError) as caught:
+        find_partition(A100, "5", "double-memory")
+    message = caught.value.problems[0].message
+    assert message.startswith("A100-40GB has no partition '5'; choose one of 7, 4+3, 4+2+1, ")
+    assert message.endswith(", 1+1+1+1+1+1+1, or one of 59 with 1g.10gb")
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize(
+    ("wanted", "offered"),
+    [("1+2+4", "4+2+1"), ("1g.10gb+4+1", "4+1g.10gb+1"), ("3+2+1+1", "2+1+1+3 or 1+1+2+3")],
+)
+def test_the_right_instances_in_the_wrong_order(wanted: str, offered: str) -> None:
+    with pytest.raises(InputError, match="Order counts") as caught:
+        find_partition(A100, wanted, "double-memory")
+    assert f"did you mean {offered}?" in caught.value.problems[0].message
+
+
+def test_lists_for_messages() -> None:
+    assert partition_list(A30, A30.maximal_partitions()[:2]) == "4, 2+2"
+    assert partition_list(A30, ()) == ""

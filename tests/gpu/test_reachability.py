@@ -1,0 +1,90 @@
+"""The partition state machine and what it says of each slice, against enumeration."""
+
+from __future__ import annotations
+
+import itertools
+from functools import cache
+
+import pytest
+from online_worlds import A100, TABLES, place
+
+from mig_opt import InputError, get_gpu
+from mig_opt.gpu.geometry import geometry_of
+from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.gpu.reachability import Reachability, partition_state_machine, reachable_configurations
+
+GPUS = ("A100", "A30", "H100", "RTX-PRO-6000")
+
+
+@cache
+def finals_by_force(gpu: GpuModel) -> list[frozenset[Placement]]:
+    """Full configurations: sets of placements without an overlap to which no placement can be added."""
+
+    def extend(chosen: frozenset[Placement], left: tuple[Placement, ...]) -> set[frozenset[Placement]]:
+        found = {chosen}
+        for index, placement in enumerate(left):
+            rest = tuple(other for other in left[index + 1 :] if not set(other.footprint) & set(placement.footprint))
+            found |= extend(chosen | {placement}, rest)
+        return found
+
+    states = extend(frozenset(), gpu.placements())
+    return [
+        state
+        for state in states
+        if not any(all(not set(new.footprint) & set(old.footprint) for old in state) for new in gpu.placements())
+    ]
+
+
+@pytest.mark.parametrize("name", GPUS)
+def test_reachability_is_that_of_all_enumerated_configurations(name: str) -> None:
+    gpu = get_gpu(name)
+    tables = geometry_of(gpu)
+    reachability, finals = Reachability(tables), finals_by_force(gpu)
+    assert reachability.of(0) == len(finals) == len(gpu.maximal_partitions())
+    for state in gpu.placed_states():
+        mask = tables.mask(tables.index(placement.profile.name, placement.start) for placement in state)
+        assert reachability.of(mask) == sum(final.issuperset(state) for final in finals), state
+
+
+def test_the_machine_of_an_a100() -> None:
+    machine = partition_state_machine(A100)
+    assert len(machine) == 298
+    assert {frozenset(state) for state in machine if not machine.out_degree(state)} == set(finals_by_force(A100))
+    # Each state is reached by adding any of its instances last.
+    assert all(machine.in_degree(state) == len(state) for state in machine)
+    for one, two, data in machine.edges(data=True):
+        assert set(two) - set(one) == {data["placement"]}
+
+
+def test_what_can_be_reached_is_what_contains_the_state() -> None:
+    for state in itertools.islice(A100.placed_states(), 0, None, 23):
+        reached = reachable_configurations(A100, state)
+        assert {frozenset(final) for final in reached} == {
+            final for final in finals_by_force(A100) if final.issuperset(state)
+        }
+
+
+def test_the_first_and_the_last_slice() -> None:
+    """The left four slices have 6 configurations (4; 3; 2+2; 2+1+1; 1+1+2; 1+1+1+1), the right three 3 (3; 2+1; 1+1+1).
+
+    With 7g these are 6 x 3 + 1 = 19. A 1g on slice 0 leaves 2 of the 6 and all 3: 6. On slice 6 it leaves all 6 and
+    2 of the 3: 12. The paper prints 7 and 9.
+    """
+    slices = [len(reachable_configurations(A100, [A100.placement("1g.5gb", start)])) for start in range(7)]
+    assert slices == [6, 6, 6, 6, 6, 6, 12]
+
+
+def test_instances_that_are_not_counted_take_up_room() -> None:
+    """1g.10gb@6 takes the slices 6 and 7: right of slice 3, 2g@4 or two 1g are left. 6 x 2 = 12."""
+    assert Reachability(TABLES).of(TABLES.mask([place("1g.10gb@6")])) == 12
+    both = [A100.placement("1g.10gb", 6)]
+    assert len(reachable_configurations(A100, both, "double-memory")) == Reachability(TABLES, "double-memory").of(
+        TABLES.mask([place("1g.10gb@6")])
+    )
+
+
+def test_what_is_no_state() -> None:
+    with pytest.raises(InputError, match=r"4g\.20gb@0 \+ 2g\.10gb@2 is no state of A100"):
+        reachable_configurations(A100, [A100.placement("2g.10gb", 2), A100.placement("4g.20gb", 0)])
+    with pytest.raises(InputError, match=r"1g\.10gb@0 is no state of A100-40GB with the profiles 'base'"):
+        reachable_configurations(A100, [A100.placement("1g.10gb", 0)])

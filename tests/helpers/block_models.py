@@ -1,0 +1,66 @@
+"""Block models of batches, and batches in which the relaxed model is below every schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.control import Control
+from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.models.batch.block_model import BlockModel
+from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.solvers.cpsat import run
+
+A30 = get_gpu("A30")
+
+
+def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockModel:
+    problem = TickedBatch(batch)
+    operations = max(place.create + place.destroy for place in problem.places)
+    horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
+    horizon += sum(place.free + place.destroy for place in problem.places if place.free is not None)
+    return BlockModel(problem, Form(at_most=horizon, relaxed=relaxed, copies=copies or {}))
+
+
+def solved(model: BlockModel) -> Outcome:
+    outcome = run(model.model, Control(workers=1), Request())
+    assert outcome.proven
+    return outcome
+
+
+def optimum(model: BlockModel) -> int:
+    objective = solved(model).objective
+    assert objective is not None
+    return objective
+
+
+def costs(create: tuple[float, float, float], destroy: tuple[float, float, float]) -> OperationCosts:
+    return OperationCosts(dict(zip(A30.sizes, create, strict=True)), dict(zip(A30.sizes, destroy, strict=True)))
+
+
+def tasks(*times: dict[int, float]) -> tuple[Task, ...]:
+    return tuple(Task(f"t{index}", row) for index, row in enumerate(times))
+
+
+LATE_INSTANCE = Batch(
+    tasks({4: 5.0}, {4: 3.0}, {1: 5.0, 2: 1.0}),
+    A30,
+    operations=costs((0, 0, 1), (5, 0, 0)),
+    initial=(LiveInstance(0, "1g.6gb", 1, 6.0),),
+)
+"""t2 on 2g@2 0-1; the live 1g@1 is free at 6 and destroyed until 11; then 4g@0 is created until 12, t0 and t1 until 20.
+The relaxed model makes 4g@0 loose: on slice 1 come 1 + 1 + 5 + 3 and then the 1g@1, never destroyed: 10, and somewhere
+t2: 11."""
+
+
+FREE_DESTRUCTIONS = Batch(
+    tasks({1: 2.0, 4: 2.0}, {1: 6.0}, {4: 2.0}, {1: 4.0, 4: 4.0}),
+    A30,
+    operations=costs((5, 5, 0), (0, 2, 0)),
+)
+
+
+GAPS = [pytest.param(LATE_INSTANCE, 11, 20, id="late instance"), pytest.param(FREE_DESTRUCTIONS, 15, 16, id="empty")]

@@ -1,0 +1,106 @@
+"""Runs scripts of ``nvidia-smi`` commands against the stand-in."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import fake_nvidia_smi
+
+from mig_opt.gpu.model import GpuModel, Placement, get_gpu
+
+
+def new_gpu(model: GpuModel, first: int) -> fake_nvidia_smi.Gpu:
+    profiles = [dataclasses.asdict(profile) for profile in model.profiles]
+    state = {"mode": "Enabled", "instances": [], "busy": 0, "made": first}
+    return {"kind": model.name, "profiles": profiles} | state
+
+
+class Machine:
+    """A folder with GPUs in a file, and programs in the place of nvidia-smi and ssh."""
+
+    def __init__(self, folder: Path, *gpus: str) -> None:
+        self.folder = folder
+        self.path = folder / "gpus.json"
+        self.state = [new_gpu(get_gpu(name), 100 * index) for index, name in enumerate(gpus)]
+        (folder / "bin").mkdir()
+        (folder / "users").mkdir()
+        program = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(fake_nvidia_smi.__file__)}"
+        self.program("nvidia-smi", f'exec {program} "$@"')
+
+    def program(self, name: str, body: str) -> None:
+        path = self.folder / "bin" / name
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+    @property
+    def state(self) -> fake_nvidia_smi.State:
+        state: fake_nvidia_smi.State = json.loads(self.path.read_text())
+        return state
+
+    @state.setter
+    def state(self, state: fake_nvidia_smi.State) -> None:
+        self.path.write_text(json.dumps(state))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        paths = [str(self.folder / "bin"), os.environ["PATH"]]
+        return os.environ | {
+            "PATH": os.pathsep.join(paths),
+            "FAKE_GPUS": str(self.path),
+            "FOLDER": str(self.folder),
+        }
+
+    def command(self, script: str, hooks: str | None = None) -> list[str]:
+        path = self.folder / "plan.sh"
+        path.write_text(script, encoding="utf-8")
+        command = ["bash", str(path)]
+        if hooks is not None:
+            (self.folder / "hooks.sh").write_text(hooks, encoding="utf-8")
+            command.append(str(self.folder / "hooks.sh"))
+        return command
+
+    def run(self, script: str, hooks: str | None = None) -> subprocess.CompletedProcess[str]:
+        command = self.command(script, hooks)
+        return subprocess.run(
+            command, env=self.environment, cwd=self.folder, capture_output=True, text=True, timeout=60, check=False
+        )
+
+    def add(self, gpu: int, profile: str, start: int) -> None:
+        """Let an instance exist."""
+        state = self.state
+        there: list[dict[str, Any]] = state[gpu]["instances"]
+        number = 2 + len(there)
+        there.append(
+            {"profile": profile, "start": start, "id": number, "compute": True, "uuid": f"MIG-old-{gpu}-{number}"}
+        )
+        self.state = state
+
+    def uuid(self, gpu: int, profile: str, start: int) -> str:
+        for entry in self.state[gpu]["instances"]:
+            if (entry["profile"], entry["start"]) == (profile, start):
+                found: str = entry["uuid"]
+                return found
+        raise AssertionError(f"GPU {gpu} has no {profile} at {start}")
+
+    def placements(self, gpu: int) -> set[Placement]:
+        entry = self.state[gpu]
+        model = get_gpu(entry["kind"])
+        return {model.placement(instance["profile"], instance["start"]) for instance in entry["instances"]}
+
+    @property
+    def log(self) -> list[str]:
+        """Every command that the stand-in was given."""
+        path = self.path.with_suffix(".log")
+        return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def changes(self) -> list[str]:
+        """Those that change something."""
+        return [line for line in self.log if any(f" -{word}" in line for word in ("cgi", "dci", "dgi"))]

@@ -1,0 +1,268 @@
+"""FAR's refinement: the paper's two figures by hand; no step makes any schedule longer; its guarantee holds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_gpu, batches, realistic_batches, whole_seconds
+
+from mig_opt import generate_batch, solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.timeline import Slot
+from mig_opt.control import Control
+from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.heuristics.batch.far import best_plan, far
+from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.validation import validate
+
+A30 = get_gpu("A30")
+EPS = 2e-9
+
+
+def refinement(tasks: dict[str, tuple[float, ...]], *, zero: bool = True, gpus: int = 1, **more: float) -> Refinement:
+    """A refinement on A30s: for each placement (``2g@0``, or ``2g@0/1`` on GPU 1) the seconds of its tasks.
+
+    A task can run on the size where it is; ``more`` are the gigabytes that tasks need, as ``t3=8``.
+    """
+    names = {profile.name[:2]: profile.name for profile in A30.profiles_of("base")}
+    planned: list[Task] = []
+    slots = [[SlotTasks(Slot(placement)) for placement in A30.placements()] for _ in range(gpus)]
+    for where, seconds in tasks.items():
+        place, _, gpu = where.partition("/")
+        placement = A30.placement(names[place[:2]], int(place[3:]))
+        entry = next(entry for entry in slots[int(gpu or 0)] if entry.slot.placement == placement)
+        for each in seconds:
+            name = f"t{len(planned)}"
+            entry.tasks.append(len(planned))
+            planned.append(Task(name, {placement.profile.compute_slices: each}, more.get(name)))
+    costs = OperationCosts.zero(A30) if zero else A30.operation_costs
+    return Refinement(Batch(tuple(planned), A30, gpus, operations=costs), slots)
+
+
+def refined(batch: Batch) -> tuple[Control, Refinement]:
+    """A control that knows the schedules of phases 1 and 2, and the refinement of the last one."""
+    control = Control()
+    return control, Refinement(batch, best_plan(batch, control).slots())
+
+
+# By hand
+
+
+def test_a_task_is_moved() -> None:
+    # Figure 5: 1 s + 1 s before 4 s on one half, only 4 s on the other. The inner tasks fit nowhere, so it is the turn
+    # of the outer ones: 1 s is below the margin of 2 s.
+    found = refinement({"2g@0": (1.0, 1.0), "1g@0": (4.0,), "1g@1": (4.0,), "1g@2": (4.0,), "1g@3": (4.0,)})
+    assert found.makespan == 6.0
+    found.run(Control())
+    assert (found.moves, found.swaps) == (1, 0)
+    assert found.makespan == 5.0
+
+
+def test_tasks_are_swapped() -> None:
+    # Figure 6: 5 + 5 against 3 + 3. No task is shorter than the margin of 4; 5 for 3 is half of it.
+    found = refinement({"2g@0": (5.0, 5.0), "2g@2": (3.0, 3.0)})
+    found.run(Control())
+    assert (found.moves, found.swaps) == (0, 1)
+    assert found.makespan == 8.0
+
+
+def test_the_move_that_fits_best_comes_first() -> None:
+    # The margin is 6 s: 3 s is half of it, and both ends are 7 s then.
+    found = refinement({"2g@0": (1.0, 5.0, 3.0, 1.0), "2g@2": (4.0,)})
+    found.run(Control(), max_steps=1)
+    assert found.makespan == 7.0
+    assert (found.moves, found.swaps) == (1, 0)
+
+
+def test_a_step_that_only_looks_good_is_not_taken() -> None:
+    # Moving 0.1 s to a new instance seems to end at 0.22 s, but that is created behind the first one: 0.24 + 0.1.
+    # Without it the first would end at 0.22, too.
+    found = refinement({"2g@0": (0.1, 0.1)}, zero=False)
+    assert found.makespan == pytest.approx(0.32)
+    found.run(Control())
+    assert (found.moves, found.swaps) == (0, 0)
+    assert found.makespan == pytest.approx(0.32)
+
+
+def test_operations_are_not_always_too_much() -> None:
+    found = refinement({"2g@0": (1.0, 1.0)}, zero=False)
+    found.run(Control())
+    assert found.moves == 1
+    assert found.makespan == pytest.approx(0.24 + 1.0)
+
+
+def test_tasks_go_to_other_gpus() -> None:
+    found = refinement({"2g@0": (3.0, 3.0), "2g@2": (6.0,), "2g@0/1": (1.0,)}, gpus=2)
+    found.run(Control())
+    # 3 s go beside the 1 s; the 6 s stay alone and decide, so there is nothing more to gain.
+    assert found.makespan == 6.0
+    found = refinement({"4g@0": (3.0, 3.0), "4g@0/1": (1.0,)}, gpus=2)
+    found.run(Control())
+    assert found.makespan == 4.0
+    assert sorted((run.gpu, run.begin, run.end) for run in found.schedule().runs) == [(0, 0, 3), (1, 0, 3), (1, 3, 4)]
+
+
+def test_two_that_end_last_are_relieved_one_after_the_other() -> None:
+    # The makespan falls only with the second move.
+    found = refinement({"4g@0": (3.0, 2.0), "4g@0/1": (3.0, 2.0), "4g@0/2": (1.0,), "4g@0/3": (1.0,)}, gpus=4)
+    found.run(Control(), max_steps=1)
+    assert (found.moves, found.makespan) == (1, 5.0)
+    found.run(Control())
+    assert (found.moves, found.makespan) == (2, 3.0)
+
+
+def test_memory_forbids_moves() -> None:
+    gpu = get_gpu("A100")
+    tasks = (Task("a", {1: 5.0}, 8), Task("b", {1: 5.0}, 8), Task("c", {1: 1.0}, 4))
+    batch = Batch(tasks, gpu, operations=OperationCosts.zero(gpu))
+    slots = [SlotTasks(Slot(placement)) for placement in gpu.placements("double-memory")]
+    at = {str(entry.slot.placement): entry.tasks for entry in slots}
+    at["1g.10gb@0"] += [0, 1, 2]
+    found = Refinement(batch, [slots])
+    found.run(Control())
+    schedule = found.schedule()
+    assert validate(batch, schedule).valid
+    # One of the two moves to another 1g.10gb, the small task anywhere.
+    assert schedule.makespan == 5.0
+    assert {run.profile for run in schedule.runs if run.task in "ab"} == {"1g.10gb"}
+
+
+def test_live_instances_take_part() -> None:
+    batch = Batch(
+        (Task("a", {2: 3.0}), Task("b", {2: 3.0})),
+        A30,
+        initial=(LiveInstance(0, "2g.12gb", 0, 5.0), LiveInstance(0, "2g.12gb", 2, 4.5)),
+    )
+    slots = [
+        SlotTasks(Slot(A30.placement("2g.12gb", 0), 5.0), [0, 1]),
+        SlotTasks(Slot(A30.placement("2g.12gb", 2), 4.5)),
+    ]
+    found = Refinement(batch, [slots])
+    assert found.makespan == 11.0
+    found.run(Control())
+    assert found.makespan == 8.0
+    assert found.schedule().operations == ()
+
+
+def test_limits() -> None:
+    tasks = {"4g@0": (1.0,) * 8, "4g@0/1": (0.5,)}
+    found = refinement(tasks, gpus=2)
+    found.run(Control(), max_steps=2)
+    assert found.moves == 2
+    found = refinement(tasks, gpus=2)
+    found.run(Control(), min_improvement=0.2)
+    assert found.moves == 1  # from 8 to 7, by an eighth
+    found = refinement(tasks, gpus=2)
+    found.run(Control(time_limit=1e-9))
+    assert found.moves == 0
+
+
+def test_a_time_limit_leaves_time_for_the_refinement() -> None:
+    batch = generate_batch(30, scaling="PoorScaling", seed=4)
+    whole = Control(deterministic=True)
+    far(batch, whole)
+    first = Control(deterministic=True)
+    far(batch, first, refine=False)
+    assert whole.makespan is not None
+    assert first.makespan is not None
+    assert whole.makespan < first.makespan
+    # Time for the first allocation only, and a bit.
+    control = Control(deterministic=True, time_limit=first.clock / 100)
+    far(batch, control)
+    kept = Control(deterministic=True, time_limit=first.clock / 100)
+    far(batch, kept, refine=False)
+    assert control.makespan is not None
+    assert kept.makespan is not None
+    assert control.makespan <= kept.makespan
+
+
+# Any batches
+
+
+@given(st.one_of(batches(any_gpu, max_tasks=14, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
+def test_far_is_never_worse_than_its_phase_2_and_at_least_as_good_as_every_step(batch: Batch) -> None:
+    control, found = refined(batch)
+    assert control.makespan is not None
+    found.run(Control())
+    whole = Control()
+    far(batch, whole)
+    assert whole.schedule is not None
+    assert whole.schedule.makespan == pytest.approx(min(control.makespan, found.makespan), abs=1e-8)
+    assert whole.schedule.makespan <= control.makespan
+    assert validate(batch, whole.schedule).violations == ()
+
+
+@given(st.one_of(batches(max_tasks=14, max_gpus=3), realistic_batches()))
+def test_every_step_is_a_valid_schedule_and_no_longer_than_the_one_before(batch: Batch) -> None:
+    _, found = refined(batch)
+    last = inf
+    for steps in range(1, 200):
+        schedule = found.schedule()
+        assert validate(batch, schedule).violations == ()
+        assert schedule.makespan == pytest.approx(found.makespan, abs=1e-8)
+        assert found.makespan <= last
+        last = found.makespan
+        found.run(Control(), max_steps=steps)
+        if found.moves + found.swaps < steps:
+            break
+    else:
+        pytest.fail("it does not end")
+
+
+@given(batches(max_tasks=14, max_gpus=3, initial=False, zero_costs=True, times=whole_seconds))
+def test_it_ends_where_much_is_tied(batch: Batch) -> None:
+    _, found = refined(batch)
+    found.run(Control())
+    assert Counter(run.task for run in found.schedule().runs) == Counter(task.name for task in batch.tasks)
+
+
+# Section 5 of the paper: without operation costs, and if no task is slower on a larger instance.
+
+
+@st.composite
+def monotone(draw: st.DrawFn, name: str, gpus: int, most: int) -> Batch:
+    gpu = get_gpu(name)
+    times = st.one_of(whole_seconds, st.integers(1, 300).map(lambda n: n / 100))
+    rows = draw(st.lists(st.lists(times, min_size=len(gpu.sizes), max_size=len(gpu.sizes)), min_size=1, max_size=most))
+    tasks = tuple(
+        Task(f"t{index}", dict(zip(gpu.sizes, sorted(row, reverse=True), strict=True)))
+        for index, row in enumerate(rows)
+    )
+    return Batch(tasks, gpu, gpus, operations=OperationCosts.zero(gpu))
+
+
+def within(batch: Batch, factor: float) -> None:
+    best = solve(batch, "cp", workers=1)
+    assert best.status == "optimal"
+    assert best.makespan is not None
+    for method in ("far-unrefined", "far"):
+        makespan = solve(batch, method).makespan
+        assert makespan is not None
+        assert best.makespan - EPS <= makespan <= factor * best.makespan + EPS
+
+
+@given(monotone("A30", 1, 8))
+@settings(max_examples=60)
+def test_an_a30_takes_at_most_seven_quarters_of_the_optimum(batch: Batch) -> None:
+    within(batch, 7 / 4)
+
+
+@given(st.sampled_from([2, 3]).flatmap(lambda gpus: monotone("A30", gpus, 7)))
+@settings(max_examples=40)
+def test_several_a30s(batch: Batch) -> None:
+    within(batch, (8 * batch.gpus - 1) / (4 * batch.gpus))
+
+
+@given(st.sampled_from(["A100", "H100"]).flatmap(lambda name: monotone(name, 1, 8)))
+@settings(max_examples=60)
+def test_an_a100_takes_at_most_twice_the_optimum(batch: Batch) -> None:
+    within(batch, 2)
+
+
+def test_the_test_of_the_guarantee_can_fail() -> None:
+    with pytest.raises(AssertionError):
+        within(generate_batch(6, gpu="A30", seed=1), 1.0)

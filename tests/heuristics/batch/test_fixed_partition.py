@@ -1,0 +1,258 @@
+"""``fixpart`` and ``fixpart-best``: by hand, first come first served, and the best of all partitions."""
+
+from __future__ import annotations
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import any_gpu, batches, realistic_batches, tiny_batches
+
+from mig_opt import load_instance, lower_bounds, solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Operation, Schedule
+from mig_opt.control import Control
+from mig_opt.gpu.model import Placement, get_gpu
+from mig_opt.gpu.partitions import find_partition
+from mig_opt.heuristics.batch.fixed_partition import (
+    fixpart,
+    fixpart_best,
+    misfits,
+    partition_problems,
+    suitable_partitions,
+)
+from mig_opt.models.batch.brute_force import brute_force
+from mig_opt.validation import validate
+
+A30, A100 = get_gpu("A30"), get_gpu("A100")
+EPS = 2e-9
+
+FOUR = Batch(
+    (
+        Task("a", {1: 5.0, 2: 3.0}),
+        Task("b", {1: 4.0, 2: 2.0}),
+        Task("c", {1: 2.0, 2: 1.0}),
+        Task("d", {2: 2.0}),
+    ),
+    A30,
+)
+
+
+def run(batch: Batch, partition: str | tuple[Placement, ...]) -> Schedule:
+    control = Control()
+    found = find_partition(batch.gpu, partition, batch.profile_set)
+    fixpart(batch, control, found)
+    assert control.schedule is not None
+    return control.schedule
+
+
+def runs_of(schedule: Schedule) -> dict[str, tuple[int, float, float]]:
+    return {entry.task: (entry.start, entry.begin, entry.end) for entry in schedule.runs}
+
+
+# By hand
+
+
+def test_each_task_goes_to_the_instance_that_is_free_first() -> None:
+    schedule = run(FOUR, "2+1+1")
+    assert schedule.operations == (
+        Operation("create", 0, "2g.12gb", 0, 0.0, 0.12),
+        Operation("create", 0, "1g.6gb", 2, 0.12, 0.23),
+        Operation("create", 0, "1g.6gb", 3, 0.23, 0.34),
+    )
+    # The slices are free from 0.34 and 0.23 on, but d needs two: it waits for a.
+    assert runs_of(schedule) == {
+        "a": (0, 0.12, 3.12),
+        "b": (2, 0.23, 4.23),
+        "c": (3, 0.34, 2.34),
+        "d": (0, 3.12, 5.12),
+    }
+
+
+def test_the_order_of_the_slices_decides_who_is_first() -> None:
+    # Created left to right until 0.11, 0.22 and 0.34; c and d follow each other on the pair of slices.
+    assert runs_of(run(FOUR, "1+1+2")) == {
+        "a": (0, 0.11, 5.11),
+        "b": (1, 0.22, 4.22),
+        "c": (2, 0.34, 1.34),
+        "d": (2, 1.34, 3.34),
+    }
+
+
+def test_without_operation_costs_all_are_free_at_once() -> None:
+    assert runs_of(run(FOUR.cost_free(), "2+1+1")) == {
+        "a": (0, 0.0, 3.0),
+        "b": (2, 0.0, 4.0),
+        "c": (3, 0.0, 2.0),
+        "d": (0, 3.0, 5.0),
+    }
+
+
+def test_an_instance_that_no_task_gets_is_created_all_the_same() -> None:
+    schedule = run(Batch((Task("a", {1: 1.0, 2: 1.0}),), A30), "2+2")
+    assert [(entry.start, entry.end) for entry in schedule.operations or ()] == [(0, 0.12), (2, 0.24)]
+    assert schedule.makespan == 1.12
+
+
+def test_every_gpu_gets_the_partition() -> None:
+    tasks = tuple(Task(f"t{index}", {4: seconds}) for index, seconds in enumerate((3.0, 1.0, 1.0, 4.0)))
+    schedule = run(Batch(tasks, A30, gpus=2), "4")
+    # The drivers work side by side: t1 to t3 follow each other on the second GPU.
+    assert [(r.task, r.gpu, r.begin) for r in schedule.runs] == [
+        ("t0", 0, 0.13),
+        ("t1", 1, 0.13),
+        ("t2", 1, 1.13),
+        ("t3", 1, 2.13),
+    ]
+
+
+def test_live_instances_of_the_partition_are_kept() -> None:
+    batch = FOUR.replace(initial=(LiveInstance(0, "1g.6gb", 3, 0.5), LiveInstance(0, "2g.12gb", 0, 0.05)))
+    schedule = run(batch, "2+1+1")
+    assert schedule.operations == (Operation("create", 0, "1g.6gb", 2, 0.0, 0.11),)
+    assert {task: begin for task, (_, begin, _) in runs_of(schedule).items()} == {
+        "a": 0.05,
+        "b": 0.11,
+        "c": 0.5,
+        "d": 3.05,
+    }
+
+
+def test_live_instances_in_the_way_are_destroyed_once_they_are_free() -> None:
+    schedule = run(FOUR.replace(initial=(LiveInstance(0, "4g.24gb", 0, 1.0),)), "2+2")
+    assert schedule.operations == (
+        Operation("destroy", 0, "4g.24gb", 0, 1.0, 1.1),
+        Operation("create", 0, "2g.12gb", 0, 1.1, 1.22),
+        Operation("create", 0, "2g.12gb", 2, 1.22, 1.34),
+    )
+    # b, c 1.34-3.34-4.34; a 1.22-4.22, which d follows: 0.12 s before c ends.
+    assert runs_of(schedule)["d"] == (0, 4.22, 6.22)
+
+
+def test_the_rest_of_a_gpu_does_not_wait_for_a_live_instance_in_the_way() -> None:
+    schedule = run(FOUR.replace(initial=(LiveInstance(0, "1g.6gb", 0, 1.0),)), "2+2")
+    assert [(entry.kind, entry.start, entry.begin) for entry in schedule.operations or ()] == [
+        ("create", 2, 0.0),
+        ("destroy", 0, 1.0),
+        ("create", 0, 1.1),
+    ]
+
+
+def test_a_live_variant_counts_as_the_plain_profile() -> None:
+    task = Task("a", {1: 1.0})
+    batch = Batch((task,), A100, initial=(LiveInstance(0, "1g.5gb+me", 0, 0.01),))
+    assert [(entry.profile, entry.begin) for entry in run(batch, "1+1+1+1+1+1+1").runs] == [("1g.5gb+me", 0.01)]
+
+
+def test_the_best_partition_of_the_four_tasks() -> None:
+    # 4 and 1+1+1+1 have no instance for d (or for none at all). 2+2: a 0.12-3.12, b and c 0.24-3.24, d 3.12-5.12.
+    assert [len(partition) for partition in suitable_partitions(FOUR)] == [2, 3, 3]
+    assert [run(FOUR, name).makespan for name in ("2+2", "2+1+1", "1+1+2")] == [5.12, 5.12, 5.11]
+    result = solve(FOUR, "fixpart-best")
+    assert result.makespan == 5.11
+    assert [point.makespan for point in result.trajectory if point.makespan] == [5.12, 5.11]
+
+
+def test_published_instances() -> None:
+    rodinia = load_instance("rodinia-a30")
+    whole = sum(task.times[4] for task in rodinia.tasks)
+    assert solve(rodinia, "fixpart", partition="4").makespan == pytest.approx(0.13 + whole)
+    assert solve(rodinia.cost_free(), "fixpart", partition="4").makespan == pytest.approx(whole)
+
+
+# What cannot be
+
+
+def test_tasks_without_an_instance_are_named_with_the_partitions_that_have_one() -> None:
+    (problem,) = partition_problems(FOUR, "1+1+1+1")
+    assert str(problem) == "partition: 1+1+1+1 has no instance for task 'd'; choose one of 2+2, 2+1+1, 1+1+2"
+    (problem,) = partition_problems(FOUR, "4")
+    assert "no instance for tasks 'a', 'b', 'c' and 1 more;" in problem.message
+    assert [task.name for task in misfits(FOUR, A30.maximal_partitions()[-1])] == ["d"]
+
+
+def test_memory_counts() -> None:
+    batch = Batch((Task("a", {1: 1.0, 2: 1.0}, memory_gb=7), Task("b", {1: 1.0})), A30)
+    (problem,) = partition_problems(batch, "1+1+1+1")
+    assert "no instance for task 'a'; choose one of 2+1+1, 1+1+2" in problem.message
+    # On an A100 a partition may have 1g.10gb for it.
+    assert next(partition_problems(batch.replace(gpu=A100), "4+1g.10gb+1"), None) is None
+
+
+def test_no_partition_may_be_given_where_none_is_possible() -> None:
+    batch = Batch((Task("wide", {4: 3.0}), Task("narrow", {1: 2.0})), A30)
+    (problem,) = partition_problems(batch, "4")
+    assert problem.message.endswith("no partition has one for every task, choose another method")
+    result = solve(batch, "fixpart-best")
+    assert (result.status.value, result.schedule) == ("no_solution", None)
+    assert result.lower_bound < float("inf")
+
+
+def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
+    control = Control(time_limit=0.0)
+    fixpart_best(FOUR, control)
+    assert len(control.trajectory) == 1
+    assert control.schedule == run(FOUR, "2+2")
+
+
+# Any batches
+
+
+@given(st.data(), st.one_of(batches(any_gpu, max_tasks=12, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
+def test_first_come_first_served(data: st.DataObject, batch: Batch) -> None:
+    partitions = list(suitable_partitions(batch))
+    if not partitions:
+        return
+    partition = data.draw(st.sampled_from(partitions))
+    schedule = run(batch, partition)
+    assert validate(batch, schedule).violations == ()
+    for bound in lower_bounds(batch):
+        assert bound.value <= schedule.makespan + EPS
+    # The definition, task by task, from when the instances are there.
+    live = {(entry.gpu, batch.gpu.placement(entry.profile, entry.start).shape): entry.free for entry in batch.initial}
+    made = {(op.gpu, op.start): op.end for op in schedule.operations or () if op.kind == "create"}
+    free = {
+        (gpu, placement): live.get((gpu, placement.shape), made.get((gpu, placement.start)))
+        for gpu in range(batch.gpus)
+        for placement in partition
+    }
+    where = {entry.task: entry for entry in schedule.runs}
+    for task in batch.tasks:
+        able = {place: second for place, second in free.items() if task.time_on(place[1].profile) is not None}
+        first = min(able, key=lambda place: able[place])
+        got = where[task.name]
+        assert got.begin == pytest.approx(able[first], abs=EPS)
+        place = next(entry for entry in able if (entry[0], entry[1].start) == (got.gpu, got.start))
+        free[place] = got.end
+
+
+@settings(max_examples=60)
+@given(st.one_of(batches(max_tasks=8), realistic_batches(max_tasks=12)))
+def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
+    makespans = [run(batch, partition).makespan for partition in suitable_partitions(batch)]
+    result = solve(batch, "fixpart-best")
+    assert result.makespan == min(makespans, default=None)
+
+
+@given(tiny_batches)
+def test_never_better_than_the_optimum(batch: Batch) -> None:
+    best = Control()
+    brute_force(batch, best)
+    assert best.makespan is not None
+    for partition in suitable_partitions(batch):
+        assert run(batch, partition).makespan >= best.makespan - EPS
+
+
+@settings(max_examples=40)
+@given(batches(max_tasks=6, initial=False, max_gpus=1))
+def test_the_setup_before_the_start_is_the_cost_free_variant(batch: Batch) -> None:
+    """The papers' FixPart finds its partition on the GPU: the same as to start with it as the initial state."""
+    for partition in suitable_partitions(batch):
+        there = tuple(LiveInstance(0, placement.profile.name, placement.start) for placement in partition)
+        configured = run(batch.replace(initial=there), tuple(partition))
+        assert configured.makespan == pytest.approx(run(batch.cost_free(), tuple(partition)).makespan, abs=EPS)
+        assert configured.operations == ()
+
+
+def test_the_tiny_instance_has_no_partition() -> None:
+    assert list(suitable_partitions(tiny.BATCH)) == []

@@ -1,0 +1,87 @@
+"""The method ``search``: valid everywhere, never worse than what it starts from, and decided by its seed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from strategies import batches
+
+from mig_opt import Batch, Status, Task, generate_batch, get_gpu, load_instance, solve, validate
+from mig_opt.control import Control
+from mig_opt.heuristics.batch import local_search
+from mig_opt.instances import ScalingName
+from mig_opt.loads import descent
+
+
+def makespan(batch: Batch, method: str, **options: object) -> float:
+    result = solve(batch, method, **options)
+    assert result.schedule is not None
+    assert validate(batch, result.schedule).valid
+    assert result.lower_bound <= result.schedule.makespan * (1 + 1e-12)
+    return result.schedule.makespan
+
+
+@given(batches())
+@settings(max_examples=25, deadline=None)
+def test_it_is_valid_and_never_worse_than_far(batch: Batch) -> None:
+    assert makespan(batch, "search", time_limit=0.2, workers=1) <= makespan(batch, "far") * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])
+def test_it_is_close_to_the_optimum(scaling: ScalingName) -> None:
+    for seed in range(3):
+        batch = generate_batch(9, scaling=scaling, seed=seed)
+        optimum = makespan(batch, "cp", workers=1)
+        found = makespan(batch, "search", workers=1, deterministic=True, time_limit=0.5)
+        # The operations need not wait in the best order.
+        assert optimum * (1 - 1e-9) <= found <= optimum * 1.005
+
+
+def test_it_leaves_far_behind() -> None:
+    for seed in range(3):
+        batch = generate_batch(20, scaling="GoodScaling", seed=seed)
+        limits = {"deterministic": True, "time_limit": 1, "workers": 1}
+        assert makespan(batch, "search", **limits) < 0.98 * makespan(batch, "far")
+
+
+def test_it_proves_what_a_bound_shows() -> None:
+    batch = Batch((Task("a", {4: 3.0}), Task("b", {4: 2.0})), get_gpu("A30"))
+    result = solve(batch, "search")
+    assert result.status is Status.OPTIMAL
+
+
+def test_it_ends_without_a_limit() -> None:
+    batch = generate_batch(6, seed=2)
+    assert makespan(batch, "search", workers=1) <= makespan(batch, "far")
+
+
+def test_a_seed_decides_everything() -> None:
+    batch = generate_batch(25, gpus=2, seed=5)
+
+    def found(seed: int) -> object:
+        return solve(batch, "search", seed=seed, time_limit=1, deterministic=True, workers=2).schedule
+
+    assert found(3) == found(3)
+
+
+def test_without_compiled_loops_it_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local_search, "compiled", lambda control: False)
+    batch = load_instance("rodinia-a30")
+    assert makespan(batch, "search") == makespan(batch, "far")
+
+
+def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(descent, "_MOST_CHOICES", 3)
+    monkeypatch.setattr(descent, "LoadSearch", None)
+    batch = load_instance("rodinia-a30")
+    assert makespan(batch, "search") == makespan(batch, "far")
+
+
+def test_a_run_that_is_over_does_not_begin() -> None:
+    batch = generate_batch(10, seed=1)
+    control = Control(time_limit=0.0)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    control.offer(schedule)
+    local_search.search(batch, control)
+    assert control.schedule == schedule

@@ -1,0 +1,423 @@
+"""The PCIe-aware scheduler and its rival, stage by stage, each on a trace made for it.
+
+The link has 30 GB/s. A job of 30 GB/s with sensitivity 1 is slower by 1 for each PCIe-bound job on its GPU (``heavy``);
+one of 15 GB/s by half of that, so two of them run at full speed (``light``). Operations take no time where not said.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import NO_COSTS, PLAIN_COSTS, SIZES, assert_sound, audit, operations, rows, traces
+from online_worlds import job as plain
+from online_worlds import trace as world
+from places import DOCS
+
+from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
+from mig_opt.heuristics.fleet.pcie import PcieAware
+from mig_opt.heuristics.fleet.waiting import Kind
+from mig_opt.simulation import Cluster
+
+SMALL = "1g.5gb"
+ALL_SMALL = "1+1+1+1+1+1+1"
+
+
+def heavy(name: str, arrival: float, seconds: float, profile: str = SMALL) -> Job:
+    return plain(name, arrival, profile, seconds, pcie_gbps=30.0, sensitivity=1.0)
+
+
+def light(name: str, arrival: float, seconds: float) -> Job:
+    return plain(name, arrival, SMALL, seconds, pcie_gbps=15.0, sensitivity=1.0)
+
+
+def quiet(name: str, arrival: float, seconds: float, profile: str = SMALL) -> Job:
+    return plain(name, arrival, profile, seconds)
+
+
+def run(policy: str, *jobs: Job, gpus: int = 1, **options: object) -> Simulation:
+    return check(policy, world(*jobs, gpus=gpus, costs=NO_COSTS), **options)
+
+
+def check(policy: str, wanted: Trace, **options: object) -> Simulation:
+    done = simulate(wanted, policy, observer=audit, **options)
+    assert_sound(done.log)
+    assert not done.unfinished
+    return done
+
+
+def aware(*jobs: Job, gpus: int = 1, **options: object) -> Simulation:
+    return run("pcie-aware", *jobs, gpus=gpus, **options)
+
+
+def gpus_of(done: Simulation) -> dict[str, int]:
+    return {str(row[0]): int(str(row[1])) for row in rows(done.log)}
+
+
+def times_of(done: Simulation) -> dict[str, tuple[object, object]]:
+    """When each job was given its place, and when it ended."""
+    return {row[0]: (row[3], row[4]) for row in rows(done.log)}  # type: ignore[misc]
+
+
+# The GPUs at the start
+
+
+@pytest.mark.parametrize("policy", ["pcie-aware", "pcie-unaware"])
+def test_gpus_start_with_the_smallest_instances(policy: str) -> None:
+    """Seven creations of 1 s each, one after the other: a begins on the first at 1, b on the second at 2."""
+    done = check(policy, world(quiet("a", 0, 10), quiet("b", 0, 10), costs=PLAIN_COSTS))
+    assert [(kind, where) for kind, _, where, _, _ in operations(done.log)] == [
+        ("create", f"1g.5gb@{start}") for start in range(7)
+    ]
+    assert rows(done.log) == [
+        ("a", 0, "1g.5gb@0", 1, 11, "FINISHED"),
+        ("b", 0, "1g.5gb@1", 2, 12, "FINISHED"),
+    ]
+
+
+def test_or_with_a_partition() -> None:
+    done = aware(quiet("a", 0, 10, "4g.20gb"), quiet("b", 0, 10, "3g.20gb"), partition="4+3")
+    assert times_of(done) == {"a": (0, 10), "b": (0, 10)}
+    assert done.metrics.creations == 2
+
+
+# Stage 3: the most suitable GPU
+
+
+def test_the_least_slowdown_comes_first() -> None:
+    """b would be slower by 2 beside a, and by 1 alone. The quiet c is as fast anywhere: equally full GPUs, least index.
+
+    Then d finds 5 free slices on GPU 0 and 6 on GPU 1: best fit. The rival takes the first GPU for all.
+    """
+    jobs = heavy("a", 0, 10), heavy("b", 1, 10), quiet("c", 2, 10), quiet("d", 3, 10)
+    assert gpus_of(aware(*jobs, gpus=2)) == {"a": 0, "b": 1, "c": 0, "d": 0}
+    unaware = run("pcie-unaware", *jobs, gpus=2)
+    assert gpus_of(unaware) == {"a": 0, "b": 0, "c": 0, "d": 0}
+    # a does 1 s alone and 9 s at half speed: 19. b has done 9 s of its 10 by then: 20.
+    assert times_of(unaware) == {"a": (0, 19), "b": (1, 20), "c": (2, 12), "d": (3, 13)}
+
+
+def test_equal_slowdowns_leave_the_best_fit() -> None:
+    """Two light jobs do not slow each other down (15 x 2 / 30 = 1), three do (1.5)."""
+    done = aware(light("a", 0, 10), light("b", 1, 10), light("c", 2, 10), gpus=2)
+    assert gpus_of(done) == {"a": 0, "b": 0, "c": 1}
+    assert times_of(done) == {"a": (0, 10), "b": (1, 11), "c": (2, 12)}
+
+
+def test_what_others_suffer_does_not_count() -> None:
+    """The light b is as fast beside the heavy a as elsewhere, and the best fit is there: a is slower from 1 to 6."""
+    done = aware(heavy("a", 0, 10), light("b", 1, 5), gpus=2)
+    assert gpus_of(done) == {"a": 0, "b": 0}
+    assert times_of(done)["a"] == (0, 12.5)  # 1 s alone, 5 s at half speed, 6.5 s alone
+
+
+def test_best_fit_counts_compute_slices_first() -> None:
+    """A 1g job is on GPU 0, a 2g job on GPU 1: it has less room left."""
+    jobs = heavy("a", 0, 20), heavy("b", 0, 20, "2g.10gb"), quiet("c", 1, 5, "2g.10gb")
+    assert gpus_of(aware(*jobs, gpus=2, partition="2+2+2+1")) == {"a": 0, "b": 1, "c": 1}
+
+
+# Stage 4: run or skip
+
+
+def test_a_job_that_would_be_too_slow_is_skipped() -> None:
+    """b would be slower by 2, more than 1.5: it starts when a is gone. c passes it."""
+    jobs = heavy("a", 0, 10), heavy("b", 1, 10), quiet("c", 2, 10)
+    done = aware(*jobs)
+    assert times_of(done) == {"a": (0, 10), "b": (10, 20), "c": (2, 12)}
+    assert done.metrics.wait.most == 9
+
+
+def test_the_delay_threshold_itself_is_allowed() -> None:
+    jobs = heavy("a", 0, 10), heavy("b", 1, 10)
+    for allowed in (2.0, None):
+        assert times_of(aware(*jobs, delay_threshold=allowed)) == {"a": (0, 19), "b": (1, 20)}
+    assert times_of(aware(*jobs, delay_threshold=1.99)) == {"a": (0, 10), "b": (10, 20)}
+
+
+def test_a_starving_job_starts_all_the_same() -> None:
+    """The scheduler looks when c and d arrive. At 41 b has waited for 40 s, which is not more than the threshold."""
+    jobs = heavy("a", 0, 100), heavy("b", 1, 10), quiet("c", 41, 1), quiet("d", 42, 1)
+    done = aware(*jobs, wait_threshold=40)
+    # From 42 to 62 both run at half speed.
+    assert times_of(done) == {"a": (0, 110), "b": (42, 62), "c": (41, 42), "d": (42, 43)}
+    assert times_of(aware(*jobs, wait_threshold=None))["b"] == (100, 110)
+
+
+def test_nobody_waits_for_a_gpu_to_himself() -> None:
+    """Alone it is slower by 2 already, more than 1.5; on an empty GPU nothing better can come."""
+    done = aware(plain("a", 0, SMALL, 10, pcie_gbps=60.0, sensitivity=1.0), wait_threshold=None)
+    assert times_of(done) == {"a": (0, 20)}
+
+
+def test_skipped_jobs_keep_their_turn() -> None:
+    jobs = heavy("a", 0, 10), heavy("b", 1, 10), heavy("c", 2, 10), heavy("d", 3, 10)
+    assert [row[0] for row in rows(aware(*jobs).log)] == ["a", "b", "c", "d"]
+
+
+# Marks, and stage 2: reconfiguration of idle GPUs
+
+
+def test_a_marked_gpu_takes_only_jobs_that_do_not_prolong_it() -> None:
+    """b finds no 3g and marks the GPU, which ends at 10. c would end at 7, d at 23. At 10 there is room for b and d.
+
+    3g@4 destroys the instances at 4, 5 and 6; the others stay.
+    """
+    jobs = quiet("a", 0, 10), quiet("b", 1, 5, "3g.20gb"), quiet("c", 2, 5), quiet("d", 3, 20)
+    for policy in ("pcie-aware", "pcie-unaware"):
+        done = run(policy, *jobs)
+        assert times_of(done) == {"a": (0, 10), "b": (10, 15), "c": (2, 7), "d": (10, 30)}
+        assert [(kind, where) for kind, _, where, _, _ in operations(done.log)][7:] == [
+            ("destroy", "1g.5gb@4"),
+            ("destroy", "1g.5gb@5"),
+            ("destroy", "1g.5gb@6"),
+            ("create", "3g.20gb@4"),
+        ]
+
+
+def test_the_end_of_a_job_on_a_marked_gpu_is_that_beside_its_neighbours() -> None:
+    """Beside a, which ends at 10, c would take 2 x 5 s from 2 on: 12. 4 s are just short enough."""
+    jobs = heavy("a", 0, 10), quiet("b", 1, 5, "3g.20gb")
+    assert times_of(aware(*jobs, heavy("c", 2, 5), delay_threshold=2.0))["c"] == (10, 15)
+    # a then ends at 2 + 2 x 4 + 4 = 14.
+    assert times_of(aware(*jobs, heavy("c", 2, 4), delay_threshold=2.0)) == {"a": (0, 14), "b": (14, 19), "c": (2, 10)}
+    assert times_of(aware(*jobs, heavy("c", 2, 4)))["c"] == (10, 14)
+
+
+def test_a_short_job_passes_a_long_one_on_a_marked_gpu() -> None:
+    jobs = quiet("a", 0, 10), quiet("b", 1, 5, "3g.20gb"), quiet("c", 2, 20), quiet("d", 3, 5)
+    assert times_of(aware(*jobs)) == {"a": (0, 10), "b": (10, 15), "c": (10, 30), "d": (3, 8)}
+
+
+def test_the_gpu_that_ends_first_is_marked() -> None:
+    """GPU 1 ends at 10, GPU 0 at 20."""
+    done = aware(heavy("a", 0, 20), heavy("b", 0, 10), quiet("c", 1, 5, "3g.20gb"), quiet("d", 2, 30), gpus=2)
+    assert gpus_of(done) == {"a": 0, "b": 1, "c": 1, "d": 0}
+    assert times_of(done)["c"] == (10, 15)
+
+
+def test_one_gpu_is_marked_for_a_profile() -> None:
+    """c and d want 3g; GPU 0 is not marked for d, so e runs there. GPU 1 has room for both at 10."""
+    jobs = quiet("c", 1, 5, "3g.20gb"), quiet("d", 2, 5, "3g.20gb"), quiet("e", 3, 50)
+    done = aware(heavy("a", 0, 20), heavy("b", 0, 10), *jobs, gpus=2)
+    assert gpus_of(done) == {"a": 0, "b": 1, "c": 1, "d": 1, "e": 0}
+    assert times_of(done)["c"] == times_of(done)["d"] == (10, 15)
+
+
+def test_a_gpu_that_cannot_have_more_is_not_marked() -> None:
+    """All seven instances are busy; to divide the GPU anew would help nobody. The eighth job takes the first free."""
+    jobs = [quiet(f"j{number}", 0, 10 + number) for number in range(8)]
+    done = aware(*jobs)
+    assert times_of(done)["j7"] == (10, 27)
+    assert done.metrics.creations == 7
+
+
+def test_a_mark_goes_when_nobody_needs_it() -> None:
+    """c marks GPU 1 (its end is 30), but runs on GPU 0 from 10 on: at 20, d may prolong GPU 1."""
+    jobs = (
+        quiet("a", 0, 10, "3g.20gb"),
+        quiet("b", 0, 25, "3g.20gb"),
+        quiet("x", 0, 30),
+        quiet("c", 1, 5, "3g.20gb"),
+        quiet("d", 20, 100),
+    )
+    done = aware(*jobs, gpus=2, partition=["3+3", ALL_SMALL])
+    assert gpus_of(done) == {"a": 0, "b": 0, "x": 1, "c": 0, "d": 1}
+    assert times_of(done)["d"] == (20, 120)
+
+
+def test_an_idle_gpu_is_divided_for_the_most_jobs() -> None:
+    """At 10 the GPU is idle. 7g serves b, 4g and 3g serve c and d: two are more than one.
+
+    The older b does not mark the GPU again before the two have started.
+    """
+    jobs = quiet("a", 0, 10), quiet("b", 1, 5, "7g.40gb"), quiet("c", 2, 5, "3g.20gb"), quiet("d", 3, 5, "4g.20gb")
+    assert times_of(aware(*jobs)) == {"a": (0, 10), "b": (15, 20), "c": (10, 15), "d": (10, 15)}
+
+
+def test_but_first_for_a_starving_one() -> None:
+    """b has waited for 9 s at 10, and comes before the two that would be more."""
+    jobs = quiet("a", 0, 10), quiet("b", 1, 5, "7g.40gb"), quiet("c", 2, 5, "3g.20gb"), quiet("d", 3, 5, "4g.20gb")
+    done = aware(*jobs, wait_threshold=8.5)
+    assert times_of(done) == {"a": (0, 10), "b": (10, 15), "c": (15, 20), "d": (15, 20)}
+
+
+def test_the_mark_moves_to_a_gpu_that_is_idle_first() -> None:
+    """y is thought to take 8 x 5 s, so c marks GPU 0, whose end is 20. But y is done at 8."""
+    jobs = quiet("w", 0, 20), heavy("x", 0, 20), heavy("y", 0, 8), quiet("c", 1, 5, "3g.20gb")
+    done = aware(*jobs, gpus=2, sensitivities={"y": 5.0})
+    assert gpus_of(done) == {"w": 0, "x": 0, "y": 1, "c": 1}
+    assert times_of(done)["c"] == (8, 13)
+
+
+def test_only_gpus_without_jobs_are_divided() -> None:
+    """Whatever comes, an operation is decided on an idle GPU only."""
+
+    class Watched(PcieAware):
+        divided = 0
+
+        def _create(self, cluster: Cluster, gpu: int, places: object) -> None:
+            assert not cluster.states[gpu].busy
+            self.divided += 1
+            super()._create(cluster, gpu, places)  # type: ignore[arg-type]
+
+    profiles = list(SIZES)
+    jobs = [heavy(f"j{number}", number * 1.7, 3 + number % 11, profiles[number % 6]) for number in range(60)]
+    policy = Watched()
+    done = simulate(world(*jobs, gpus=2), policy, observer=audit)
+    assert_sound(done.log)
+    assert not done.unfinished
+    assert policy.divided > 10
+    assert done.metrics.creations == done.log.operation_kind.count(0)
+
+
+# Relaxation of the size
+
+
+def test_a_starving_job_takes_a_larger_instance() -> None:
+    """b asks for 1g, which 4g and 3g do not leave. At 10, when d comes, it has waited for 9 s: 3g is the best fit."""
+    asks = Job("b", 1, {1: 10.0, 3: 8.0, 4: 7.0}, SMALL)
+    jobs = quiet("a", 0, 100, "4g.20gb"), asks, quiet("d", 10, 5, "7g.40gb")
+    done = aware(*jobs, partition="4+3", wait_threshold=5)
+    assert rows(done.log)[0] == ("b", 0, "3g.20gb@4", 10, 18, "FINISHED")
+    # It has no time for 3g: it waits for the end of the GPU, which it has marked.
+    done = aware(jobs[0], quiet("b", 1, 10), jobs[2], partition="4+3", wait_threshold=5)
+    assert times_of(done)["b"] == (100, 110)
+    # Without a threshold it never takes more than it asked for.
+    done = aware(*jobs, partition="4+3", wait_threshold=None)
+    assert times_of(done)["b"] == (100, 110)
+
+
+def test_a_larger_instance_on_a_marked_gpu_must_not_prolong_it() -> None:
+    """On 3g b would end at 18, a ends at 15."""
+    asks = Job("b", 1, {1: 10.0, 3: 8.0}, SMALL)
+    done = aware(quiet("a", 0, 15, "4g.20gb"), asks, quiet("d", 10, 5, "7g.40gb"), partition="4+3", wait_threshold=5)
+    assert times_of(done)["b"] == (15, 25)
+
+
+def test_more_memory_is_a_larger_instance_too() -> None:
+    """1g.10gb has the compute slice of 1g.5gb, so the time is known. GPU 0 is marked, but ends only at 100."""
+    jobs = quiet("a", 0, 100, "4g.20gb"), quiet("b", 1, 10), quiet("c", 7, 1, "7g.40gb")
+    done = aware(*jobs, partition="4g.20gb+1g.10gb+1g.10gb", wait_threshold=5)
+    assert rows(done.log)[0] == ("b", 0, "1g.10gb@4", 7, 17, "FINISHED")
+
+
+# Jobs that say less, or fail
+
+
+def test_without_a_profile_the_smallest_is_taken_and_after_a_failure_one_with_enough() -> None:
+    """1g has 5 GB, at half of its work b needs 8: it fails at 5 and starts again on 2g, which is created."""
+    done = aware(Job("b", 0, {1: 10.0, 2: 6.0}, memory_growth=((0.0, 4.0), (0.5, 8.0))))
+    assert rows(done.log) == [
+        ("b", 0, "1g.5gb@0", 0, 5, "OUT_OF_MEMORY"),
+        ("b", 0, "2g.10gb@4", 5, 11, "FINISHED"),
+    ]
+
+
+def test_estimates_of_the_sensitivity_decide() -> None:
+    """The truth is 1. Who believes in 0.5 puts both on one GPU, where both are slower by 2."""
+    jobs = heavy("a", 0, 10), heavy("b", 0, 10)
+    assert gpus_of(aware(*jobs, gpus=2)) == {"a": 0, "b": 1}
+    mistaken = aware(*jobs, gpus=2, sensitivities={"a": 0.5, "b": 0.5})
+    assert times_of(mistaken) == {"a": (0, 20), "b": (0, 20)}
+    assert gpus_of(mistaken) == {"a": 0, "b": 0}
+
+
+def test_a_job_that_is_not_sensitive_still_competes() -> None:
+    """a does not mind, but takes half of the link."""
+    numb = plain("a", 0, SMALL, 10, pcie_gbps=30.0, sensitivity=0.0)
+    assert gpus_of(aware(numb, heavy("b", 1, 10), gpus=2)) == {"a": 0, "b": 1}
+
+
+def test_other_gpus() -> None:
+    jobs = (Job("a", 0.0, {1: 5.0}, "1g.6gb"), Job("b", 0.0, {4: 5.0}, "4g.24gb"))
+    done = check("pcie-aware", Trace(jobs, get_gpu("A30"), 2))
+    assert gpus_of(done) == {"a": 0, "b": 1}
+
+
+# Options
+
+
+def test_all_wrong_options_at_once() -> None:
+    wanted = world(quiet("a", 0, 1))
+    with pytest.raises(InputError) as refused:
+        simulate(wanted, "pcie-aware", delay_threshold=0.9, wait_threshold=-1, sensitivities={"a": -0.1, "b": math.nan})
+    assert [problem.path for problem in refused.value.problems] == [
+        "delay_threshold",
+        "sensitivities['a']",
+        "sensitivities['b']",
+        "wait_threshold",
+    ]
+    assert "a slowdown from 1 on, or None for no threshold, is 0.9" in str(refused.value)
+    for wrong in ({"delay_threshold": "2"}, {"wait_threshold": math.inf}, {"sensitivities": [1.0]}, {"partition": "9"}):
+        with pytest.raises(InputError, match=next(iter(wrong))):
+            simulate(wanted, "pcie-aware", **wrong)
+    with pytest.raises(InputError, match=r"sensitivities\['training'\]: the trace has no job of that name"):
+        simulate(wanted, "pcie-aware", sensitivities={"training": 1.0})
+    with pytest.raises(InputError, match="delay_threshold: is no option of the policy 'pcie-unaware'"):
+        simulate(wanted, "pcie-unaware", delay_threshold=2.0)
+
+
+# Whatever comes: every choice against one that looks at all GPUs
+
+
+class Checked(PcieAware):
+    """Compares each start with what the rules say when every GPU is looked at."""
+
+    def _start(self, cluster: Cluster, kind: Kind, job: int, gpu: int, profile: int) -> None:
+        waiting = dict(self._queue.short(kind, math.inf))[job]
+        starving = self.wait_threshold is not None and cluster.now - waiting.since > self.wait_threshold
+        slowdown = cluster.slowdown(job, gpu)
+        allowed = self.delay_threshold is None or slowdown <= self.delay_threshold or not cluster.bound_on(gpu)
+        assert allowed or starving
+        with_room = [
+            other
+            for other, state in enumerate(cluster.states)
+            if state.idle_of(profile) and other not in self._marks.values()
+        ]
+        if gpu not in self._marks.values():
+            assert gpu == min(with_room, key=lambda other: (*self.worth(cluster, job, other), other))
+        if profile != kind.profile:
+            assert starving
+        super()._start(cluster, kind, job, gpu, profile)
+
+    def worth(self, cluster: Cluster, job: int, gpu: int) -> tuple[float, int, int]:
+        used = cluster.states[gpu].occupancy
+        return cluster.slowdown(job, gpu), -used.used_compute, -used.used_memory
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces(), st.sampled_from([None, 1.0, 1.5]), st.sampled_from([None, 0.0, 3.0]))
+def test_choices_are_those_of_the_rules(wanted: Trace, delay: float | None, wait: float | None) -> None:
+    done = simulate(wanted, Checked(delay_threshold=delay, wait_threshold=wait), observer=audit)
+    assert_sound(done.log)
+
+
+# The page
+
+
+@pytest.mark.parametrize("policy", ["pcie-aware", "static"])
+def test_a_partition_of_another_kind(policy: str) -> None:
+    with pytest.raises(InputError, match=r"partition: must be a text such as '4\+2\+1', .*is 4"):
+        run(policy, quiet("a", 0, 1), partition=4)
+
+
+def test_keys_of_sensitivities_are_names() -> None:
+    with pytest.raises(
+        InputError, match="sensitivities: must be a mapping whose keys are names of jobs, one of them is 1"
+    ):
+        aware(quiet("a", 0, 1), sensitivities={1: 1.0})
+
+
+PAGE = DOCS / "pcie.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), {"__name__": "page"})
+    assert capsys.readouterr().out.splitlines()[1:] == re.findall(r"# (1\.25.*)", blocks[1])

@@ -1,0 +1,232 @@
+"""The planner on traces whose best plan is plain to see.
+
+Creations take 1 s and destructions 0.5 s, or nothing at all. Sizes are free where a job names no profile.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, trace
+
+from mig_opt import Batch, InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
+from mig_opt.heuristics.fleet.planning import choosing
+from mig_opt.result import Result, Status
+from mig_opt.simulation import check_log
+
+
+def run(wanted: Trace, **options: object) -> Simulation:
+    done = simulate(wanted, "planner", observer=audit, **options)
+    assert_sound(done.log)
+    return done
+
+
+def free(name: str, arrival: float, times: Mapping[int, float], **details: object) -> Job:
+    return Job(name, arrival, times, **details)  # type: ignore[arg-type]
+
+
+def places(done: Simulation) -> list[tuple[str, str, float, float]]:
+    """Job, profile, begin and end of each run, by end."""
+    found = [(name, where.split("@")[0], begin, end) for name, _, where, begin, end, _ in rows(done.log)]
+    return sorted(found, key=lambda row: (row[3], row[0]))
+
+
+# What is planned
+
+
+def test_a_job_waits_for_a_better_place_if_it_ends_sooner_there() -> None:
+    """The only 4g is taken until 10: b ends at 10 + 5 there, on 1g it would end at 2 + 20."""
+    jobs = [job("a", 0, "4g.20gb", 10), free("b", 2, {1: 20.0, 4: 5.0})]
+    done = run(trace(*jobs, costs=NO_COSTS))
+    assert places(done) == [("a", "4g.20gb", 0, 10), ("b", "4g.20gb", 10, 15)]
+    assert places(simulate(trace(*jobs, costs=NO_COSTS), "best-fit"))[1] == ("b", "1g.5gb", 2, 22)
+
+
+def test_and_does_not_wait_if_it_does_not() -> None:
+    """On 1g it ends at 2 + 12 = 14 now."""
+    jobs = [job("a", 0, "4g.20gb", 10), free("b", 2, {1: 12.0, 4: 5.0})]
+    assert places(run(trace(*jobs, costs=NO_COSTS)))[1] == ("b", "1g.5gb", 2, 14)
+
+
+@pytest.mark.parametrize(
+    ("balance", "ends"),
+    [
+        (0.0, [6, 12]),  # one after the other on 7g: the mean is 9; side by side on 3g it is 10
+        (0.2, [6, 12]),  # 0.8 x 9 + 0.2 x 12 = 9.6
+        (0.4, [10, 10]),  # 0.6 x 9 + 0.4 x 12 = 10.2
+        (1.0, [10, 10]),  # the last end
+    ],
+)
+def test_sizes_are_chosen_by_the_balance(balance: float, ends: list[float]) -> None:
+    jobs = [free(name, 0, {3: 10.0, 7: 6.0}) for name in "ab"]
+    assert [row[3] for row in places(run(trace(*jobs, costs=NO_COSTS), balance=balance))] == ends
+
+
+def test_short_jobs_come_first() -> None:
+    """On the whole GPU one after the other: 1, 1 + 2, 3 + 5."""
+    jobs = [job(name, 0, "7g.40gb", seconds) for name, seconds in (("a", 5), ("b", 1), ("c", 2))]
+    assert [(row[0], row[3]) for row in places(run(trace(*jobs, costs=NO_COSTS)))] == [("b", 1), ("c", 3), ("a", 8)]
+
+
+def test_nobody_waits_for_ever() -> None:
+    """A job of 1 s each 0.99 s, and one of 4 s: with little patience it has its turn, with much it is the last one.
+
+    With a patience of 1 the long one counts 1 + t / 4 at second t, as if it took 4 / (1 + t / 4) s. Short ones that
+    have waited for a second count double, as if they took 0.5 s. So it is ahead of them from t = 28 on.
+    """
+    arrivals = [number * 0.99 for number in range(60)]
+    jobs = [job("long", 0, "7g.40gb", 4), *(job(f"j{at}", at, "7g.40gb", 1) for at in arrivals)]
+    wanted = trace(*jobs, costs=NO_COSTS)
+    options = {"method": "list", "rounds": 0}
+    assert run(wanted, patience=1.0, **options).log.finished[0] < 35
+    assert run(wanted, patience=1e6, **options).log.finished[0] > arrivals[-1]
+
+
+def test_an_instance_that_is_there_is_used() -> None:
+    """On the idle 2g, b ends at 20 + 5 = 25; a new 3g would take 1 s to create, and end at 20 + 1 + 4.5."""
+    jobs = [job("a", 0, "2g.10gb", 5), free("b", 20, {2: 5.0, 3: 4.5})]
+    done = run(trace(*jobs))
+    assert places(done)[1] == ("b", "2g.10gb", 20, 25)
+    assert done.metrics.creations == 1
+
+
+def test_and_is_not_used_if_another_is_worth_its_creation() -> None:
+    """3 s on 3g: 20 + 1 + 3 = 24."""
+    jobs = [job("a", 0, "2g.10gb", 5), free("b", 20, {2: 5.0, 3: 3.0})]
+    assert places(run(trace(*jobs)))[1] == ("b", "3g.20gb", 21, 24)
+
+
+def test_what_is_planned_first_is_what_is_shortest() -> None:
+    """One at a time: the plan for b is made, carried out and only then that for the next one."""
+    jobs = [job(name, 0, "7g.40gb", seconds) for name, seconds in (("a", 5), ("b", 1), ("c", 2))]
+    done = run(trace(*jobs, costs=NO_COSTS), most=1)
+    assert [(row[0], row[3]) for row in places(done)] == [("b", 1), ("c", 3), ("a", 8)]
+
+
+def test_in_a_window_jobs_are_planned_together() -> None:
+    """Without a window a begins at 0 and b, one second later, ends at 11; planned at 2, b ends at 3 and a at 13."""
+    jobs = [job("a", 0, "7g.40gb", 10), job("b", 1, "7g.40gb", 1)]
+    wanted = trace(*jobs, costs=NO_COSTS)
+    assert [(row[0], row[3]) for row in places(run(wanted))] == [("a", 10), ("b", 11)]
+    assert [(row[0], row[3]) for row in places(run(wanted, window=2.0))] == [("b", 3), ("a", 13)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_batch_ends_when_solve_says(seed: int) -> None:
+    """All arrive at once on one GPU, and the last end is all that counts: nobody ends earlier than the optimum."""
+    batch = generate_batch(7, gpu="A30", seed=seed)
+    optimum = solve(batch, "cp")
+    assert optimum.status.value == "optimal"
+    jobs = tuple(Job(task.name, 0.0, task.times) for task in batch.tasks)
+    done = run(Trace(jobs, batch.gpu, 1, batch.operations), method="cp", work=5.0, balance=1.0)
+    assert done.metrics.makespan == pytest.approx(optimum.makespan, abs=1e-6)
+
+
+# What is not as planned
+
+
+def test_pcie_bound_jobs_go_to_different_gpus() -> None:
+    """Side by side on one GPU each takes 10 s x 1.0 x 30 x 2 / 30 = 20 s."""
+    jobs = [job(name, 0, "1g.5gb", 10, pcie_gbps=30.0, sensitivity=1.0) for name in "ab"]
+    done = run(trace(*jobs, gpus=2, costs=NO_COSTS))
+    assert [row[3] for row in places(done)] == [10, 10]
+    assert {row[1] for row in rows(done.log)} == {0, 1}
+
+
+def test_or_one_after_the_other() -> None:
+    """On a single GPU 10 and 20 are better than 20 and 20."""
+    jobs = [job(name, 0, "1g.5gb", 10, pcie_gbps=30.0, sensitivity=1.0) for name in "ab"]
+    assert [row[3] for row in places(run(trace(*jobs, costs=NO_COSTS)))] == [10, 20]
+
+
+def test_a_job_that_ran_out_of_memory_gets_as_much_as_it_needed() -> None:
+    """1g is quickest, but at half of its 4 s there a needs 8 GB; then it takes 4 s on 1g with 10 GB, from 2 on."""
+    wanted = trace(free("a", 0, {1: 4.0, 2: 5.0}, memory_growth=((0.5, 8.0),)), costs=NO_COSTS)
+    done = run(wanted)
+    assert [row[2:] for row in rows(done.log)] == [
+        ("1g.5gb@6", 0, 2, "OUT_OF_MEMORY"),
+        ("1g.10gb@6", 2, 6, "FINISHED"),
+    ]
+
+
+def test_a_job_whose_profile_is_too_small_holds_nobody_up() -> None:
+    jobs = [
+        job("a", 0, "1g.5gb", 4, memory_growth=((0.5, 8.0),)),
+        *(job(f"b{number}", 1, "7g.40gb", 3) for number in range(2)),
+    ]
+    done = run(trace(*jobs, costs=NO_COSTS))
+    assert done.unfinished == ("a",)
+    # a fails at 2.
+    assert [row[3] for row in places(done)] == [2, 5, 8]
+
+
+def test_a_profile_with_media_engines_exists_once_on_a_gpu() -> None:
+    """Plans do not know that, yet each gets it: one after the other."""
+    jobs = tuple(Job(name, 0.0, {1: 2.0}, "1g.5gb+me") for name in "abc")
+    done = run(Trace(jobs, get_gpu("A100"), 1, NO_COSTS))
+    assert not done.unfinished
+    assert {row[1] for row in places(done)} == {"1g.5gb+me"}
+    assert [row[3] for row in places(done)] == [2, 4, 6]
+
+
+def test_a_fixed_profile_is_kept_beside_a_larger_one_of_the_same_size() -> None:
+    """Between them ``solve`` may choose, the planner may not."""
+    jobs = [*(job(f"a{number}", 0, "1g.5gb", 5) for number in range(4)), job("b", 0, "1g.10gb", 9)]
+    done = run(trace(*jobs), balance=1.0)
+    assert {(name[0], profile) for name, profile, _, _ in places(done)} == {("a", "1g.5gb"), ("b", "1g.10gb")}
+
+
+# The whole
+
+
+def test_the_same_log_on_every_run() -> None:
+    wanted = generate_trace("far-stream", batches=2, tasks=6, mean_gap=10.0, seed=1)
+    one, two = (simulate(wanted, "planner", rounds=100) for _ in range(2))
+    assert columns(one.log) == columns(two.log)
+    assert columns(simulate(wanted, "planner", rounds=100, seed=1).log) != columns(one.log)
+
+
+def test_many_gpus_and_a_long_queue() -> None:
+    """Of 100 GPUs only some are looked at for each plan, and 48 jobs of 200: all are done, on all GPUs."""
+    jobs = tuple(Job(f"j{number}", 0.0, {1: 10.0 + number % 7, 2: 6.0, 4: 4.0}) for number in range(200))
+    done = simulate(Trace(jobs, get_gpu("A100"), 100), "planner", rounds=0)
+    assert not done.unfinished
+    assert not check_log(done.log)
+    assert len({run.gpu for run in done.log.runs()}) == 100
+
+
+def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The result of a solver that is interrupted is as good as any, and the next plan would start another one."""
+
+    def interrupted(batch: Batch, method: str, **options: Any) -> Result:
+        return dataclasses.replace(solve(batch, method, **options), status=Status.INTERRUPTED)
+
+    monkeypatch.setattr(choosing, "solve", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner")
+
+
+def test_wrong_options_are_named() -> None:
+    wanted = trace(job("a", 0, "1g.5gb", 1))
+    with pytest.raises(InputError) as caught:
+        simulate(wanted, "planner", balance=2, window=-1, most=0, patience=0, rounds=-1, work=0, seed=-1)
+    found = {problem.path for problem in caught.value.problems}
+    assert found == {"balance", "window", "most", "patience", "rounds", "work", "seed"}
+    for method in ("fixpart", "no-such-method"):
+        with pytest.raises(InputError, match="method"):
+            simulate(wanted, "planner", method=method)
+
+
+def test_times_may_be_as_short_as_numbers_can_be() -> None:
+    jobs = [job("a", 0, "7g.40gb", 1e-310), job("b", 1e-313, "7g.40gb", 1), job("c", 0.5, "7g.40gb", 1e-320)]
+    for window in (0.0, 1e-300):
+        assert not run(trace(*jobs, costs=NO_COSTS), window=window).unfinished
+
+
+def test_patience_may_be_as_small_as_numbers_can_be() -> None:
+    """1e-300 times 1e-300 is 0, by which nothing can be divided."""
+    jobs = [job("a", 0, "7g.40gb", 5), job("b", 1, "7g.40gb", 1e-300), job("c", 2, "7g.40gb", 1)]
+    assert not run(trace(*jobs, costs=NO_COSTS), patience=1e-300).unfinished

@@ -1,0 +1,204 @@
+"""The heuristics for the fewest GPUs: the rivals of ParvaGPU by hand, kinds of GPU, and the rules for all of them."""
+
+from __future__ import annotations
+
+import pytest
+from demands import A30, A100, assert_serves, featured_demands, flat_table, one_model, places
+from hypothesis import given, settings
+
+from mig_opt.gpu.model import get_gpu
+from mig_opt.heuristics.serving.mig_serving import partitions_into
+from mig_opt.registry import get_deploy_method
+from mig_opt.serving.control import FleetControl
+from mig_opt.serving.demand import Demand, GpuPool, Service
+from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.profile_table import Point, ProfileTable
+
+METHODS = ("parvagpu", "parvagpu-single", "parvagpu-unoptimized", "mig-serving", "first-fit")
+MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
+
+
+def run(method: str, wanted: Demand) -> Deployment | None:
+    control = FleetControl()
+    get_deploy_method(method).load()(wanted, control)
+    return control.deployment
+
+
+# first-fit
+
+
+def test_first_fit_takes_the_best_size_and_the_first_place() -> None:
+    # 450 are three segments of 3 slices, the size of greatest throughput per slice: two fill a GPU.
+    assert places(run("first-fit", one_model({"a": 450.0}, MODEL))) == [["a:3@0", "a:3@4"], ["a:3@0"]]
+    assert places(run("first-fit", one_model({"a": 400.0, "b": 1.0}, MODEL))) == [
+        ["a:3@0", "a:3@4"],
+        ["b:3@0"],
+    ]
+
+
+def test_first_fit_puts_large_segments_first_and_fills_gaps() -> None:
+    tables = tuple(flat_table(f"m{size}", A100, {size: 10.0}, batch=8) for size in (1, 2, 4))
+    services = tuple(Service(f"s{size}", 1.0, 10.0, f"m{size}") for size in (1, 2, 4))
+    wanted = Demand(services, tables, (GpuPool(A100),))
+    assert places(run("first-fit", wanted)) == [["s4:4@0", "s2:2@4", "s1:1@6"]]
+
+
+def test_first_fit_gives_replicas() -> None:
+    assert places(run("first-fit", one_model({"a": 1.0}, {1: 5.0, 7: 30.0}, replicas=3))) == [
+        ["a:1@0", "a:1@1", "a:1@2"]
+    ]
+
+
+# mig-serving
+
+
+def test_mig_serving_prefers_what_counts_towards_what_is_unmet() -> None:
+    # 420 on 7 slices serve all of a in one go, as 4 + 3 with 250 + 200 do; a score of 1 either way, and as many slices.
+    assert places(run("mig-serving", one_model({"a": 420.0}, MODEL))) == [["a:7@0"]]
+    # 300 are 1 on 7 slices, on 4 + 2, on 4 + 1 (310) and on 3 + 2; five slices are the fewest, and 4 + 1 comes first.
+    assert places(run("mig-serving", one_model({"a": 300.0}, MODEL))) == [["a:4@0", "a:1@4"]]
+    # 60 for a would be 1 on any instance: the rest of the GPU is worth something only to b.
+    assert places(run("mig-serving", one_model({"a": 60.0, "b": 250.0}, MODEL))) == [["b:4@0", "a:1@4"]]
+
+
+def test_mig_serving_scores_shares_of_the_rate() -> None:
+    # One GPU: with 7 slices for b 420 / 4200 = 0.1 of it; for a anything from one slice on is all of it. Four slices
+    # go to whom they give most: a (1 > 250 / 4200); then b gets 200 / 4200 on three.
+    # A better configuration: ones. The first has a, six have b with 6 * 60 / 4200 = 0.0857 > 250 / 4200 of 1 + 4.
+    deployment = run("mig-serving", one_model({"a": 50.0, "b": 4200.0}, MODEL))
+    assert deployment is not None
+    assert [s.service for s in deployment.on(0)].count("a") == 1
+    assert sum(s.throughput for s in deployment.on(0) if s.service == "b") == 360.0
+
+
+def test_mig_serving_gives_replicas() -> None:
+    assert places(run("mig-serving", one_model({"a": 50.0}, MODEL, replicas=3))) == [["a:1@0", "a:1@1", "a:1@2"]]
+    # Two GPUs have to share what one could serve.
+    assert places(run("mig-serving", one_model({"a": 50.0}, {7: 420.0}, replicas=2))) == [
+        ["a:7@0"],
+        ["a:7@0"],
+    ]
+
+
+def test_mig_serving_uses_double_memory_where_it_has_to() -> None:
+    wanted = one_model({"a": 60.0, "b": 60.0}, {1: 60.0}, memory=15.0)
+    assert [s.profile for s in (run("mig-serving", wanted) or Deployment((), ())).segments] == ["1g.20gb", "1g.20gb"]
+
+
+def test_mig_serving_gives_up_when_there_are_no_gpus_left() -> None:
+    assert run("mig-serving", one_model({"a": 840.0}, {7: 420.0}, count=1)) is None
+    assert places(run("mig-serving", one_model({"a": 840.0}, {7: 420.0}, count=2))) == [["a:7@0"], ["a:7@0"]]
+
+
+def test_partitions_into_all_profiles_are_those_of_the_gpu() -> None:
+    for name in ("A100", "A30", "RTX-PRO-6000"):
+        gpu = get_gpu(name)
+        found = partitions_into(gpu, frozenset(gpu.profiles_of("base")))
+        names = {tuple(placement.profile.name for placement in partition) for partition in found}
+        assert names == set(gpu.partition_multisets())
+        assert len(found) == len(names)
+
+
+# GPUs of several kinds, and limited numbers of them
+
+BOTH = (
+    flat_table("m", A100, {4: 100.0, 7: 170.0}, batch=8),
+    flat_table("m", A30, {4: 80.0, 2: 30.0}, batch=8),
+)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_service_goes_to_the_gpu_that_is_best_for_it(method: str) -> None:
+    wanted = Demand((Service("a", 1.0, 60.0, "m"),), BOTH, (GpuPool(A100), GpuPool(A30)))
+    deployment = run(method, wanted)
+    assert deployment is not None
+    assert deployment.used_gpus == 1
+    # An A100 serves 100 / 4 * 7 = 175, an A30 80: the share of the A100 is smaller. Only mig-serving sees that either
+    # would do, and takes the first as well.
+    assert deployment.gpus == ("A100-80GB",)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_a_kind_has_no_gpus_for_goes_to_the_next(method: str) -> None:
+    wanted = Demand((Service("a", 1.0, 180.0, "m"),), BOTH, (GpuPool(A100, 1), GpuPool(A30)))
+    deployment = run(method, wanted)
+    assert deployment is not None
+    assert_serves(wanted, deployment)
+    assert deployment.gpus[0] == "A100-80GB"
+    assert set(deployment.gpus[1:]) == {"A30-24GB"}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_is_offered_if_the_gpus_do_not_suffice(method: str) -> None:
+    assert run(method, Demand((Service("a", 1.0, 500.0, "m"),), BOTH, (GpuPool(A100, 1), GpuPool(A30, 2)))) is None
+    assert run(method, one_model({"a": 1.0}, {7: 420.0}, count=1)) is not None
+    assert run(method, one_model({"a": 1.0, "b": 1.0}, {7: 420.0}, count=1)) is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_kind_for_all_if_that_is_less(method: str) -> None:
+    # Each service is a little better off on a GPU of its own kind, but both fit on one.
+    tables = (
+        flat_table("m", A100, {1: 100.0}, batch=8),
+        flat_table("m", A30, {1: 60.0}, batch=8),
+        flat_table("n", A100, {1: 60.0}, batch=8),
+        flat_table("n", A30, {1: 170.0}, batch=8),
+    )
+    services = Service("a", 1.0, 50.0, "m"), Service("b", 1.0, 50.0, "n")
+    deployment = run(method, Demand(services, tables, (GpuPool(A100), GpuPool(A30))))
+    assert deployment is not None
+    assert deployment.used_gpus == 1
+
+
+def test_within_a_limit_segments_move_to_where_they_were_not_wanted() -> None:
+    # Three 3g on a GPU each; two GPUs are there, and the last one finds room at slice 0, beside which a slice is lost.
+    wanted = one_model({"a": 200.0, "b": 200.0, "c": 200.0}, {3: 200.0}, count=2)
+    assert places(run("parvagpu-unoptimized", wanted)) == [["c:3@0", "a:3@4"], ["b:3@4"]]
+    assert run("parvagpu-unoptimized", wanted.replace(pools=(GpuPool(A100, 1),))) is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_service_that_nothing_serves_in_time(method: str) -> None:
+    late = ProfileTable("m", A100.name, (Point(1, 1, 1, 10.0, 0.3),))
+    assert run(method, Demand((Service("a", 0.5, 1.0, "m"),), (late,), (GpuPool(A100),))) is None
+
+
+# The rules
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_offered_serves_the_demand(method: str) -> None:
+    @settings(max_examples=60)
+    @given(featured_demands())
+    def check(wanted: Demand) -> None:
+        deployment = run(method, wanted)
+        if deployment is not None:
+            assert_serves(wanted, deployment)
+
+    check()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_without_limits_there_is_always_a_deployment(method: str) -> None:
+    @settings(max_examples=60)
+    @given(featured_demands(limited=False))
+    def check(wanted: Demand) -> None:
+        if method == "parvagpu-single":
+            wanted = wanted.replace(max_processes=1)
+        deployment = run(method, wanted)
+        assert (deployment is None) == bool(wanted.unservable())
+        if deployment is not None:
+            assert_serves(wanted, deployment)
+
+    check()
+
+
+@settings(max_examples=60)
+@given(featured_demands())
+def test_the_last_stage_of_parvagpu_never_makes_it_worse(wanted: Demand) -> None:
+    costs = []
+    for method in ("parvagpu", "parvagpu-unoptimized"):
+        control = FleetControl()
+        get_deploy_method(method).load()(wanted, control)
+        costs.append(control.cost)
+    assert costs[1] is None or (costs[0] is not None and costs[0] <= costs[1])

@@ -1,0 +1,333 @@
+"""The synthetic generator does what section 6.3 of the FAR paper says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mig_opt.batch.batch import Task
+from mig_opt.errors import InputError
+from mig_opt.gpu.model import GpuModel, Profile, catalogue, get_gpu
+from mig_opt.instances import SCALINGS, TIME_RANGES, VARIANTS, generate_batch, scaling_shares, task_counts
+
+SIZES = (1, 2, 3, 4, 7)
+EPS = 1e-9
+
+
+def shares_of(weights: dict[int, int]) -> dict[int, float]:
+    total = sum(weights.values())
+    return {size: weight / total for size, weight in weights.items()}
+
+
+shares = (
+    st.dictionaries(st.sampled_from(SIZES), st.integers(0, 20), min_size=1)
+    .filter(lambda weights: sum(weights.values()) > 0)
+    .map(shares_of)
+)
+
+
+def r_of(task: Task, size: int) -> float:
+    """The r of the step from ``size`` to ``size + 1``, from t(s + 1) = (s + r) / (s + 1) * t(s)."""
+    return task.times[size + 1] / task.times[size] * (size + 1) - size
+
+
+def within(low: float, value: float, high: float) -> bool:
+    return low - EPS <= value <= high + EPS
+
+
+def raw(n: int, exploited: int, **options: object) -> tuple[Task, ...]:
+    """Tasks that all exploit the same size, with times that are not rounded."""
+    return generate_batch(n, scaling={exploited: 1.0}, decimals=None, seed=3, **options).tasks
+
+
+# Determinism
+
+
+def test_a_seed_gives_the_same_batch_everywhere() -> None:
+    batch = generate_batch(6, seed=7)
+    assert {task.name: dict(task.times) for task in batch.tasks} == {
+        "t001": {1: 62.884, 2: 57.372, 3: 51.281, 4: 45.221, 7: 37.162},
+        "t002": {1: 82.302, 2: 66.95, 3: 57.909, 4: 56.063, 7: 48.636},
+        "t003": {1: 50.95, 2: 23.535, 3: 19.612, 4: 17.825, 7: 13.656},
+        "t004": {1: 16.861, 2: 4.215, 3: 2.514, 4: 2.327, 7: 1.887},
+        "t005": {1: 51.898, 2: 12.974, 3: 7.727, 4: 4.922, 7: 4.383},
+        "t006": {1: 83.175, 2: 25.123, 3: 14.886, 4: 9.304, 7: 4.918},
+    }
+
+
+def test_seeds_differ() -> None:
+    assert generate_batch(5, seed=1) == generate_batch(5, seed=1)
+    assert generate_batch(5, seed=1) != generate_batch(5, seed=2)
+
+
+def test_gpu_count_and_rounding_change_no_draws() -> None:
+    base = generate_batch(8, decimals=None)
+    assert generate_batch(8, decimals=None, gpus=3).tasks == base.tasks
+    assert generate_batch(8, decimals=None, gpus=3).gpus == 3
+    rounded = generate_batch(8, decimals=1)
+    for task, exact in zip(rounded.tasks, base.tasks, strict=True):
+        assert dict(task.times) == {size: round(seconds, 1) for size, seconds in exact.times.items()}
+
+
+# Counts
+
+
+@pytest.mark.parametrize(
+    ("n", "given_shares", "expected"),
+    [
+        (10, {1: 0.1, 2: 0.1, 3: 0.2, 4: 0.3, 7: 0.3}, {1: 1, 2: 1, 3: 2, 4: 3, 7: 3}),  # the paper's Figure 11
+        (100, {1: 0.29, 2: 0.71}, {1: 29, 2: 71}),  # 0.29 * 100 is 28.999999999999996 in floating point
+        (12, dict.fromkeys(SIZES, 0.2), {1: 3, 2: 3, 3: 2, 4: 2, 7: 2}),  # ties go to the smallest size
+        (3, {2: 0.5, 1: 0.5}, {1: 2, 2: 1}),
+        (5, {1: 0.15, 4: 0.55, 7: 0.3}, {1: 1, 4: 3, 7: 1}),  # 0.75, 2.75, 1.5: two go to the deficits of 0.75
+        (1, {7: 0.6, 1: 0.4}, {1: 0, 7: 1}),
+        (0, {1: 1.0}, {1: 0}),
+    ],
+)
+def test_task_counts(n: int, given_shares: dict[int, float], expected: dict[int, int]) -> None:
+    assert task_counts(n, given_shares) == expected
+
+
+@given(st.integers(0, 500), shares)
+def test_task_counts_are_the_exact_shares_within_one(n: int, given_shares: dict[int, float]) -> None:
+    counts = task_counts(n, given_shares)
+    assert sum(counts.values()) == n
+    for size, share in given_shares.items():
+        assert abs(counts[size] - n * share) < 1 + EPS
+        assert share > 0 or counts[size] == 0
+
+
+@pytest.mark.parametrize(("p_sup", "n", "memory_bound"), [(0.5, 5, 3), (0.1, 30, 3), (0.0, 5, 0), (1.0, 5, 5)])
+def test_memory_bound_tasks_are_counted_by_rounding_up(p_sup: float, n: int, memory_bound: int) -> None:
+    # r = 0 may be drawn for both kinds, so each position is judged by what it gets over many seeds.
+    batches = [generate_batch(n, scaling={2: 1.0}, p_sup=p_sup, decimals=None, seed=seed).tasks for seed in range(20)]
+    drawn = [[r_of(tasks[index], 1) for tasks in batches] for index in range(n)]
+    assert [min(rs) < -0.1 for rs in drawn] == [True] * memory_bound + [False] * (n - memory_bound)
+    assert [max(rs) > 0.1 for rs in drawn] == [False] * memory_bound + [True] * (n - memory_bound)
+
+
+def test_classes_come_in_order_with_exact_counts() -> None:
+    tasks = generate_batch(100, p_sup=0.0, decimals=None).tasks
+    exploited = [next((size for size in (1, 2, 3) if r_of(task, size) > 0.3), 4) for task in tasks]
+    assert exploited == [1] * 20 + [2] * 20 + [3] * 20 + [4] * 40
+
+
+def test_names_are_padded() -> None:
+    assert [task.name for task in generate_batch(2).tasks] == ["t001", "t002"]
+    many = generate_batch(1000).tasks
+    assert (many[0].name, many[-1].name) == ("t0001", "t1000")
+
+
+# Speedups
+
+
+def test_tasks_that_exploit_one_slice_are_sub_linear_throughout() -> None:
+    for task in raw(300, 1, p_sup=1.0):
+        assert all(within(0.5, r_of(task, size), 1.0) for size in (1, 2, 3))
+
+
+@pytest.mark.parametrize(("variant", "high"), [("paper", 0.2), ("published-program", 0.1)])
+@pytest.mark.parametrize("exploited", [2, 3, 4])
+def test_compute_bound_tasks_are_near_linear_up_to_their_size(exploited: int, variant: str, high: float) -> None:
+    for task in raw(200, exploited, p_sup=0.0, variant=variant):
+        for size in (1, 2, 3):
+            low_r, high_r = (0.0, high) if size < exploited else (0.5, 1.0)
+            assert within(low_r, r_of(task, size), high_r)
+
+
+def test_memory_bound_tasks_start_super_linear_and_stay_so_with_probability_0_7() -> None:
+    n = 4000
+    super_until = Counter()
+    for task in raw(n, 4, p_sup=1.0):
+        kinds = []
+        for size in (1, 2, 3):
+            r = r_of(task, size)
+            assert within(-0.5, r, 0.0) or within(0.5, r, 1.0)
+            kinds.append(r < 0.25)
+        assert kinds == sorted(kinds, reverse=True), "once compute-bound, always compute-bound"
+        super_until[sum(kinds)] += 1
+    assert super_until[0] == 0
+    # Four standard deviations of a share among 4000 draws are at most 0.032.
+    assert super_until[1] / n == pytest.approx(0.3, abs=0.032)
+    assert super_until[2] / n == pytest.approx(0.7 * 0.3, abs=0.032)
+    assert super_until[3] / n == pytest.approx(0.49, abs=0.032)
+
+
+def test_memory_bound_tasks_are_sub_linear_beyond_their_size() -> None:
+    for task in raw(200, 2, p_sup=1.0):
+        assert within(-0.5, r_of(task, 1), 0.0)
+        assert all(within(0.5, r_of(task, size), 1.0) for size in (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("exploited", "p_sup", "variant", "mean", "deviation", "low", "high"),
+    [
+        (2, 1.0, "paper", -0.25, 0.25, -0.5, 0.0),
+        (2, 0.0, "paper", 0.1, 0.1, 0.0, 0.2),
+        (2, 0.0, "published-program", 0.05, 0.05, 0.0, 0.1),
+        (1, 0.0, "paper", 0.75, 0.25, 0.5, 1.0),
+    ],
+)
+def test_r_is_normal_and_clipped(
+    exploited: int, p_sup: float, variant: str, mean: float, deviation: float, low: float, high: float
+) -> None:
+    drawn = [r_of(task, 1) for task in raw(4000, exploited, p_sup=p_sup, variant=variant)]
+    assert math.fsum(drawn) / len(drawn) == pytest.approx(mean, abs=deviation / 12)
+    # Clipping at one standard deviation puts 15.9 % on each end; drawing again instead would leave none there.
+    assert sum(r <= low + EPS for r in drawn) / len(drawn) == pytest.approx(0.159, abs=0.024)
+    assert sum(r >= high - EPS for r in drawn) / len(drawn) == pytest.approx(0.159, abs=0.024)
+    # 38.3 % of a normal distribution lie within half a standard deviation; of a uniform one 50 % would.
+    inner = sum(abs(r - mean) < deviation / 2 for r in drawn) / len(drawn)
+    assert inner == pytest.approx(0.383, abs=0.032)
+
+
+def test_steps_through_sizes_that_the_gpu_lacks() -> None:
+    # From 4 to 7 slices a near-linear task takes three steps, t(7) = (4+r)/5 * (5+r)/6 * (6+r)/7 * t(4), r in [0, 0.2].
+    ratios = [task.times[7] / task.times[4] for task in raw(500, 7, p_sup=0.0)]
+    longest = 4.2 / 5 * 5.2 / 6 * 6.2 / 7
+    assert all(within(4 / 7, ratio, longest) for ratio in ratios)
+    assert max(ratios) > 4 / 7 + 0.5 * (longest - 4 / 7)
+
+
+def test_published_program_has_no_memory_bound_tasks() -> None:
+    published = generate_batch(50, variant="published-program", p_sup=1.0, decimals=None)
+    assert published == generate_batch(50, variant="published-program", p_sup=0.0, decimals=None)
+    assert all(r_of(task, 1) >= -EPS for task in published.tasks)
+    assert any(r_of(task, 1) < -0.1 for task in generate_batch(50, variant="paper", p_sup=1.0, decimals=None).tasks)
+
+
+@given(
+    st.integers(1, 30),
+    st.sampled_from([model.name for model in catalogue()]),
+    st.sampled_from(SCALINGS),
+    st.sampled_from(list(TIME_RANGES)),
+    st.floats(0, 1),
+    st.sampled_from(VARIANTS),
+    st.integers(0, 2**64),
+    st.sampled_from([None, 0, 1, 3]),
+)
+def test_batches_for_every_gpu(n, gpu, scaling, times, p_sup, variant, seed, decimals) -> None:
+    batch = generate_batch(
+        n, scaling=scaling, times=times, p_sup=p_sup, gpu=gpu, seed=seed, decimals=decimals, variant=variant
+    )
+    assert len(batch.tasks) == n
+    assert batch.gpu.name == gpu
+    low, high = TIME_RANGES[times]
+    for task in batch.tasks:
+        assert tuple(task.times) == batch.gpu.sizes
+        assert low <= task.times[1] <= high
+        assert all(type(seconds) is float for seconds in task.times.values())
+        assert all(later <= earlier for earlier, later in pairwise(task.times.values()))
+        if decimals is not None:
+            assert all(seconds == round(seconds, decimals) for seconds in task.times.values())
+
+
+# Configurations
+
+
+def test_time_ranges() -> None:
+    assert dict(TIME_RANGES) == {"WideTimes": (1.0, 100.0), "NarrowTimes": (90.0, 100.0)}
+    for name, (low, high) in TIME_RANGES.items():
+        first = [task.times[1] for task in generate_batch(2000, times=name, gpu="A30").tasks]
+        assert min(first) < low + 0.01 * (high - low) < high - 0.01 * (high - low) < max(first)
+        assert math.fsum(first) / 2000 == pytest.approx((low + high) / 2, abs=0.03 * (high - low))
+
+
+def test_own_shares_and_times() -> None:
+    batch = generate_batch(4, scaling={7: 1.0}, times=(5, 5), p_sup=0)
+    assert [task.times[1] for task in batch.tasks] == [5.0] * 4
+    assert all(task.times[7] < 5 * 0.25 for task in batch.tasks)
+
+
+def test_scalings_of_the_paper() -> None:
+    assert scaling_shares("PoorScaling") == {1: 0.5, 2: 0.5, 3: 0, 4: 0, 7: 0}
+    assert scaling_shares("MixedScaling") == dict.fromkeys(SIZES, 0.2)
+    assert scaling_shares("GoodScaling") == {1: 0, 2: 0, 3: 0, 4: 0.5, 7: 0.5}
+
+
+def test_scalings_of_other_gpus() -> None:
+    assert scaling_shares("GoodScaling", "A30") == {1: 0, 2: 0.5, 4: 0.5}
+    whole = Profile("1g.8gb", 0, 1, 1, 8.0, 1, (0,))
+    single = GpuModel("single", "", 8.0, 1, 1, (whole,), get_gpu("A30").operation_costs)
+    for name in SCALINGS:
+        assert scaling_shares(name, single) == {1: 1.0}
+
+
+def test_accepts_a_model_of_ones_own() -> None:
+    own = dataclasses.replace(get_gpu("A30"), name="mine")
+    assert generate_batch(2, gpu=own).gpu is own
+
+
+def test_times_are_never_rounded_to_zero() -> None:
+    batch = generate_batch(20, times=(0.0001, 0.001), decimals=2)
+    assert {seconds for task in batch.tasks for seconds in task.times.values()} == {0.01}
+
+
+# Errors
+
+
+def paths(error: InputError) -> list[str]:
+    return [problem.path for problem in error.problems]
+
+
+def test_all_problems_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        generate_batch(
+            0,
+            scaling={1: 0.5, 5: 0.2, 9: 0.1},
+            times=(5.0, 2.0),
+            p_sup=1.5,
+            gpus=0,
+            seed=-1,
+            decimals=-2,
+            variant="papr",
+        )
+    expected = ["n", "p_sup", "gpus", "seed", "decimals", "variant", "times", "scaling", "scaling.5", "scaling.9"]
+    assert paths(caught.value) == expected
+    assert "did you mean paper?" in str(caught.value)
+    assert "sum to 0.8" in str(caught.value)
+
+
+def test_unknown_names_offer_the_nearest() -> None:
+    with pytest.raises(InputError) as caught:
+        generate_batch(5, scaling="mixedscalin", times="wide", gpu="A101")
+    assert paths(caught.value) == ["times", "gpu", "scaling"]
+    for offer in ("WideTimes", "A100", "MixedScaling"):
+        assert f"did you mean {offer}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"p_sup": -0.1}, "p_sup"),
+        ({"p_sup": math.nan}, "p_sup"),
+        ({"times": (0.0, 1.0)}, "times.t_min"),
+        ({"times": (1.0, math.inf)}, "times.t_max"),
+        ({"scaling": {}}, "scaling"),
+        ({"scaling": {1: 20.0, 7: 80.0}}, "scaling.1"),
+        ({"scaling": {1: -0.5, 2: 1.0, 4: 0.5}}, "scaling.1"),
+        ({"scaling": {1: math.nan, 2: 1.0}}, "scaling.1"),
+        ({"scaling": {3: 1.0}, "gpu": "A30"}, "scaling.3"),
+    ],
+)
+def test_a_single_problem(options: dict[str, object], path: str) -> None:
+    with pytest.raises(InputError) as caught:
+        generate_batch(5, **options)
+    assert paths(caught.value)[0] == path
+
+
+def test_task_counts_rejects_what_it_cannot_share_out() -> None:
+    with pytest.raises(InputError) as caught:
+        task_counts(-1, {1: 0.5, 2: 0.6})
+    assert paths(caught.value) == ["shares", "n"]
+
+
+def test_scaling_shares_rejects_unknown_names() -> None:
+    with pytest.raises(InputError, match="GoodScaling"):
+        scaling_shares("good scaling")

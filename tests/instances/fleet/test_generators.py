@@ -1,0 +1,217 @@
+"""Traces that are generated: what the papers print, and what is assumed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from collections import Counter
+from typing import Any
+
+import pytest
+from documents import complaints
+
+from mig_opt import generate_trace, get_gpu
+from mig_opt.files import trace_from_json, trace_to_json
+from mig_opt.fleet.describing import describe_trace
+from mig_opt.fleet.trace import Trace
+from mig_opt.instances.fleet import get_trace_family, trace_families
+from mig_opt.models.fleet.bounds import trace_bounds
+
+A100 = get_gpu("A100")
+NAMES = [family.name for family in trace_families()]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_family(name: str) -> None:
+    family = get_trace_family(name)
+    assert family.description
+    assert family.source
+    assert family.assumptions
+    trace = generate_trace(name, seed=5)
+    assert trace.gpus == family.gpus
+    assert generate_trace(name, seed=5) == trace
+    assert trace_from_json(trace_to_json(trace)) == trace
+    assert trace_bounds(trace).makespan[0].value > 0
+    for parameter in family.parameters:
+        assert parameter.description
+        assert not list(parameter.problems(parameter.default))
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in {"migm-hm1", "migm-hm2", "migm-hm3", "migm-hm4", "migm-nw"}]
+)
+def test_another_seed_is_another_trace(name: str) -> None:
+    assert generate_trace(name, seed=1) != generate_trace(name, seed=2)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("gpu", ["A30", "H100"])
+def test_other_gpus(name: str, gpu: str) -> None:
+    trace = generate_trace(name, gpu=gpu)
+    assert all(trace.profiles(job) for job in trace.jobs)
+
+
+def gaps(trace: Trace) -> list[float]:
+    arrivals = [0.0, *(job.arrival for job in trace.jobs)]
+    return [after - before for before, after in itertools.pairwise(arrivals)]
+
+
+@pytest.mark.parametrize(("name", "gap"), [("normal-25", 25), ("long-50", 50)])
+def test_fragmentation(name: str, gap: int) -> None:
+    trace = generate_trace(name, jobs=4000)
+    # The mean and the deviation of exponential gaps are equal; 4000 of them are within 5 % with near certainty.
+    assert statistics.mean(gaps(trace)) == pytest.approx(gap, rel=0.08)
+    assert statistics.stdev(gaps(trace)) == pytest.approx(gap, rel=0.12)
+    profiles = Counter(job.profile for job in trace.jobs)
+    assert set(profiles) == {"1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb"}
+    assert min(profiles.values()) > 850
+    small = {"opt-6.7b", "bloom-1b7"}
+    for job in trace.jobs:
+        assert (job.name.split("-", 1)[1] in small) == (job.profile in {"1g.5gb", "2g.10gb"})
+        assert job.memory_gb is None
+
+
+def test_long_lengths_are_the_top_half() -> None:
+    normal, long = ([job.work for job in generate_trace(f"{name}-25", jobs=4000).jobs] for name in ("normal", "long"))
+    assert statistics.median(normal) == pytest.approx(90, rel=0.06)
+    assert min(long) >= 90.0
+    upper = [seconds for seconds in normal if seconds >= 90]
+    assert statistics.median(long) == pytest.approx(statistics.median(upper), rel=0.1)
+    # The mean of a lognormal, for sigma = 1.
+    assert statistics.mean(normal) == pytest.approx(90 * math.exp(0.5), rel=0.1)
+
+
+def test_the_normal_workload_loads_four_gpus_as_is_said() -> None:
+    for name, load in (("normal-25", 0.53), ("long-25", 0.89)):
+        assert describe_trace(generate_trace(name, jobs=20_000)).load == pytest.approx(load, abs=0.05)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 1.0])
+def test_pcie_mix(share: float) -> None:
+    trace = generate_trace("pcie-60", pcie_share=share)
+    kinds = Counter((job.name.split("-")[1], job.pcie_gbps, job.sensitivity) for job in trace.jobs)
+    bound = round(1400 * share)
+    wanted = {
+        ("bloom7b1", 17.65, 1.07): bound // 2,
+        ("bloom560m", 5.7, 1.25): bound // 2,
+        ("resnet50", 0.0, 0.0): 1400 - bound,
+    }
+    assert kinds == {kind: count for kind, count in wanted.items() if count}
+    assert (trace.pcie_limit, trace.gpus) == (30.08, 60)
+    assert all(25 <= job.work <= 75 for job in trace.jobs)
+
+
+def test_pcie_load_and_sizes() -> None:
+    trace = generate_trace("pcie-4", jobs=20_000, load=0.5, sizes="1,2,4", spread=0)
+    assert describe_trace(trace).load == pytest.approx(0.5, rel=0.05)
+    assert {job.profile for job in trace.jobs} == {"1g.5gb", "2g.10gb", "4g.20gb"}
+    assert {job.work for job in trace.jobs} == {50.0}
+    assert complaints(generate_trace, "pcie-4", sizes="1;2") == [
+        "sizes: must be numbers of compute slices with commas between them, like 1,2, is '1;2'"
+    ]
+    assert "no instances of 5 compute slices" in complaints(generate_trace, "pcie-4", sizes="5")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("hm1", {"1g.5gb": 50}),
+        ("hm2", {"1g.5gb": 50}),
+        ("hm3", {"1g.5gb": 100}),
+        ("hm4", {"3g.20gb": 50}),
+        ("ht1", {"1g.5gb": 11, "3g.20gb": 2, "7g.40gb": 2}),
+        ("ht2", {"1g.5gb": 6, "3g.20gb": 6, "7g.40gb": 6}),
+        ("ht3", {"1g.5gb": 24, "3g.20gb": 6, "7g.40gb": 6}),
+        ("ml1", {"1g.5gb": 7, "3g.20gb": 7}),
+        ("ml2", {"1g.5gb": 21}),
+        ("ml3", {"3g.20gb": 18}),
+    ],
+)
+def test_memory_mixes(name: str, counts: dict[str, int]) -> None:
+    """The tightest fit of each job, by memory."""
+    trace = generate_trace(f"migm-{name}")
+    tightest = {4.0: "1g.5gb", 3.5: "1g.5gb", 4.7: "1g.5gb", 16.0: "3g.20gb", 32.0: "7g.40gb"}
+    assert Counter(tightest[job.memory_gb or 0] for job in trace.jobs) == counts
+    assert {job.arrival for job in trace.jobs} == {0.0}
+
+
+def test_what_is_printed_of_the_homogeneous_mixes() -> None:
+    times = generate_trace("migm-hm1").jobs[0].times
+    assert (times[1], times[7]) == (4.488, 3.616)
+    # Two halves at once are 1.7 times as fast as the whole: 2 / 1.7.
+    times = generate_trace("migm-hm4").jobs[0].times
+    assert (times[3] + times[4]) / 2 / times[7] == pytest.approx(2 / 1.7, rel=0.02)
+
+
+def test_seven_at_once_share_the_link() -> None:
+    trace = generate_trace("migm-nw")
+    job = trace.jobs[0]
+    assert len(trace.jobs) == 21
+    assert 7 * job.sensitivity * job.pcie_gbps / trace.pcie_limit == pytest.approx(2.2, abs=0.01)
+    assert generate_trace("migm-nw", pcie=0.0).jobs[0].pcie_gbps == 0
+    assert all(not job.pcie_gbps for job in generate_trace("migm-ml2").jobs)
+
+
+def test_the_classes_of_ht1_have_equal_seconds() -> None:
+    trace = generate_trace("migm-ht1", seed=3)
+    totals: Counter[float] = Counter()
+    for job in trace.jobs:
+        totals[job.memory_gb or 0] += job.times[7]  # type: ignore[assignment]
+    assert max(totals.values()) == pytest.approx(min(totals.values()), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("name", "jobs", "fails_at"), [("flan-t5-train", 4, 41), ("flan-t5", 6, 27), ("qwen2", 1, 94), ("llama3", 1, 72)]
+)
+@pytest.mark.parametrize("noise", [0.0, 0.05, 1.0])
+def test_growing_memory_fails_where_it_is_printed(name: str, jobs: int, fails_at: int, noise: float) -> None:
+    trace = generate_trace(f"migm-{name}", noise_gb=noise)
+    assert len(trace.jobs) == jobs
+    iterations: Any = next(p.default for p in get_trace_family(f"migm-{name}").parameters if p.name == "iterations")
+    for job in trace.jobs:
+        assert len(job.memory_growth) == iterations
+        over = [step for step, (_, gb) in enumerate(job.memory_growth, 1) if gb > 10]
+        assert over[0] == fails_at
+        assert job.memory_gb == job.memory_growth[-1][1] == max(gb for _, gb in job.memory_growth)
+        assert [share for share, _ in job.memory_growth] == [step / iterations for step in range(iterations)]
+
+
+def test_printed_peaks() -> None:
+    assert generate_trace("migm-qwen2").jobs[0].memory_gb == 12.23
+    assert generate_trace("migm-llama3").jobs[0].memory_gb == 16.63
+
+
+def test_streams_of_batches() -> None:
+    trace = generate_trace("far-stream", batches=3, tasks=4, mean_gap=50.0, gpu="A30")
+    arrivals = Counter(job.arrival for job in trace.jobs)
+    assert list(arrivals.values()) == [4, 4, 4]
+    assert trace.jobs[0].arrival == 0.0
+    assert all(set(job.times) == {1, 2, 4} and job.profile is None for job in trace.jobs)
+    assert len({tuple(job.times.values()) for job in trace.jobs}) == 12
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    assert complaints(generate_trace, "norml-25", gpu="A101", seed=-1, gpus=0, jobs=0) == [
+        "family: no family of traces is called 'norml-25'; did you mean normal-25 or normal-50 or long-25?",
+        complaints(get_gpu, "A101")[0],
+        "seed: must be from 0 to 9223372036854775807, is -1",
+        "gpus: must be from 1 to 1000000, is 0",
+    ]
+    assert complaints(
+        generate_trace, "normal-25", jobs=1.5, mean_gap=0, sigma=-1, lengths="lng", median=3, median_s="x"
+    ) == [
+        "jobs: must be a whole number from 1 to 10000000, is 1.5 (float)",
+        "mean_gap: must be a finite number > 0, is 0",
+        "sigma: must be a finite number >= 0, is -1",
+        "lengths: must be a known name; did you mean long?, is 'lng'",
+        "median: normal-25 has no parameter of that name; did you mean median_s or mean_gap?",
+        "median_s: must be a finite number > 0, is 'x' (str)",
+    ]
+    assert complaints(generate_trace, "pcie-4", pcie_share=1.2) == [
+        "pcie_share: must be a share from 0 to 1 (0.01 is one percent), is 1.2"
+    ]
+    assert complaints(generate_trace, "pcie-4", sizes=2) == ["sizes: must be a text, like '1', is 2"]
+    assert complaints(generate_trace, "migm-qwen2", iterations=50) == [
+        "fails_at: qwen2 needs iterations > fails_at and peak_gb > 10, or it would never fail"
+    ]

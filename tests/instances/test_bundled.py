@@ -1,0 +1,305 @@
+"""The bundled instances hold the published figures, and say where they come from."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import datetime as dt
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+
+import pytest
+from places import SHARED
+
+from mig_opt.batch.batch import Task
+from mig_opt.errors import InputError
+from mig_opt.files import import_profiles, profiles_to_json, read_demand, read_profiles
+from mig_opt.instances import BestKnown, bundled, instance_info, instance_names, load_demand, load_instance
+from mig_opt.result import Status
+from mig_opt.serving.demand import SloRule
+from mig_opt.serving.profile_table import ProfileTable, front
+
+DATA = Path(bundled.__file__).with_name("data")
+PUBLISHED = SHARED
+needs_published = pytest.mark.skipif(not PUBLISHED.is_dir(), reason="the published figures are not here")
+
+
+def rows(name: str) -> list[dict[str, str]]:
+    with (PUBLISHED / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# Every instance
+
+
+DEMANDS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
+
+
+def test_names() -> None:
+    assert instance_names() == instance_names("batch") == ("rodinia-a30", "miso-a100-32", "miso-a100-100")
+    assert instance_names("demand") == DEMANDS
+    files = {path.stem for path in DATA.glob("*.json")} - {"index", "parvagpu-profiles"}
+    assert files == {*instance_names(), *DEMANDS}
+
+
+@pytest.mark.parametrize("name", instance_names())
+def test_loads_and_every_task_has_an_option(name: str) -> None:
+    batch, info = load_instance(name), instance_info(name)
+    assert batch.name == name
+    assert (len(batch.tasks), batch.gpu.name) == (info.n, info.gpu)
+    assert batch.gpus == 1
+    assert batch.operations == batch.gpu.operation_costs
+    assert all(batch.options(task) for task in batch.tasks)
+
+
+@pytest.mark.parametrize("name", DEMANDS)
+def test_demand_loads_and_every_service_can_be_served(name: str) -> None:
+    demand, info = load_demand(name), instance_info(name)
+    assert demand.name == name
+    assert info.kind == "demand"
+    assert len(demand.services) == info.n
+    assert [(pool.gpu.name, pool.count) for pool in demand.pools] == [(info.gpu, None)]
+    assert (demand.rule, demand.max_processes) == (SloRule(0.5), 3)
+    assert {table.model for table in demand.tables} == {service.model for service in demand.services}
+    assert demand.unservable() == ()
+
+
+@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
+def test_says_where_it_comes_from(name: str) -> None:
+    info = instance_info(name)
+    assert info.name == name
+    assert info.licence.startswith("MIT, Copyright (c) 20")
+    assert info.url.startswith("https://github.com/")
+    assert info.source.split(",")[0] == info.url.removeprefix("https://github.com/")
+    assert info.title
+    assert info.derivation
+    assert info.notes
+
+
+@pytest.mark.parametrize(
+    ("load", "name", "message"),
+    [
+        (load_instance, "parvagpu-s1", "'parvagpu-s1' is a demand of services, .* load it with load_demand"),
+        (load_demand, "rodinia-a30", "'rodinia-a30' is a batch of tasks, .* load it with load_instance"),
+    ],
+)
+def test_a_name_of_the_other_kind_says_how_to_load_it(load, name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load(name)
+    assert caught.value.problems[0].path == "name"
+
+
+def test_unknown_demand_offers_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean parvagpu-s6"):
+        load_demand("parvagpu-s7")
+
+
+@pytest.mark.parametrize("load", [load_instance, instance_info])
+def test_unknown_name_offers_the_nearest(load) -> None:
+    with pytest.raises(InputError, match="did you mean rodinia-a30") as caught:
+        load("rodinia-a3")
+    assert caught.value.problems[0].path == "name"
+
+
+@pytest.mark.parametrize("name", [*instance_names(), *DEMANDS])
+def test_best_known_values_do_not_cross_and_are_signed(name: str) -> None:
+    info = instance_info(name)
+    known = info.best_known or info.fewest_gpus
+    if known is None:
+        pytest.skip("nothing on record")
+    best = known.makespan if isinstance(known, BestKnown) else known.gpus
+    findings = [finding for finding in (best, known.lower_bound) if finding]
+    assert findings
+    for finding in findings:
+        assert finding.value > 0
+        assert finding.method
+        assert finding.found_by
+        assert finding.versions
+        assert finding.proof
+        dt.date.fromisoformat(finding.date)
+    if best and known.lower_bound:
+        assert known.lower_bound.value <= best.value + 1e-6
+    if known.status is Status.OPTIMAL:
+        assert best
+        assert known.lower_bound
+
+
+# The figures
+
+
+def test_figures_are_exact_decimals() -> None:
+    by_name = {task.name: task for task in load_instance("miso-a100-32").tasks}
+    assert dict(by_name["bert-b2"].times) == {2: 121.4, 3: 75.3, 4: 68.7, 7: 47.2}
+    assert by_name["bert-b2"].memory_gb is None
+
+
+def test_a_missing_figure_is_a_missing_size() -> None:
+    by_name = {task.name: task for task in load_instance("rodinia-a30").tasks}
+    assert dict(by_name["lavaMD"].times) == {2: 21.697, 4: 17.3214}
+
+
+def test_notes_on_non_monotone_and_super_linear_times_are_true() -> None:
+    def slower(name: str, less: int, more: int) -> set[str]:
+        tasks = load_instance(name).tasks
+        return {t.name for t in tasks if less in t.times and more in t.times and t.times[more] > t.times[less]}
+
+    def super_linear(name: str, less: int, more: int) -> set[str]:
+        tasks = [t for t in load_instance(name).tasks if less in t.times and more in t.times]
+        return {t.name for t in tasks if Decimal(repr(t.times[less])) * less > Decimal(repr(t.times[more])) * more}
+
+    rodinia = {task.name for task in load_instance("rodinia-a30").tasks}
+    assert slower("rodinia-a30", 2, 4) == rodinia - {"gaussian", "lavaMD"}
+    assert slower("rodinia-a30", 1, 4) == {"huffman", "pathfinder"}
+    assert not super_linear("rodinia-a30", 1, 2)
+    assert not super_linear("rodinia-a30", 2, 4)
+    assert slower("miso-a100-32", 3, 4) == {"resnet-b64"}
+    assert len(super_linear("miso-a100-32", 2, 3)) == 11
+    assert super_linear("miso-a100-32", 1, 2) == {"deepspeech2-b8"}
+    assert super_linear("miso-a100-32", 4, 7) == {"transformer-b128"}
+    assert slower("miso-a100-100", 3, 4) == {f"resnet-b64-{job}" for job in (21, 22, 59, 81)}
+    assert len(super_linear("miso-a100-100", 2, 3)) == 20
+    assert len(super_linear("miso-a100-100", 4, 7)) == 9
+
+
+def test_memory_of_the_trace_agrees_with_what_the_profiles_can_use() -> None:
+    batch = load_instance("miso-a100-100")
+    assert batch.profile_set == "double-memory"
+    beyond = [task for task in batch.tasks if task.memory_gb and task.memory_gb > 5 and 1 in task.times]
+    assert len(beyond) == 51
+    for task in batch.tasks:
+        assert task.memory_gb is not None
+        for profile in batch.gpu.profiles_of("double-memory"):
+            assert profile.usable_mib is not None
+            fits = task.memory_gb * 1024 <= profile.usable_mib
+            assert (task.memory_gb <= profile.memory_gb) == fits
+
+
+@needs_published
+def test_rodinia_matches_what_was_published() -> None:
+    published = {
+        row["task"]: {size: float(row[f"t{size}_s"]) for size in (1, 2, 4) if row[f"t{size}_s"]}
+        for row in rows("rodinia_a30/times.csv")
+    }
+    assert {task.name: dict(task.times) for task in load_instance("rodinia-a30").tasks} == published
+
+
+@needs_published
+def test_miso_32_matches_what_was_published() -> None:
+    published: dict[str, dict[int, float]] = {}
+    for row in rows("miso/iteration_times.csv"):
+        times = published.setdefault(f"{row['model']}-b{row['batch']}", {})
+        times[int(row["gpcs"])] = float(1000 * Decimal(row["mean_iter_s_excl_first"]))
+    assert len(published) == 32
+    assert {task.name: dict(task.times) for task in load_instance("miso-a100-32").tasks} == published
+
+
+@needs_published
+def test_miso_100_matches_what_was_published() -> None:
+    published = tuple(
+        Task(
+            f"{row['model']}-b{row['batch']}-{row['job']}",
+            {size: float(row[f"t{size}_s"]) for size in (1, 2, 3, 4, 7) if row[f"t{size}_s"]},
+            int(row["mem_mib"]) / 1024,
+        )
+        for row in rows("miso/jobs_100.csv")
+    )
+    assert len(published) == 100
+    assert load_instance("miso-a100-100").tasks == published
+
+
+@cache
+def published_profiles() -> tuple[ProfileTable, ...]:
+    return import_profiles(PUBLISHED / "parvagpu" / "profiles", "A100-80GB")
+
+
+def choosable(table: ProfileTable) -> ProfileTable:
+    """The points that some limits of latency and processes make the best: this is how the bundled table was made."""
+    most = max(point.processes for point in table.points)
+    sizes = {point.size for point in table.points}
+    kept = {point for size in sizes for limit in range(1, most + 1) for point in front(table, size, limit)}
+    return dataclasses.replace(table, points=tuple(point for point in table.points if point in kept))
+
+
+@needs_published
+@pytest.mark.parametrize("name", DEMANDS)
+def test_parvagpu_matches_what_was_published(name: str) -> None:
+    tables = {table.model: choosable(table) for table in published_profiles()}
+    published = read_demand(
+        PUBLISHED / "parvagpu" / "scenarios.csv",
+        gpu="A100-80GB",
+        tables=tables.values(),
+        scenario=name[-2:].upper(),
+    )
+    demand = load_demand(name)
+    assert demand.services == published.services
+    assert {table.model: table for table in demand.tables}.items() <= tables.items()
+
+
+@needs_published
+def test_bundled_profiles_are_all_that_was_published_and_can_be_chosen() -> None:
+    published = published_profiles()
+    kept = read_profiles(DATA / "parvagpu-profiles.json")
+    assert kept == tuple(map(choosable, published))
+    assert [sum(len(table.points) for table in tables) for tables in (kept, published)] == [717, 1747]
+    # The file is in our own format, as it would be written.
+    assert profiles_to_json(kept) == (DATA / "parvagpu-profiles.json").read_text(encoding="utf-8")
+
+
+@needs_published
+@pytest.mark.parametrize("name", DEMANDS)
+def test_the_points_left_out_change_no_option(name: str) -> None:
+    demand = load_demand(name)
+    for rule in (SloRule(0.5), SloRule(0.45, whole_ms=True), SloRule(0.1)):
+        for most in (None, 1, 2, 3, 4, 5):
+            changed = demand.replace(rule=rule, max_processes=most)
+            assert changed.options == changed.replace(tables=published_profiles()).options
+
+
+@needs_published
+def test_notes_on_the_parvagpu_data_are_true() -> None:
+    for number in range(1, 7):
+        rows_ = rows(f"parvagpu/published_deployments/SLO{number}/SLO{number}_ParvaGPU_deploy.csv")
+        gpus = {(row["Num instance"], row["Num GPU"]) for row in rows_}
+        note = instance_info(f"parvagpu-s{number}").notes[1]
+        assert f"has {len(rows_)} segments on {len(gpus)} GPUs" in note
+    points = [(table.model, point) for table in published_profiles() for point in table.points]
+    assert max(point.batch for _, point in points) == 256
+    assert max(point.processes for _, point in points) == 5
+    by_way = {
+        (model, p.size, p.batch, p.processes): (round(p.throughput / p.processes, 6), p.latency) for model, p in points
+    }
+    repeated = [
+        way
+        for way, (each, latency) in by_way.items()
+        if way[3] > 1 and by_way.get((*way[:3], way[3] - 1)) == (each, latency)
+    ]
+    assert len(repeated) == 9
+    assert ("densenet201", 1, 8, 3) in repeated
+    assert by_way["densenet169", 7, 128, 2][0] > by_way["densenet169", 7, 128, 1][0]
+
+
+def test_the_parvagpu_scenarios_are_related_as_the_notes_say() -> None:
+    s1, s2, s3, s4, s5, s6 = ({service.name: service for service in load_demand(name).services} for name in DEMANDS)
+    assert s1.items() <= s2.items()
+    for few, many, least, most in ((s2, s6, 5, 67), (s3, s4, 1.49, 1.51)):
+        assert {name: service.slo for name, service in few.items()} == {
+            name: service.slo for name, service in many.items()
+        }
+        assert all(least < many[name].rate / few[name].rate < most for name in few)
+    assert all(s5[name].slo < min(s2[name].slo, s3[name].slo) for name in s5)
+
+
+@needs_published
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("rodinia-a30", "rodinia_a30"),
+        ("miso-a100-32", "miso"),
+        ("miso-a100-100", "miso"),
+        *((name, "parvagpu") for name in DEMANDS),
+    ],
+)
+def test_licences_match_what_was_published(name: str, folder: str) -> None:
+    lines = (PUBLISHED / folder / "LICENSE").read_text(encoding="utf-8").splitlines()
+    assert instance_info(name).licence == f"MIT, {lines[2]}"

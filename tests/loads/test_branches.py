@@ -1,0 +1,213 @@
+"""Branches of a GPU: their orders against all of first creations, and what they are worth against all contents."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mig_opt import Batch, OperationCosts, Task, generate_batch, get_gpu
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.gpu.model import Placement
+from mig_opt.loads.branches import Branches, _Listing, branches_of
+from mig_opt.loads.contents import fill, line_up, read_off, stack
+from mig_opt.loads.kernels import NEVER
+from mig_opt.loads.prices import Prices
+
+A30 = TickedBatch(generate_batch(6, gpu="A30", seed=0))
+
+Way = tuple[tuple[str, ...], int]
+"""The profiles used around a slice, and the first creations that it waits for."""
+
+
+def queues(used: tuple[Placement, ...], order: tuple[Placement, ...]) -> dict[int, int]:
+    """Return how many first creations each used slice waits for, from the rule of the members alone."""
+    waits = {slice_: 0 for placement in used for slice_ in placement.footprint}
+    for one in used:
+        for other in used:
+            inside, around = set(one.footprint), set(other.footprint)
+            if inside & around:
+                continue
+            apart = [p for p in used if (inside < set(p.footprint)) != (around < set(p.footprint))]
+            outer = [p for p in used if inside < set(p.footprint) or around < set(p.footprint)]
+            if any(p in apart for p in outer):
+                continue
+            first_one = min(order.index(p) for p in used if set(p.footprint) <= inside)
+            first_other = min(order.index(p) for p in used if set(p.footprint) <= around)
+            if first_other < first_one:
+                for slice_ in inside:
+                    waits[slice_] += 1
+    return waits
+
+
+WIDTHS = {"1g.6gb": 1, "2g.12gb": 2, "4g.24gb": 4}
+
+
+def listed(branches: Branches) -> set[tuple[Way, ...]]:
+    """Return the ways of the A30 for each choice and order of members, at all levels."""
+
+    def member(at: int) -> Iterator[tuple[Way, ...]]:
+        branch = branches.branches[at]
+        for use in branch.uses:
+            names = tuple(branches.places[kind].placement.profile.name for kind in use.kinds)
+            width = WIDTHS[names[0]]
+            for order in branch.orders:
+                for ways in together(order):
+                    around = [(tuple(sorted((*names, *inner))), late) for inner, late in ways]
+                    yield (*around, *((names, 0) for _ in range(width - len(ways))))
+
+    def together(order: tuple[int, ...]) -> Iterator[tuple[Way, ...]]:
+        for parts in itertools.product(*map(member, order)):
+            yield tuple((names, late + place) for place, ways in enumerate(parts) for names, late in ways)
+
+    found = (ways for order in branches.orders for ways in together(order))
+    return {tuple(sorted((*ways, *(4 - len(ways)) * (((), 0),)))) for ways in found}
+
+
+def test_every_subset_and_order_on_an_a30() -> None:
+    placements = [place.placement for place in A30.places]
+    expected = set()
+    for count in range(len(placements) + 1):
+        for used in itertools.combinations(placements, count):
+            for order in itertools.permutations(used):
+                waits = queues(used, order)
+                ways = (
+                    (tuple(sorted(p.profile.name for p in used if slice_ in p.footprint)), waits.get(slice_, 0))
+                    for slice_ in range(4)
+                )
+                expected.add(tuple(sorted(ways)))
+    assert listed(branches_of(A30)) == expected
+
+
+def test_the_branches_of_an_a100() -> None:
+    branches = branches_of(TickedBatch(generate_batch(8, seed=0)))
+    # 1g, 2g, the right and the left half, and all of it.
+    assert [len(branch.orders) for branch in branches.branches] == [1, 3, 7, 12, 112]
+    # Of the left half 4g, 3g or both.
+    assert [len(branch.uses) for branch in branches.branches] == [1, 1, 1, 3, 1]
+    assert set(branches.orders) == {*branches.branches[-1].orders, (4,)}
+    assert 7 * (0,) in branches.orders
+    assert branches.inner == {0, 1, 2, 3}
+    numbers = Counter(map(len, branches.orders))
+    # Six members: all small, or one of them 2g. Five: all small, one or two of them 2g, or the right half and four.
+    assert (numbers[7], numbers[6], numbers[5]) == (1, 1 + 6, 1 + 5 + 10 + 5)
+
+
+def test_nobody_waits_where_creations_take_no_time_or_do_not_queue() -> None:
+    batch = generate_batch(8, gpu="A30", seed=0)
+    for other in (
+        batch.replace(parallel_operations=True),
+        batch.replace(operations=OperationCosts.zero(batch.gpu)),
+    ):
+        branches = branches_of(TickedBatch(other))
+        assert branches.wait == 0
+        assert all(tuple(sorted(order)) == order for order in branches.orders)
+
+
+def test_a_use_takes_its_operations() -> None:
+    branches = branches_of(TickedBatch(generate_batch(6, seed=1)))
+    for use in branches.uses:
+        places = [branches.places[kind] for kind in use.kinds]
+        assert use.full == sum(place.create + place.destroy for place in places)
+        assert use.spared == use.full - max(place.destroy for place in places)
+
+
+def test_many_kinds_with_the_same_footprint_are_one() -> None:
+    listing = _Listing(tuple(map(str, range(6))), A30.places[:1] + A30.places[1:2] + A30.places[3:5] * 2, queue=True)
+    listing.add([0, 1, 2, 3], [])
+    (use,) = listing.branches[0].uses
+    assert use.kinds == (0, 1, 2, 3)
+    # At least one of them is used, and it may be the one that takes the least.
+    assert use.full == min(place.create + place.destroy for place in A30.places)
+    assert use.spared == min(place.create for place in A30.places)
+
+
+def test_double_memory_profiles() -> None:
+    tasks = (Task("a", {1: 3.0, 2: 2.0}), Task("b", {1: 2.0}, memory_gb=10.0))
+    branches = branches_of(TickedBatch(Batch(tasks, get_gpu("A100"))))
+    names = {tuple(sorted(branches.places[kind].placement.profile.name for kind in use.kinds)) for use in branches.uses}
+    assert {("1g.10gb",), ("2g.10gb",), ("1g.10gb", "2g.10gb")} <= names
+
+
+tables = st.lists(st.integers(-1, 30), min_size=9, max_size=9).map(lambda values: np.array(sorted(values), np.int32))
+
+
+@given(
+    st.lists(st.tuples(*2 * [st.integers(1, 12)], st.integers(0, 50)), min_size=1, max_size=5),
+    st.integers(0, 30),
+)
+@settings(max_examples=60)
+def test_the_best_contents_against_all_of_them(tasks: list[tuple[int, int, int]], room: int) -> None:
+    times = np.array([task[:2] for task in tasks], np.int32)
+    times[0, 1] = NEVER
+    prices = np.array([task[2] for task in tasks], np.int32)
+    table = np.zeros((len(tasks) + 1, 31), np.int32)
+    fill(times, prices, table)
+    best = 0
+    for kinds in itertools.product((-1, 0, 1), repeat=len(tasks)):
+        chosen = [(task, kind) for task, kind in enumerate(kinds) if kind >= 0]
+        if sum(int(times[at]) for at in chosen) <= room:
+            best = max(best, sum(int(prices[task]) for task, _ in chosen))
+    assert table[-1, room] == best
+    picked = [(task, int(kind)) for task, kind in enumerate(read_off(times, prices, table, room)) if kind >= 0]
+    assert sum(int(times[at]) for at in picked) <= room
+    assert sum(int(prices[task]) for task, _ in picked) == best
+
+
+@given(st.lists(tables, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=4), st.integers(0, 4))
+def test_members_in_an_order(members: list[np.ndarray], order: list[int], wait: int) -> None:
+    order = [at % len(members) for at in order]
+    best = np.full(9, 5, np.int32)
+    line_up(np.array(members), np.array(order, np.int64), wait, best)
+    for room in range(9):
+        lefts = [room - place * wait for place in range(len(order))]
+        worths = [members[at][left] if left >= 0 else -1 for at, left in zip(order, lefts, strict=True)]
+        together = sum(map(int, worths)) if min(worths, default=0) >= 0 else -1
+        assert best[room] == max(5, together)
+
+
+@given(tables, tables, st.integers(0, 10))
+def test_contents_around_what_is_inside(own: np.ndarray, inside: np.ndarray, operations: int) -> None:
+    own, inside = np.maximum(own, 0), np.maximum(inside, 0)
+    best = np.full(9, -1, np.int32)
+    stack(own, inside, operations, best)
+    for room in range(9):
+        sums = [int(own[at] + inside[room - operations - at]) for at in range(room - operations + 1)]
+        assert best[room] == max(sums, default=-1)
+
+
+@pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
+def test_contents_are_worth_what_the_tables_say_and_fit(gpu: str) -> None:
+    problem = TickedBatch(generate_batch(7, gpu=gpu, seed=3))
+    branches = branches_of(problem)
+    most = 4 * 10**4
+    prices = Prices(problem, branches, most, 40)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        worths = rng.uniform(1, 1000, 7)
+        prices.set(worths)
+        for ticks in (most // 3, most - 1):
+            taken = prices.of_orders(ticks)
+            assert len(taken) == len(branches.orders)
+            for order, worth in zip(branches.orders, taken, strict=True):
+                if worth > 0:
+                    contents = prices.contents(order, ticks)
+                    assert prices.ticks_within(contents) <= ticks
+                    share = sum(worths[task] for task in contents.tasks) / worths.sum()
+                    assert worth / prices.worth == pytest.approx(share, rel=1e-4)
+    # A task that runs nowhere else is in one member only; the whole GPU takes it in once.
+    whole = Prices(problem, branches, most, 40)
+    whole.set(np.eye(7)[0])
+    assert 0 < whole.of_orders(most - 1).max() <= len(problem.places) * whole.worth
+
+
+def test_batches_of_one_profile() -> None:
+    batch = Batch((Task("a", {1: 3.0}), Task("b", {1: 2.0}, memory_gb=10.0)), get_gpu("A100"))
+    branches = branches_of(TickedBatch(batch))
+    assert {place.placement.profile.compute_slices for place in branches.places} == {1}
+    assert max(map(len, branches.orders)) == 7

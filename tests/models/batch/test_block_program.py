@@ -1,0 +1,269 @@
+"""The mixed-integer program of a batch: the twin of the block model, whoever solves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import pytest
+import tiny
+from block_models import GAPS, LATE_INSTANCE, block_model, costs, optimum, tasks
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import Decisions, batches, decisions, tiny_batches
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.timing import nested_schedule, timed_schedule
+from mig_opt.control import Control
+from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.models.batch.block_program import BlockProgram
+from mig_opt.models.batch.solver import Form
+from mig_opt.models.solvers.backend import Backend, LpOutcome, solve_program
+from mig_opt.models.solvers.cbc import Cbc
+from mig_opt.models.solvers.highs import Highs
+from mig_opt.models.solvers.linear import distinct_names
+from mig_opt.result import Status
+from mig_opt.validation import validate
+
+A30 = get_gpu("A30")
+
+
+def block_program(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockProgram:
+    return BlockProgram(TickedBatch(batch), Form(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
+
+
+def horizon(batch: Batch) -> int:
+    problem = TickedBatch(batch)
+    operations = max(place.create + place.destroy for place in problem.places)
+    ticks = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
+    return ticks + sum(place.free + place.destroy for place in problem.places if place.free is not None)
+
+
+def solved(program: BlockProgram, backend: Backend | None = None) -> LpOutcome:
+    return solve_program(program.linear.program, backend or Highs(), Control())
+
+
+def ticks(program: BlockProgram, backend: Backend | None = None) -> int:
+    """The optimum in ticks; it is whole within the tolerance, where that is far below a tick."""
+    outcome = solved(program, backend)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.objective is not None
+    exact = program.ticks(outcome.objective)
+    assert abs(exact - round(exact)) <= max(1e-3, float(program.ticks(1e-6)))
+    return round(exact)
+
+
+def alike(program: BlockProgram, model_optimum: int, backend: Backend | None = None) -> None:
+    assert abs(ticks(program, backend) - model_optimum) <= float(program.ticks(1e-6))
+
+
+# The same as the constraint model
+
+
+@given(tiny_batches, st.booleans(), st.data())
+@settings(max_examples=30)
+def test_both_forms_have_the_optima_of_the_constraint_model(batch: Batch, relaxed: bool, data: st.DataObject) -> None:
+    places = st.sampled_from(range(len(TickedBatch(batch).places)))
+    copies = data.draw(st.dictionaries(places, st.just(2), max_size=2))
+    expected = optimum(block_model(batch, relaxed=relaxed, copies=copies))
+    alike(block_program(batch, relaxed=relaxed, copies=copies), expected)
+
+
+@given(tiny_batches, st.booleans())
+@settings(max_examples=15)
+def test_cbc_finds_the_same(batch: Batch, relaxed: bool) -> None:
+    alike(block_program(batch, relaxed=relaxed), optimum(block_model(batch, relaxed=relaxed)), Cbc())
+
+
+@given(batches(max_tasks=3, max_gpus=2, zero_costs=True, initial=False))
+@settings(max_examples=15)
+def test_without_operation_costs_there_is_no_order(batch: Batch) -> None:
+    program = block_program(batch, relaxed=True)
+    assert not [variable.name for variable in program.linear.variables if "create" in variable.name]
+    alike(program, optimum(block_model(batch, relaxed=True)))
+
+
+@pytest.mark.parametrize(("batch", "relaxed", "true"), GAPS)
+def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: int, true: int) -> None:
+    program = block_program(batch, relaxed=True)
+    outcome = solved(program)
+    assert outcome.objective == pytest.approx(program._units(relaxed))
+    assert outcome.values is not None
+    assert program.loose_places(program.whole(outcome.values))
+    assert ticks(block_program(batch, relaxed=False)) == true
+    everywhere = dict.fromkeys(range(len(TickedBatch(batch).places)), len(batch.tasks))
+    assert ticks(block_program(batch, relaxed=True, copies=everywhere)) == true
+
+
+def test_the_tiny_instance() -> None:
+    for relaxed in (True, False):
+        for backend in (Highs(), Cbc()):
+            assert ticks(block_program(tiny.BATCH, relaxed=relaxed), backend) == 634  # in ticks of 0.01 s
+
+
+# Soundness
+
+
+def place_tasks(program: BlockProgram, places: list[int]) -> None:
+    """Demand that each task runs at its place, in whatever life."""
+    for task, (at, choices) in enumerate(zip(places, program._runs, strict=True)):
+        there = [(choice, 1) for slot, choice in choices.items() if program._layout.lives[slot].place == at]
+        program.linear.equal(f"task{task}_at{at}", there, 1)
+
+
+@given(decisions(), st.data())
+@settings(max_examples=30)
+def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.DataObject) -> None:
+    schedule = timed_schedule(case.batch, case.instances, case.operations)
+    problem = TickedBatch(case.batch)
+    takes = problem.ticks.nearest(schedule.makespan)
+    takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
+    some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
+    program = BlockProgram(problem, Form(at_most=takes, relaxed=True, copies=some))
+    place_tasks(program, problem.places_of(schedule))
+    outcome = solved(program)
+    assert outcome.objective is not None
+    assert program.ticks(outcome.objective) <= takes + program.ticks(1e-6)
+
+
+# Solutions are schedules
+
+
+@given(tiny_batches)
+@settings(max_examples=30)
+def test_a_solution_becomes_a_schedule_as_long_as_the_program_says(batch: Batch) -> None:
+    program = block_program(batch, relaxed=False)
+    outcome = solved(program)
+    assert outcome.values is not None
+    assert outcome.objective is not None
+    values = program.whole(outcome.values)
+    at = [program.problem.places[index] for index in program.places_of(values)]
+    if program.problem.operations_take_no_time:
+        schedule = nested_schedule(batch, [(place.gpu, place.placement) for place in at])
+    else:
+        schedule = program.schedule(values)
+    assert validate(batch, schedule).valid
+    said, unit = program.ticks(outcome.objective), program.problem.ticks
+    if unit.exact:
+        assert abs(unit.nearest(schedule.makespan) - said) <= max(0.01, float(program.ticks(1e-6)))
+    else:
+        assert said <= unit.floor(schedule.makespan) + 1 + program.ticks(1e-6)
+
+
+def test_every_integer_is_0_or_1() -> None:
+    """With counts of tasks of one kind, CBC 2.10.3 calls 38.44 s the optimum of this batch."""
+    gpu = get_gpu("RTX-PRO-6000")
+    same = {1: 76.88, 2: 38.44, 4: 19.22}
+    batch = Batch(
+        tasks(same, {1: 9.3, 4: 13.2}, same),
+        gpu,
+        2,
+        OperationCosts({1: 12.8, 2: 0.0, 4: 0.0}, {1: 8.61, 2: 0.0, 4: 24.67}),
+    )
+    program = block_program(batch, relaxed=True)
+    whole = [variable for variable in program.linear.variables if variable.isInteger()]
+    assert {(variable.lowBound, variable.upBound) for variable in whole} == {(0, 1)}
+    for backend in (Highs(), Cbc()):
+        assert ticks(program, backend) == 3242
+
+
+def test_a_fixed_program_runs_every_task_at_its_place() -> None:
+    problem = TickedBatch(tiny.BATCH)
+    program = BlockProgram(problem, Form(at_most=2000, relaxed=True))
+    places = problem.places_of(tiny.BEST)
+    with program.fixed(places):
+        outcome = solved(program)
+    assert outcome.values is not None
+    values = program.whole(outcome.values)
+    assert program.places_of(values) == places
+    assert program.schedule(values).makespan == tiny.OPTIMUM
+    program.hint(values)
+    assert program.start is not None
+    assert {name: program.start[name] for name in outcome.values} == pytest.approx(outcome.values, abs=0.1)
+
+
+def test_places_that_are_too_slow_are_no_choice() -> None:
+    batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
+    problem = TickedBatch(batch)
+    program = BlockProgram(problem, Form(at_most=500, relaxed=True))
+    assert {variable.name for variable in program._runs[0].values()} == {
+        "run_t0_on_2g_12gb_at_0",
+        "run_t0_on_2g_12gb_at_2",
+    }
+    slow = next(at for at, place in enumerate(problem.places) if place.placement.profile.name == "1g.6gb")
+    with program.fixed([slow]):
+        assert solved(program).status is Status.INFEASIBLE
+
+
+def test_nothing_below_the_optimum() -> None:
+    for relaxed in (True, False):
+        for backend in (Highs(), Cbc()):
+            program = BlockProgram(TickedBatch(tiny.BATCH), Form(at_most=633, relaxed=relaxed))
+            assert solved(program, backend).status is Status.INFEASIBLE
+
+
+def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
+    batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
+    program = BlockProgram(TickedBatch(batch), Form(at_most=400, relaxed=True))
+    factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
+    assert max(factors) < 10 * program._units(400)
+    assert ticks(program) == 311
+
+
+def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
+    # In ticks of about 1e-2 s the tasks take no time at all, and so do the operations.
+    batch = Batch(
+        tasks({1: 1e-9}, {2: 1e-9}, {4: 1e-9}),
+        A30,
+        operations=costs((0, 0, 0), (0, 0, 0)),
+        initial=(LiveInstance(0, "4g.24gb", 0, 3e6 + 1e-9),),
+    )
+    layout = block_program(batch, relaxed=False)._layout
+    lives = {life.place: slot for slot, life in enumerate(layout.lives) if not life.initial}
+    chosen = [
+        next(lives[at] for at, place in enumerate(TickedBatch(batch).places) if place.placement.profile.name == name)
+        for name in ("1g.6gb", "2g.12gb", "4g.24gb")
+    ]
+    one, two, three = chosen
+    circle = [(one, two), (two, three), (three, one)]
+    schedule = layout.schedule(chosen, dict.fromkeys(chosen, 0), dict.fromkeys(chosen, 0), circle)
+    assert validate(batch, schedule).valid
+
+
+# Numbers and names
+
+
+@pytest.mark.parametrize("at_most", [1, 7, 634, 12345, 2**28])
+def test_times_have_three_digits(at_most: int) -> None:
+    program = BlockProgram(TickedBatch(tiny.BATCH), Form(at_most=at_most, relaxed=True))
+    assert 100 <= program._units(at_most) < 1000
+    assert program.ticks(program._units(at_most)) == pytest.approx(at_most)
+    # The next makespan is out of reach, unless the solver cannot tell the two apart.
+    latest = program.ticks(program._makespan.upBound)
+    assert at_most < latest < at_most + max(1, at_most * 3e-6)
+
+
+def test_names_are_readable_and_distinct() -> None:
+    named = Batch(
+        tuple(Task(name, {1: 1.0 + at}) for at, name in enumerate(("lu-1", "LU 1", "lu.1", "ä", "1e5", "x" * 300))), A30
+    )
+    assert distinct_names((task.name for task in named.tasks), 30) == [
+        "lu_1",
+        "LU_1_2",
+        "lu_1_3",
+        "unnamed",
+        "1e5",
+        "x" * 30,
+    ]
+    live = (LiveInstance(0, "2g.12gb", 0),)
+    program = block_program(named.replace(gpus=2, initial=live), relaxed=True, copies={0: 2})
+    names = [variable.name for variable in program.linear.variables]
+    assert len({name.casefold() for name in names}) == len(names)
+    assert all(re.fullmatch(r"[a-df-z][a-z0-9A-Z_]{0,98}", name) for name in names)
+    assert {"run_lu_1_on_gpu1_1g_6gb_at_3", "use_gpu0_2g_12gb_at_0_live"} <= set(names)
+
+
+def test_every_name_is_used_once_in_a_larger_program() -> None:
+    names = list(block_program(LATE_INSTANCE.replace(gpus=2), relaxed=True).linear.program._constraints)
+    assert len(names) == len({name.casefold() for name in names})

@@ -1,0 +1,169 @@
+"""Brute force: by hand, against the textbook model, and within its limits."""
+
+from __future__ import annotations
+
+import pytest
+import tiny
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interval_model import optimum
+from strategies import Decisions, batches, costs, decimal_seconds, decisions, initial_states, tasks, whole_seconds
+
+from mig_opt import solve
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.timing import timed_schedule
+from mig_opt.control import Control
+from mig_opt.gpu.model import GpuModel, OperationCosts, get_gpu
+from mig_opt.models.batch.brute_force import brute_force
+from mig_opt.validation import validate
+
+A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
+
+
+def searched(batch: Batch) -> Control:
+    control = Control()
+    brute_force(batch, control)
+    assert control.schedule is not None
+    assert validate(batch, control.schedule).valid
+    return control
+
+
+# By hand
+
+
+def test_the_tiny_instance() -> None:
+    control = searched(tiny.BATCH)
+    assert control.makespan == tiny.OPTIMUM == control.lower_bound
+
+
+@pytest.mark.parametrize(
+    ("batch", "makespan"),
+    [
+        # 4g: 0.13 + 3 + 2; one after the other.
+        (Batch((Task("a", {4: 3.0}), Task("b", {4: 2.0})), A30), 5.13),
+        # Two halves; the driver creates one after the other: 0.24 + 3.
+        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30), 3.24),
+        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30, parallel_operations=True), 3.12),
+        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.0})), A30, gpus=2), 3.12),
+        # The live 2g@2 takes the longer one.
+        (Batch((Task("a", {2: 3.0}), Task("b", {2: 3.1})), A30, initial=(LiveInstance(0, "2g.12gb", 2),)), 3.12),
+        # It is busy until 4, but the 4g has to wait for it: 4 + 0.1 + 0.13 + 3.
+        (Batch((Task("a", {4: 3.0}),), A30, initial=(LiveInstance(0, "2g.12gb", 2, 4.0),)), 7.23),
+        # The first GPU is busy for longer than the second needs.
+        (Batch((Task("a", {4: 3.0}),), A30, gpus=2, initial=(LiveInstance(0, "4g.24gb", 0, 1.0),)), 3.13),
+        # Without costs the slices are what counts: 1g beside 2g, twice.
+        (Batch((Task("a", {1: 2.0}), Task("b", {4: 1.0})), A30, operations=OperationCosts.zero(A30)), 3.0),
+        # 6 GB do not fit on 1g.5gb, but on 1g.10gb: 0.16 + 2.
+        (Batch((Task("a", {1: 2.0}, 6.0),), A100), 2.16),
+        # Four of those fill the GPU.
+        (Batch(tuple(Task(name, {1: 2.0}, 6.0) for name in "abc"), A100), 2.48),
+    ],
+)
+def test_by_hand(batch: Batch, makespan: float) -> None:
+    assert searched(batch).makespan == makespan
+
+
+def test_rounded_times_give_a_bound_just_below() -> None:
+    control = searched(Batch((Task("a", {4: 1 / 3}),), A30))
+    assert control.makespan == pytest.approx(0.13 + 1 / 3)
+    assert control.makespan - 1e-7 <= control.lower_bound < control.makespan
+
+
+def test_a_sum_of_floats_just_below_its_decimal_loses_no_tick() -> None:
+    times = (1956034.3, 1947827.5, 1056551.4, 1084872.0)
+    batch = Batch(tuple(Task(f"t{at}", {4: t}) for at, t in enumerate(times)), A30, operations=OperationCosts.zero(A30))
+    control = searched(batch)
+    assert control.makespan == 6045285.199999999
+    assert control.lower_bound == 6045285.2
+
+
+# Against other ways to the same optimum
+
+
+@st.composite
+def small_batches(draw: st.DrawFn, gpu: GpuModel, max_tasks: int, max_gpus: int) -> Batch:
+    """Times in multiples of 0.01 s, with few or many ties."""
+    times = draw(st.sampled_from([whole_seconds, decimal_seconds]))
+    count = draw(st.integers(1, max_gpus))
+    drawn = draw(costs(gpu))
+    live = draw(initial_states(gpu, count)) if draw(st.booleans()) else ()
+    return Batch(
+        tuple(draw(tasks(gpu, f"t{at}", times)) for at in range(draw(st.integers(1, max_tasks)))),
+        gpu,
+        count,
+        OperationCosts(
+            {size: round(drawn.create[size], 2) for size in gpu.sizes},
+            {size: round(drawn.destroy[size], 2) for size in gpu.sizes},
+        ),
+        tuple(LiveInstance(one.gpu, one.profile, one.start, round(one.free, 2)) for one in live[:3]),
+        draw(st.booleans()),
+    )
+
+
+def whole_hundredths(batch: Batch) -> Batch:
+    """The linear and super-linear times of the shared strategy are not rounded."""
+    return batch.replace(
+        tasks=tuple(
+            Task(task.name, {size: max(0.01, round(t, 2)) for size, t in task.times.items()}, task.memory_gb)
+            for task in batch.tasks
+        )
+    )
+
+
+@given(st.one_of(small_batches(A30, 3, 1), small_batches(A30, 2, 2), small_batches(RTX, 3, 1)).map(whole_hundredths))
+@settings(max_examples=40)
+def test_the_textbook_model_finds_the_same_optimum(batch: Batch) -> None:
+    assert searched(batch).makespan == pytest.approx(optimum(batch), abs=1e-6)
+
+
+@given(small_batches(A100, 2, 1).map(whole_hundredths))
+@settings(max_examples=10)
+def test_the_textbook_model_finds_the_same_optimum_on_large_gpus(batch: Batch) -> None:
+    assert searched(batch).makespan == pytest.approx(optimum(batch), abs=1e-6)
+
+
+@given(decisions(st.just(A30)).filter(lambda case: len(case.batch.tasks) <= 3))
+@settings(max_examples=30)
+def test_no_decisions_give_a_shorter_schedule(case: Decisions) -> None:
+    schedule = timed_schedule(case.batch, case.instances, case.operations)
+    control = searched(case.batch)
+    assert control.makespan is not None
+    assert control.makespan <= schedule.makespan + 2e-9
+    assert control.lower_bound <= schedule.makespan + 2e-9
+
+
+@given(batches(st.just(A30), max_tasks=3, max_gpus=1))
+@settings(max_examples=30)
+def test_what_makes_no_difference(batch: Batch) -> None:
+    # Not the order of the tasks, nor that of the live instances.
+    assert searched(batch).makespan == pytest.approx(
+        searched(batch.replace(tasks=batch.tasks[::-1], initial=batch.initial[::-1])).makespan, abs=1e-8
+    )
+
+
+# Limits
+
+
+def test_when_the_time_is_up_there_is_no_bound() -> None:
+    many = Batch(tuple(Task(f"t{at}", dict.fromkeys(A100.sizes, 1.0 + at)) for at in range(9)), A100)
+    result = solve(many, "brute-force", time_limit=0.2)
+    assert result.status in ("feasible", "no_solution")
+    assert result.lower_bound < 10
+    assert result.method == "brute-force"
+
+
+def test_one_gpu_searched_in_part_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = Control(time_limit=1000)
+    moments = iter(range(10**9))
+    # The time is up after some 30 looks at the clock.
+    monkeypatch.setattr(Control, "expired", property(lambda _: next(moments) > 30))
+    brute_force(tiny.BATCH, control)
+    assert control.lower_bound == 0.0
+    assert control.schedule is None or validate(tiny.BATCH, control.schedule).valid
+
+
+def test_many_tasks_are_no_trouble_but_for_the_time() -> None:
+    # One operation after the other, deeper than Python's stack.
+    batch = Batch(tuple(Task(f"t{at}", {4: 1.0}) for at in range(600)), get_gpu("A30"))
+    result = solve(batch, "brute-force", stop=lambda point: point.makespan is not None)
+    assert result.makespan is not None

@@ -1,0 +1,409 @@
+"""The method ``cp``: the same optima as brute force and the textbook model, and bounds that hold on the way there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import pytest
+import tiny
+from block_models import FREE_DESTRUCTIONS, LATE_INSTANCE
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from interval_model import optimum
+from ortools.sat.python import cp_model
+from strategies import batches, scaled, tiny_batches, whole_seconds
+
+from mig_opt import (
+    Batch,
+    OperationCosts,
+    Result,
+    SolverError,
+    Status,
+    Task,
+    generate_batch,
+    get_gpu,
+    handover,
+    solve,
+    validate,
+)
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.control import Control
+from mig_opt.models.batch import cp as cp_module
+from mig_opt.models.batch import search
+from mig_opt.models.batch.block_model import BlockModel
+from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.solvers import cpsat
+
+A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
+
+
+def proven(batch: Batch, workers: int = 1) -> Result:
+    result = solve(batch, "cp", workers=workers)
+    assert result.status is Status.OPTIMAL
+    assert result.schedule is not None
+    assert validate(batch, result.schedule).valid
+    return result
+
+
+def agree(batch: Batch, workers: int = 1) -> None:
+    """Check ``cp`` against brute force. Nothing but the rounding of the makespan may be below the bound."""
+    one, two = solve(batch, "brute-force"), proven(batch, workers)
+    assert one.makespan is not None
+    assert two.makespan is not None
+    assert equal_within_resolution(max(one.makespan, two.makespan), min(one.makespan, two.makespan) + 2e-9)
+    assert two.lower_bound <= one.makespan * (1 + 1e-12) + 2e-9
+
+
+# The same optimum
+
+
+@given(tiny_batches)
+@settings(max_examples=60)
+def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
+    agree(batch)
+
+
+@given(tiny_batches)
+@settings(max_examples=15)
+def test_many_workers_find_the_same_optimum(batch: Batch) -> None:
+    agree(batch, workers=4)
+
+
+@given(batches(st.sampled_from([A30, RTX]), max_tasks=3, max_gpus=3))
+@settings(max_examples=20)
+def test_brute_force_finds_the_same_optimum_on_several_gpus(batch: Batch) -> None:
+    agree(batch)
+
+
+@given(batches(st.just(A30), max_tasks=4, max_gpus=1, times=whole_seconds, initial=False))
+@settings(max_examples=20)
+def test_brute_force_finds_the_same_optimum_with_many_ties(batch: Batch) -> None:
+    agree(batch)
+
+
+@given(tiny_batches, st.sampled_from([1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9]))
+@settings(max_examples=30)
+def test_very_short_and_very_long_times(batch: Batch, scale: float) -> None:
+    batch = scaled(batch, scale, costs_too=True)
+    one, two = solve(batch, "brute-force"), solve(batch, workers=1)
+    assert one.makespan is not None
+    assert two.makespan is not None
+    assert equal_within_resolution(max(one.makespan, two.makespan), min(one.makespan, two.makespan) + 2e-9)
+    assert two.lower_bound <= one.makespan * (1 + 1e-12) + 2e-9
+    # Ticks are coarse if some time of a task is much longer than the schedule: a few millionths may stay open.
+    assert two.status == "optimal" or (two.gap or 0.0) < 1e-5
+
+
+@given(tiny_batches, st.sampled_from([1e-9, 1e-6, 1e-3]))
+@settings(max_examples=15)
+def test_times_far_below_the_operations_may_not_be_proven_but_are_bounded(batch: Batch, scale: float) -> None:
+    batch = scaled(batch, scale, costs_too=False)
+    one, two = solve(batch, "brute-force"), solve(batch, workers=1)
+    assert one.makespan is not None
+    assert two.makespan is not None
+    assert one.makespan * (1 - 1e-12) - 1e-6 <= two.makespan <= one.makespan * (1 + 1e-12) + 1e-6
+    assert max(one.lower_bound, two.lower_bound) <= min(one.makespan, two.makespan) * (1 + 1e-12)
+    assert two.lower_bound >= one.makespan - 1e-5
+
+
+@pytest.mark.parametrize(
+    ("n", "gpu", "gpus"), [(4, "A30", 1), (4, "RTX-PRO-6000", 1), (4, "A30", 2), (3, "A100", 1), (3, "H100", 1)]
+)
+def test_the_textbook_model_finds_the_same_optimum(n: int, gpu: str, gpus: int) -> None:
+    batch = generate_batch(n, gpu=gpu, gpus=gpus, times=(1.0, 5.0), seed=n, decimals=2)
+    # In these batches no placement is worth a third creation.
+    assert proven(batch).makespan == pytest.approx(optimum(batch, copies=2), abs=1e-6)
+
+
+def test_long_sums_of_floats_are_still_their_decimals() -> None:
+    # Their sum in floating-point numbers is 6045285.199999999.
+    times = (1956034.3, 1947827.5, 1056551.4, 1084872.0)
+    batch = Batch(tuple(Task(f"t{at}", {4: t}) for at, t in enumerate(times)), A30, operations=OperationCosts.zero(A30))
+    assert proven(batch).makespan == pytest.approx(6045285.2, abs=1e-6)
+    slower = batch.replace(operations=OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.1, 2: 0.1, 4: 0.1}))
+    assert proven(slower).makespan == pytest.approx(6045285.3, abs=1e-6)
+
+
+# Larger batches
+
+
+@pytest.mark.parametrize(("n", "gpu"), [(6, "A30"), (8, "A30"), (7, "A100"), (16, "A30"), (14, "A100")])
+def test_what_an_earlier_batch_has_left_is_no_obstacle(n: int, gpu: str) -> None:
+    for seed in range(3):
+        first, second = (generate_batch(n, gpu=gpu, seed=at) for at in (seed, seed + 100))
+        schedule = solve(first, "far").schedule
+        assert schedule is not None
+        batch, _ = handover(first, schedule, second)
+        assert max(live.free for live in batch.initial) > 0
+        # Work is counted, so it ends however slow the machine is.
+        result = solve(batch, "cp", time_limit=20.0, deterministic=True)
+        assert (seed, result.status) == (seed, Status.OPTIMAL)
+
+
+@pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])
+@pytest.mark.parametrize("n", [5, 8])
+def test_synthetic_batches_are_proven(n: int, scaling: Any) -> None:
+    batch = generate_batch(n, scaling=scaling, seed=n)
+    far, exact = solve(batch, "far"), proven(batch, workers=2)
+    assert far.makespan is not None
+    assert exact.makespan is not None
+    assert far.lower_bound - 2e-9 <= exact.makespan <= far.makespan
+    assert exact.lower_bound <= far.makespan
+    bounds = [point.lower_bound for point in exact.trajectory]
+    assert all(one <= two for one, two in pairwise(bounds))
+    assert bounds[-1] <= exact.makespan + 2e-9
+
+
+def test_one_worker_and_a_seed_decide_everything() -> None:
+    batch = generate_batch(7, seed=11, decimals=None)
+    one, two = (solve(batch, workers=1, seed=5) for _ in range(2))
+    assert one.schedule == two.schedule
+    assert one.lower_bound == two.lower_bound
+    told = [[(point.makespan, point.lower_bound) for point in result.trajectory] for result in (one, two)]
+    assert told[0] == told[1]
+
+
+# The steps of the search
+
+
+@pytest.fixture
+def block_model_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave everything to the block model, as where the loops are not compiled yet."""
+    monkeypatch.setattr(cp_module, "compiled", lambda *_: False)
+
+
+class Steps:
+    """Records the models that the search builds."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.models: list[tuple[bool, Mapping[int, int]]] = []
+        outer = self
+
+        class Recorded(BlockModel):
+            def __init__(self, problem: TickedBatch, form: Form) -> None:
+                outer.models.append((form.relaxed, form.copies))
+                super().__init__(problem, form)
+
+        patch.setattr(cp_module, "BlockModel", Recorded)
+
+
+@pytest.mark.usefixtures("block_model_only")
+@pytest.mark.parametrize(
+    ("batch", "makespan"), [pytest.param(LATE_INSTANCE, 20, id="late"), pytest.param(FREE_DESTRUCTIONS, 16, id="empty")]
+)
+def test_a_relaxed_bound_below_every_schedule_is_refined(
+    batch: Batch, makespan: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(monkeypatch)
+    assert proven(batch).makespan == makespan
+    refined = [copies for relaxed, copies in steps.models if relaxed and copies]
+    assert refined
+    assert all(count > 1 for copies in refined for count in copies.values())
+    assert (False, {}) in steps.models
+
+
+def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tuple[Steps, list[float]]:
+    """Return the models of a search without bounds from the loads, and the shares of time of what is minimised."""
+    steps, shares = Steps(monkeypatch), []
+    original = cpsat.run
+
+    def watched(model: Any, control: Control, request: Request, **arguments: Any) -> Outcome:
+        if request.on_solution:
+            shares.append(request.share)
+        return original(model, control, request, **arguments)
+
+    monkeypatch.setattr(cp_module, "run", watched)
+    control = Control(workers=1, time_limit=1000.0, deterministic=True)
+    search.Search(batch, control, cp_module.CpSat()).run(share)
+    assert control.makespan == control.lower_bound
+    return steps, shares
+
+
+def test_an_unlikely_proof_gets_all_the_time_once_the_relaxed_model_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, shares = steps_of(LATE_INSTANCE, 0.4, monkeypatch)
+    # The relaxed model, the strict one, and a refinement.
+    assert shares == pytest.approx([0.85 * 0.4, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(("gap", "sought"), [(1e-4, True), (1.0, False)])
+def test_no_schedule_is_sought_just_above_the_relaxed_optimum(
+    gap: float, sought: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_REFINED_AT_ONCE", gap)
+    steps, _ = steps_of(LATE_INSTANCE, 1.0, monkeypatch)
+    # One strict model is built to time what the relaxed model has found.
+    assert [relaxed for relaxed, _ in steps.models].count(False) == 1 + sought
+
+
+class Idle:
+    """A local search that finds nothing."""
+
+    def __init__(self, search: Any) -> None:
+        pass
+
+    @staticmethod
+    def possible(*_: object) -> bool:
+        return True
+
+    def combine(self, contents: object) -> None:
+        pass
+
+    def run(self, patience: float) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("gap", "share"), [(0.001, 1.0), (0.01, 0.4)])
+def test_with_little_to_gain_all_the_time_is_for_the_proof(
+    gap: float, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shares: list[float] = []
+
+    def bound(search: Any, share: float, **_: bool) -> None:
+        search.raise_lower(round(search.upper * (1 - gap)))
+
+    monkeypatch.setattr(cp_module, "Improvement", Idle)
+    monkeypatch.setattr(cp_module, "raise_bound_by_loads", bound)
+    monkeypatch.setattr(search.Search, "run", lambda _, share: shares.append(share))
+    solve(generate_batch(24, seed=1), "cp", time_limit=60.0, deterministic=True)
+    assert shares == [share]
+
+
+def test_a_relaxed_bound_that_is_reached_needs_no_refinement(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+    assert proven(tiny.BATCH).makespan == tiny.OPTIMUM
+    assert not any(copies for _, copies in steps.models)
+
+
+@pytest.mark.usefixtures("block_model_only")
+def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    hints: list[int] = []
+    original = cpsat.run
+
+    def watched(model: Any, control: Control, request: Request, **arguments: Any) -> Outcome:
+        if request.on_solution:
+            assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
+            hints.append(len(model.proto.solution_hint.vars))
+        return original(model, control, request, **arguments)
+
+    monkeypatch.setattr(cp_module, "run", watched)
+    # FAR's first schedule is 0.12 s too long, and its last one not yet proven: the search has to begin with it.
+    result = proven(tiny.BATCH)
+    assert hints
+    assert tiny.FAR in [point.makespan for point in result.trajectory]
+
+
+def test_it_starts_without_a_schedule_too() -> None:
+    control = Control(workers=1)
+    cp_module.cp(tiny.BATCH, control)
+    assert control.makespan == tiny.OPTIMUM
+    assert control.lower_bound == tiny.OPTIMUM
+
+
+@pytest.mark.usefixtures("block_model_only")
+def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lossy(*args: Any, **arguments: Any) -> Outcome:
+        return Outcome(None, None, 0, proven=False, infeasible=True)
+
+    monkeypatch.setattr(cp_module, "run", lossy)
+    with pytest.raises(SolverError, match="no solution of a model that has one"):
+        solve(tiny.BATCH)
+
+
+@pytest.mark.parametrize("n", [40, 400])
+def test_there_is_a_schedule_however_short_the_time(n: int) -> None:
+    # Shorter than it takes to build the model.
+    result = solve(generate_batch(n, seed=n), time_limit=1e-3)
+    assert result.status is Status.FEASIBLE
+    assert result.makespan is not None
+    assert 0.5 * result.makespan < result.lower_bound < result.makespan
+
+
+@pytest.mark.usefixtures("block_model_only")
+@pytest.mark.parametrize(("seconds", "limit"), [(2.6, 10.0), (0.1, 0.3), (1e9, None)])
+def test_no_model_is_begun_that_takes_too_long_to_build(
+    seconds: float, limit: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Steps(monkeypatch)
+    monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: seconds)
+    result = solve(generate_batch(20, seed=6), time_limit=limit, deterministic=True)
+    assert not steps.models
+    assert result.status is Status.FEASIBLE
+
+
+@pytest.mark.usefixtures("block_model_only")
+def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+    monkeypatch.setattr(cp_module, "seconds_to_build", lambda problem: 0.2)
+    # The second model would be done after the end.
+    assert solve(generate_batch(20, seed=6), time_limit=1.0, deterministic=True).status is Status.FEASIBLE
+    assert len(steps.models) == 1
+
+
+# Running the solver
+
+
+def large_numbers() -> cp_model.CpModel:
+    """What is left of a block model when everything is taken away that the presolve of OR-Tools 9.15 does not need to
+    find it infeasible. Every choice but ``loaded`` is a solution."""
+    model = cp_model.CpModel()
+    makespan, begin, end = (model.new_int_var(0, 318_199_999_999, name) for name in ("makespan", "begin", "end"))
+    here, used, there, elsewhere, loaded = (model.new_bool_var(name) for name in "abcde")
+    model.add_exactly_one(here)
+    model.add_exactly_one(there, elsewhere)
+    model.add_implication(here, used)
+    model.add(60_800_000_000 * loaded + 36_500_000_000 * there <= makespan)
+    model.add(60_800_000_000 * loaded + 36_500_000_000 * elsewhere <= makespan)
+    model.add(begin + 60_800_000_000 * loaded + 1_100_000_000 <= makespan).only_enforce_if(used)
+    gone, before = model.new_bool_var("gone"), model.new_bool_var("before")
+    model.add(end >= 74_400_000_000).only_enforce_if(gone)
+    model.add_implication(before, gone)
+    model.add(end <= begin).only_enforce_if(before)
+    model.add_bool_or(before)
+    model.minimize(makespan)
+    return model
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+def test_models_with_large_numbers_lose_no_solutions(workers: int) -> None:
+    outcome = cpsat.run(large_numbers(), Control(workers=workers), Request())
+    assert outcome.objective == 75_500_000_000
+    assert outcome.proven
+
+
+def test_a_rejected_model_is_an_error() -> None:
+    model = cp_model.CpModel()
+    numbers = [model.new_int_var(0, 2**62, "") for _ in range(4)]
+    model.minimize(sum(number * 2**20 for number in numbers))
+    with pytest.raises(SolverError, match="rejects the model"):
+        cpsat.run(model, Control(workers=1), Request())
+
+
+def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
+    control = Control(time_limit=1e-6)
+    problem = TickedBatch(generate_batch(30, seed=1))
+    model = BlockModel(problem, Form(at_least=123, at_most=10**7, relaxed=True))
+    outcome = cpsat.run(model.model, control, Request(at_least=123))
+    assert not outcome.infeasible
+    assert outcome.bound >= 123
+
+
+class BrokenError(Exception):
+    """Not an exception of anybody else."""
+
+
+@pytest.mark.parametrize("error", [BrokenError, KeyboardInterrupt])
+@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("which", ["on_solution", "on_bound"])
+def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: type[BaseException]) -> None:
+    def fail(_: object) -> None:
+        raise error
+
+    problem = TickedBatch(generate_batch(30, seed=1))
+    model = BlockModel(problem, Form(at_most=10**7, relaxed=True))
+    callbacks: dict[str, Any] = {which: fail}
+    # Without a limit: only the exception can end it so early.
+    with pytest.raises(error):
+        cpsat.run(model.model, Control(workers=workers), Request(**callbacks))

@@ -1,0 +1,182 @@
+"""Bounds from prices: never above an optimum, and above the load program where whole tasks matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import realistic_batches, tiny_batches
+
+from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
+from mig_opt.batch.bounds import best_lower_bound
+from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.control import Control
+from mig_opt.loads.branches import branches_of
+from mig_opt.loads.combining import Combination
+from mig_opt.loads.prices import Bound, Prices
+from mig_opt.models.batch import cp, price_bound
+from mig_opt.models.batch.block_model import BlockModel
+from mig_opt.models.batch.cp import CpSat
+from mig_opt.models.batch.load_program import raise_bound_by_loads
+from mig_opt.models.batch.price_bound import raise_bound_by_prices
+from mig_opt.models.batch.search import Search
+
+
+def started(batch: Batch, method: str = "far", control: Control | None = None) -> Search[BlockModel]:
+    """Return a search that knows the schedule of a method, and no bound."""
+    control = control or Control(workers=1)
+    schedule = solve(batch, method).schedule
+    assert schedule is not None
+    control.offer(schedule)
+    return Search(batch, control, CpSat())
+
+
+def bound(batch: Batch, method: str = "far") -> int:
+    search = started(batch, method)
+    raise_bound_by_prices(search, share=1.0)
+    return search.lower
+
+
+def ticks_of(batch: Batch, makespan: float | None) -> int:
+    assert makespan is not None
+    ticks = TickedBatch(batch).ticks
+    return ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1
+
+
+@given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
+@settings(max_examples=60, deadline=None)
+def test_never_above_the_optimum_of_brute_force(batch: Batch, method: str) -> None:
+    assert bound(batch, method) <= ticks_of(batch, solve(batch, "brute-force").makespan)
+
+
+@given(realistic_batches(max_tasks=7))
+@settings(max_examples=15, deadline=None)
+def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
+    result = solve(batch, "cp", time_limit=20)
+    assert result.status is Status.OPTIMAL
+    assert bound(batch) <= ticks_of(batch, result.makespan)
+
+
+@given(tiny_batches)
+@settings(max_examples=30, deadline=None)
+def test_each_bound_on_the_way_holds(batch: Batch) -> None:
+    """Whatever the prices are, and however coarse the grain."""
+    problem = TickedBatch(batch)
+    if problem.live:
+        return
+    optimum = ticks_of(batch, solve(batch, "brute-force").makespan)
+    branches = branches_of(problem)
+    for grain in (max(1, optimum // 500), max(1, optimum // 7)):
+        prices = Prices(problem, branches, optimum + 1, grain)
+        rule = Bound(prices, len(branches.orders), batch.gpus, 0, optimum)
+        rng = np.random.default_rng(grain)
+        for _ in range(5):
+            prices.set(rng.random(len(prices.possible)))
+            rule.update(optimum // 2, optimum)
+            assert rule.ticks < optimum
+            # Some order of an optimal schedule is never ruled out.
+            assert rule.out.min() < optimum
+
+
+def test_whole_tasks_do_not_fill_what_divided_ones_do() -> None:
+    batch = Batch(tuple(Task(name, {1: 6.0 + at / 10}) for at, name in enumerate("abcde")), get_gpu("A30"))
+    batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
+    search = started(batch)
+    raise_bound_by_loads(search, share=1.0)
+    assert search.problem.ticks.seconds_below(search.lower) < 8.0
+    raise_bound_by_prices(search, share=1.0)
+    assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(12.1)
+
+
+def test_creations_queue_up() -> None:
+    """Each of four tasks has a slice of its own, and the last one waits for three creations."""
+    batch = Batch(tuple(Task(name, {1: 6.0}) for name in "abcd"), get_gpu("A30"))
+    search = started(batch)
+    raise_bound_by_prices(search, share=1.0)
+    assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(6.0 + 4 * batch.operations.create[1])
+    assert search.lower == search.upper
+
+
+def test_several_gpus_gain_by_whole_tasks() -> None:
+    batch = generate_batch(20, scaling="PoorScaling", gpus=2, seed=0)
+    search = started(batch, "search")
+    raise_bound_by_loads(search, share=1.0, whole=False)
+    divided = search.lower
+    raise_bound_by_prices(search, share=1.0)
+    assert divided * 1.01 < search.lower <= search.upper
+
+
+def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
+    batch = Batch((Task("a", {1: 9.0, 2: 9.0, 4: 9.0}), Task("b", {1: 1.0})), get_gpu("A30"))
+    search = started(batch, "brute-force")
+    raise_bound_by_prices(search, share=1.0)
+    assert search.lower == search.upper
+
+
+@pytest.mark.parametrize("gpus", [3, 4])
+def test_the_best_contents_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
+    batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
+    search = started(batch)
+    found = raise_bound_by_prices(search, share=1.0)
+    assert found
+    longest = search.problem.ticks.seconds_below(search.lower)
+    for tasks in found:
+        assert len(set(tasks)) == len(tasks)
+        part = batch.replace(tasks=tuple(batch.tasks[task] for task in tasks), gpus=1)
+        # Times are rounded down to grains, and the bound of the part has divided tasks.
+        assert 0.95 * longest < best_lower_bound(part) < 1.004 * longest
+
+
+def test_nothing_is_said_of_live_instances() -> None:
+    first, second = (generate_batch(12, gpu="A30", seed=seed) for seed in (0, 10))
+    schedule = solve(first, "far").schedule
+    assert schedule is not None
+    batch, _ = handover(first, schedule, second)
+    search = started(batch)
+    before = search.lower
+    assert raise_bound_by_prices(search, share=1.0) == []
+    assert search.lower == before
+
+
+def test_it_needs_some_time_and_counts_it() -> None:
+    batch = generate_batch(20, gpus=2, seed=0)
+    short = started(batch, control=Control(time_limit=1.0, workers=1))
+    before = short.lower
+    raise_bound_by_prices(short, share=1.0)
+    assert short.lower == before
+    found = []
+    for _ in range(2):
+        control = Control(time_limit=5.0, deterministic=True)
+        search = started(batch, control=control)
+        raise_bound_by_prices(search, share=0.5)
+        assert before < search.lower
+        assert 0 < control.clock < 3
+        found.append((search.lower, control.clock))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = generate_batch(26, gpu="A30", gpus=2, seed=0)
+    if live:
+        schedule = solve(batch, "far").schedule
+        assert schedule is not None
+        batch, _ = handover(batch, schedule, generate_batch(26, gpu="A30", gpus=2, seed=10))
+    assert price_bound.prices_tell_of(TickedBatch(batch)) is not live
+    told: list[bool] = []
+    monkeypatch.setattr(cp, "raise_bound_by_loads", lambda search, share, *, whole: told.append(whole))
+    solve(batch, "cp", time_limit=5.0, deterministic=True)
+    assert told == [live]
+
+
+def test_the_search_starts_from_the_best_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same on every run, too."""
+    starts = []
+    draw = Combination.draw
+    monkeypatch.setattr(Combination, "draw", lambda *given: starts.append(given) or draw(*given))
+    batch = generate_batch(24, scaling="GoodScaling", gpus=3, seed=1)
+    first, second = (solve(batch, "cp", time_limit=12.0, deterministic=True) for _ in range(2))
+    assert starts
+    assert len(starts) % 2 == 0
+    assert first.schedule == second.schedule

@@ -1,0 +1,209 @@
+"""Lower bounds of traces, and small traces solved exactly."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import arrival_search
+import interval_model
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, validate
+from mig_opt.errors import InputError
+from mig_opt.fleet.describing import describe_trace
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.models.fleet.arrivals import TraceOptimum, batch_of, best_schedule
+from mig_opt.models.fleet.bounds import _shortest_remaining_first, trace_bounds, trace_optimum
+
+A30, A100 = get_gpu("A30"), get_gpu("A100")
+GOALS = ("makespan", "completion")
+tenths = st.integers(1, 90).map(lambda n: n / 10)
+
+
+@st.composite
+def traces(draw: st.DrawFn, most: int) -> Trace:
+    jobs = []
+    for index in range(draw(st.integers(1, most))):
+        times = draw(st.dictionaries(st.sampled_from(A30.sizes), tenths, min_size=1))
+        profile = draw(
+            st.none() | st.sampled_from([p for p in A30.profiles_of("base") if p.compute_slices in times] or [None])
+        )
+        jobs.append(Job(f"j{index}", draw(st.integers(0, 60)) / 10, times, profile and profile.name))
+    cost = st.sampled_from([0.0, 0.5, 1.0])
+    costs = OperationCosts({s: draw(cost) for s in A30.sizes}, {s: draw(cost) for s in A30.sizes})
+    return Trace(tuple(jobs), A30, draw(st.integers(1, 2)) if most < 3 else 1, costs)
+
+
+def check(trace: Trace, found: TraceOptimum) -> None:
+    assert found.proven
+    assert found.schedule is not None
+    validation = validate(found.batch, found.schedule)
+    assert validation.valid, validation.violations
+    arrivals = {job.name: job.arrival for job in trace.jobs}
+    assert all(run.begin >= arrivals[run.task] for run in found.schedule.runs)
+    asked = {job.name: job.profile for job in trace.jobs if job.profile}
+    assert all(run.profile == asked.get(run.task, run.profile) for run in found.schedule.runs)
+    ends = [run.end for run in found.schedule.runs]
+    assert found.value == pytest.approx(max(ends) if found.goal == "makespan" else sum(ends))
+    assert found.lower_bound == pytest.approx(found.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(trace=traces(2) | traces(3))
+def test_the_exact_model_finds_what_search_through_everything_finds(goal: str, trace: Trace) -> None:
+    found = best_schedule(trace, goal, workers=1)  # type: ignore[arg-type]
+    check(trace, found)
+    assert found.value == pytest.approx(arrival_search.least(trace, goal))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_without_arrivals_it_is_the_makespan_of_the_batch(seed: int) -> None:
+    rng = random.Random(seed)
+    jobs = tuple(
+        Job(f"j{i}", 0.0, {size: rng.randint(5, 90) / 10 for size in A30.sizes if rng.random() < 0.8} or {1: 2.0})
+        for i in range(3)
+    )
+    trace = Trace(jobs, A30)
+    assert best_schedule(trace, workers=1).value == pytest.approx(interval_model.optimum(batch_of(trace)))
+
+
+@pytest.mark.parametrize("goal", GOALS)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(trace=traces(5))
+def test_no_bound_is_above_the_optimum(goal: str, trace: Trace) -> None:
+    found = best_schedule(trace, goal, workers=1, time_limit=5)  # type: ignore[arg-type]
+    for bound in getattr(trace_bounds(trace), goal):
+        assert bound.value <= found.value
+        assert bound.reason
+        assert bound.name
+
+
+def test_bounds_by_hand() -> None:
+    """Each runs on a whole A30, whose creation takes 0.13 s; b and c arrive while a runs."""
+    jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
+    bounds = trace_bounds(Trace(jobs, A30))
+    makespan = {bound.name: bound.value for bound in bounds.makespan}
+    assert makespan["latest job"] == pytest.approx(10.13)
+    assert makespan["area of compute slices"] == pytest.approx(0.13 + 10 + 2 + 4)
+    completion = {bound.name: bound.value for bound in bounds.completion}
+    assert completion["shortest times"] == pytest.approx(10.13 + 7 + 9)
+    # b from 5 to 7, c to 11, and a, which waits with 5.13 s left, to 16.13.
+    assert completion["shared machine"] == pytest.approx(7 + 11 + 16.13)
+    assert bounds.mean_completion == pytest.approx((7 + 11 + 16.13 - 10) / 3)
+
+
+def test_what_arrives_late_counts_from_then_on() -> None:
+    jobs = (Job("a", 0.0, {1: 3.0}, "1g.6gb"), *(Job(f"b{i}", 100.0, {2: 10.0}, "2g.12gb") for i in range(5)))
+    makespan = {bound.name: bound.value for bound in trace_bounds(Trace(jobs, A30)).makespan}
+    # Five times half a GPU for 10 s.
+    assert makespan["area of compute slices"] == pytest.approx(125)
+    assert makespan["latest job"] == pytest.approx(110)
+
+
+def test_memory_slices_count_where_compute_slices_do_not() -> None:
+    jobs = tuple(Job(f"j{i}", 0.0, {3: 7.0}, "3g.20gb") for i in range(4))
+    makespan = {bound.name: bound.value for bound in trace_bounds(Trace(jobs, A100)).makespan}
+    create = A100.operation_costs.create[3]
+    assert makespan["area of memory slices"] == pytest.approx(create + 4 * 7 / 2)
+    assert makespan["area of compute slices"] == pytest.approx(create + 4 * 7 * 3 / 7)
+    assert makespan["weighted area"] >= makespan["area of memory slices"] * (1 - 1e-4)
+
+
+def test_growing_memory_may_begin_on_a_small_instance() -> None:
+    """Half of the work fits on 1g.5gb, the other half needs 2g.10gb or more."""
+    times = {1: 20.0, 2: 16.0}
+    growing = Trace((Job("a", 0.0, times, memory_gb=8.0, memory_growth=((0.0, 4.0), (0.5, 8.0))),), A100)
+    plain = growing.replace(jobs=(Job("a", 0.0, times, memory_gb=4.0),))
+    create = A100.operation_costs.create[1]
+    found, other = ({b.name: b.value for b in trace_bounds(trace).makespan} for trace in (growing, plain))
+    # 1g.10gb has one compute slice, two memory slices and the memory that is needed.
+    assert found["area of compute slices"] == pytest.approx(create + 20 / 7)
+    assert found["area of memory slices"] == pytest.approx(create + (10 * 1 + min(10 * 2, 8 * 2)) / 8)
+    assert other["area of memory slices"] == pytest.approx(create + 20 / 8)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=4))
+def test_shortest_remaining_first_is_best_on_one_machine(jobs: list[tuple[int, int]]) -> None:
+    """Against every way to give unit seconds to jobs: as many have ended at every moment."""
+    ends = _shortest_remaining_first(*map(list, zip(*[(float(a), float(b)) for a, b in jobs], strict=True)))
+    assert ends == sorted(ends)
+    assert len(ends) == len(jobs)
+    states = {tuple(length for _, length in jobs)}
+    for second in range(int(max(ends))):
+        moved = set()
+        for left in states:
+            choices = [i for i, (arrival, _) in enumerate(jobs) if arrival <= second and left[i]]
+            for at in choices or [None]:
+                moved.add(left if at is None else tuple(n - (i == at) for i, n in enumerate(left)))
+        states = moved
+        most = max(left.count(0) for left in states)
+        assert most == sum(end <= second + 1 for end in ends)
+
+
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+def test_instances_never_have_more_compute_slices_than_the_gpu(gpu) -> None:  # type: ignore[no-untyped-def]
+    """What the area bounds rest on."""
+    for partition in gpu.maximal_partitions("double-memory"):
+        assert sum(place.profile.compute_slices for place in partition) <= gpu.compute_slices
+
+
+def test_a_job_that_can_run_nowhere() -> None:
+    trace = Trace((Job("a", 0.0, {1: 2.0}, memory_gb=1000.0), Job("b", 0.0, {1: 2.0})), A100)
+    for ask in (trace_bounds, trace_optimum, best_schedule):
+        with pytest.raises(InputError, match=r"jobs\[0\]: job 'a' can run nowhere") as caught:
+            ask(trace)
+        assert len(caught.value.problems) == 1
+    with pytest.raises(InputError, match="goal: must be makespan or completion, is 'mean'"):
+        best_schedule(trace, "mean")  # type: ignore[arg-type]
+
+
+def test_the_bounds_help_the_model() -> None:
+    trace = generate_trace("normal-25", gpus=1, jobs=6, mean_gap=10.0)
+    for goal in GOALS:
+        found = trace_optimum(trace, goal, workers=1, time_limit=20)  # type: ignore[arg-type]
+        check(trace, found)
+
+
+def test_times_that_no_tick_holds() -> None:
+    jobs = (Job("a", 1 / 3, {1: math.pi, 4: 1.1}), Job("b", math.e / 7, {2: 1e3 / 7}), Job("c", 0.1, {4: math.sqrt(2)}))
+    trace = Trace(jobs, A30)
+    for goal in GOALS:
+        check(trace, trace_optimum(trace, goal, workers=1))  # type: ignore[arg-type]
+
+
+def test_without_time_there_is_no_schedule_but_a_bound() -> None:
+    trace = generate_trace("far-stream", batches=2, tasks=5)
+    found = trace_optimum(trace, time_limit=0.0)
+    assert (found.schedule, found.proven, found.value) == (None, False, math.inf)
+    assert found.lower_bound == trace_bounds(trace).makespan[0].value
+
+
+def test_a_larger_instance_is_used_where_it_is_there_anyway() -> None:
+    """b needs 1g.10gb; a, which needs 1g only, can use it before instead of an instance of its own."""
+    costs = OperationCosts(dict.fromkeys(A100.sizes, 5.0), dict.fromkeys(A100.sizes, 5.0))
+    jobs = (Job("a", 0.0, {1: 2.0}), Job("b", 6.0, {1: 2.0}, memory_gb=8.0))
+    found = best_schedule(Trace(jobs, A100, 1, costs), "makespan", workers=1)
+    assert found.value == pytest.approx(9.0)
+    check(Trace(jobs, A100, 1, costs), found)
+
+
+def test_a_job_that_grows_out_of_everything_can_run_nowhere() -> None:
+    """On an A100 a job may have 5 or 10 GB on one slice, and 40 GB on seven."""
+    for times, peak in (({1: 10.0}, 11.0), ({1: 10.0, 7: 5.0}, 41.0)):
+        growing = Trace((Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))),), A100)
+        for function in (trace_bounds, trace_optimum, describe_trace):
+            with pytest.raises(InputError, match="job 'a' can run nowhere"):
+                function(growing)
+
+
+def test_an_optimum_has_memory_to_the_end() -> None:
+    """One slice is as fast, but has 10 GB at most: with 11 GB in the end the job needs three, where it takes 20 s."""
+    times = {1: 10.0, 3: 20.0}
+    jobs = [Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))) for peak in (10.0, 11.0)]
+    ends = [trace_optimum(Trace((job,), A100, 1, OperationCosts.zero(A100)), workers=1).value for job in jobs]
+    assert ends == [10.0, 20.0]

@@ -1,0 +1,145 @@
+"""Figures of a log by hand, and the check of a log: each mistake is found."""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+
+import pytest
+from online_worlds import NO_COSTS, Scripted, assert_sound, job, place, trace
+
+from mig_opt import InputError, Job, simulate, validate
+from mig_opt.simulation import Log, Outcome, PowerModel, Spread, check_log, fragmentation_series, measure
+
+
+def two_jobs() -> Log:
+    """a on 3g@0 from 1 to 5; b (waits from 2 to 6) on 4g@0 from 7.5 to 9.5."""
+    wanted = trace(job("a", 0, "3g.20gb", 4), job("b", 2, "4g.20gb", 2))
+    script = Scripted({"a": (0, "3g.20gb@0")}, [(6, lambda cluster: cluster.start(1, 0, place("4g.20gb@0")))])
+    return simulate(wanted, script).log
+
+
+def test_figures_by_hand() -> None:
+    metrics = measure(two_jobs(), PowerModel(idle=10, full=80))
+    assert (metrics.jobs, metrics.finished, metrics.makespan) == (2, 2, 9.5)
+    # From arrival to decision: 0 and 4; from there to the end: 5 and 3.5; in all 5 and 7.5.
+    assert metrics.wait == Spread(2, 2, 4, 4)
+    assert metrics.execution == Spread(4.25, 4.25, 5, 5)
+    assert metrics.completion == Spread(6.25, 6.25, 7.5, 7.5)
+    # 3 slices for 4 s and 4 for 2 s, of 7 for 9.5 s.
+    assert metrics.utilisation == pytest.approx(20 / 66.5)
+    # 1.75 / 6 while a runs, 0 beside 4g@0.
+    assert metrics.fragmentation == pytest.approx(4 * 1.75 / 6 / 9.5)
+    assert (metrics.creations, metrics.destructions, metrics.migrations, metrics.failures, metrics.stops) == (
+        2, 1, 0, 0, 0,
+    )  # fmt: skip
+    # 10 W all the time, and 70 W for 20 of 7 slices.
+    assert metrics.energy == pytest.approx(95 + 70 * 20 / 7)
+
+
+def test_fragmentation_over_time() -> None:
+    moments, levels = fragmentation_series(two_jobs())
+    assert list(moments) == [0, 1, 5, 7.5, 9.5]
+    assert list(levels) == pytest.approx([0, 1.75 / 6, 0, 0, 0])
+
+
+def test_fragmentation_is_the_mean_over_the_gpus() -> None:
+    wanted = trace(job("a", 1, "3g.20gb", 4), gpus=4, costs=NO_COSTS)
+    _, levels = fragmentation_series(simulate(wanted, Scripted({"a": (2, "3g.20gb@0")})).log)
+    assert list(levels) == pytest.approx([0, 1.75 / 24, 0])
+
+
+def test_spread() -> None:
+    assert Spread.of([float(n) for n in range(100, 0, -1)]) == Spread(50.5, 50.5, 95, 100)
+    assert Spread.of([3.0]) == Spread(3, 3, 3, 3)
+    assert Spread.of([]) == Spread(0, 0, 0, 0)
+
+
+def test_nothing_finished() -> None:
+    metrics = simulate(trace(job("a", 0, "1g.5gb", 4)), Scripted({})).metrics
+    assert (metrics.finished, metrics.makespan, metrics.utilisation, metrics.energy) == (0, 0, 0, 0)
+
+
+def test_wrong_power() -> None:
+    with pytest.raises(InputError) as caught:
+        PowerModel(idle=-1, full=math.inf)
+    assert [problem.path for problem in caught.value.problems] == ["idle", "full"]
+    with pytest.raises(InputError, match="full: must be at least"):
+        PowerModel(idle=100, full=50)
+
+
+def test_metrics_with_another_power_model() -> None:
+    done = simulate(trace(job("a", 0, "7g.40gb", 9)), "first-fit")
+    # 1 s idle, 9 s at full power.
+    assert done.metrics.energy == pytest.approx(50 + 9 * 250)
+    assert done.metrics_with(PowerModel(0, 1)).energy == pytest.approx(9)
+
+
+# The check
+
+
+def eventful() -> Log:
+    """A migration, contention, a failure and a stop."""
+    growth = ((0.0, 3.0), (0.5, 8.0))
+    jobs = [
+        job("a", 0, "1g.5gb", 9, pcie_gbps=20.0, sensitivity=1.0),
+        job("b", 0, "1g.5gb", 9, pcie_gbps=20.0, sensitivity=1.0),
+        Job("c", 0.0, {1: 8.0, 2: 4.0}, memory_growth=growth),
+    ]
+    steps = [
+        (3.0, lambda cluster: cluster.migrate(0, 1, place("1g.5gb@6"))),
+        (4.5, lambda cluster: cluster.stop(1)),
+        (5.5, lambda cluster: cluster.start(1, 1, place("1g.5gb@3"))),
+        (9.0, lambda cluster: cluster.start(2, 0, place("2g.10gb@4"))),
+    ]
+    places = {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1"), "c": (0, "1g.5gb@2")}
+    return simulate(trace(*jobs, gpus=2), Scripted(places, steps)).log
+
+
+def test_an_eventful_log_is_sound() -> None:
+    log = eventful()
+    assert_sound(log)
+    assert [log.count(outcome) for outcome in Outcome] == [3, 1, 1, 1]
+
+
+def messages(log: Log) -> str:
+    return "\n".join(map(str, check_log(log)))
+
+
+@pytest.mark.parametrize("column", ["run_begin", "run_end"])
+@pytest.mark.parametrize("change", [-0.01, 0.01])
+def test_a_time_that_is_wrong_is_found(column: str, change: float) -> None:
+    """Of every run but the stopped one, which could have been stopped at any other moment."""
+    log = eventful()
+    for index, outcome in enumerate(log.run_outcome):
+        if outcome != Outcome.STOPPED:
+            changed = deepcopy(log)
+            getattr(changed, column)[index] += change
+            assert messages(changed), (index, Outcome(outcome))
+
+
+def test_each_mistake_has_its_message() -> None:
+    log = eventful()
+    last = max(range(len(log.run_job)), key=lambda index: log.run_end[index])
+
+    def with_run(begin: float, end: float, outcome: Outcome) -> Log:
+        changed = deepcopy(log)
+        changed.add_run(log.run_job[last], (1, place("1g.5gb@0")), begin, end, outcome)
+        return changed
+
+    late = log.run_end[last]
+    assert "runs again after it was done" in messages(with_run(late, late + 1, Outcome.STOPPED))
+    assert "was finished 2 times" in messages(with_run(late, late + 9, Outcome.FINISHED))
+    assert "migrated, but does not go on" in messages(with_run(late, late + 1, Outcome.MIGRATED))
+    assert "before" in messages(with_run(-1, 0, Outcome.STOPPED))
+    assert "of its work where memory allows 1" in messages(with_run(late, late + 90, Outcome.STOPPED))
+    lost = deepcopy(log)
+    lost.finished[log.run_job[last]] = math.nan
+    assert "but nan is noted" in messages(lost)
+
+
+def test_a_schedule_without_its_operations_is_refused() -> None:
+    batch, schedule = eventful().as_schedule()
+    assert validate(batch, schedule).valid
+    assert not validate(batch, schedule.replace(operations=schedule.operations[1:])).valid
+    assert {task.name.split(":")[1] for task in batch.tasks} == {"a", "b", "c"}

@@ -1,0 +1,104 @@
+"""Whatever arrives and whoever decides: nothing is lost, every log is valid, and it is the same on every run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import Chaos, assert_sound, audit, columns, traces
+
+from mig_opt import Simulation, Trace, policies, simulate
+from mig_opt.simulation import Outcome, get_policy
+
+NAMES = [policy.name for policy in policies()]
+
+
+@settings(max_examples=70, deadline=None)
+@given(traces(), st.integers(0, 10**6))
+def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
+    done = simulate(trace, Chaos(seed), failure_limit=5, observer=audit)
+    assert_sound(done.log)
+    failures = [
+        sum(run.job == job and run.outcome == Outcome.OUT_OF_MEMORY for run in done.log.runs())
+        for job in range(len(trace.jobs))
+    ]
+    assert {job.name for job, failed in zip(trace.jobs, failures, strict=True) if failed == 5} == set(done.unfinished)
+    assert columns(simulate(trace, Chaos(seed), failure_limit=5).log) == columns(done.log)
+
+
+@settings(max_examples=15, deadline=None)
+@given(traces(), st.booleans(), st.data())
+@pytest.mark.parametrize("name", NAMES)
+def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObject) -> None:
+    options: dict[str, object] = {"backfill": backfill} if "backfill" in get_policy(name).options() else {}
+    if name == "planner":
+        options = {"method": "list", "rounds": 20, "balance": data.draw(st.sampled_from([0.0, 0.5, 1.0]))}
+        options |= {"window": data.draw(st.sampled_from([0.0, 2.5])), "most": data.draw(st.sampled_from([3, 48]))}
+    if name == "fragmentation-aware":
+        for technique in ("load_balancing", "dynamic_partitioning", "migration"):
+            options[technique] = data.draw(st.booleans())
+        options["threshold"] = data.draw(st.sampled_from([0.0, 0.4, 0.6, 1.0]))
+    if name.startswith("memory-aware"):
+        options |= {"prediction": data.draw(st.booleans()), "folding": data.draw(st.booleans())}
+        options |= {"slowdown_limit": data.draw(st.sampled_from([None, 1.0, 2.0])), "sample_s": 0.5, "tolerance": 0.5}
+    if name == "memory-aware-a":
+        options["division"] = data.draw(st.sampled_from(["equal", "shared"]))
+    if name.startswith("pcie"):
+        options["wait_threshold"] = data.draw(st.sampled_from([None, 0.0, 3.0, 60.0]))
+        options["partition"] = data.draw(st.sampled_from([None, "7", "4+3", "2+2+2+1"]))
+    if name == "pcie-aware":
+        options["delay_threshold"] = data.draw(st.sampled_from([None, 1.0, 1.5, 3.0]))
+        jobs = st.sampled_from([job.name for job in trace.jobs])
+        options["sensitivities"] = data.draw(st.dictionaries(jobs, st.sampled_from([0.0, 0.4, 2.0])))
+    done = simulate(trace, name, observer=audit, **options)
+    assert_sound(done.log)
+    again = simulate(trace, name, **options)
+    assert columns(again.log) == columns(done.log)
+    assert (again.events, again.metrics) == (done.events, done.metrics)
+    whole = options.get("dynamic_partitioning", name != "static")
+    if whole and all(job.profile is None and not job.memory_growth for job in trace.jobs):
+        assert done.unfinished == tuple(job.name for job in trace.jobs if not trace.profiles(job))
+
+
+def decided(done: Simulation, before: float) -> list[tuple[object, ...]]:
+    """What had begun before some second, and what of it was over by then."""
+    return sorted(
+        (run.job, run.begin, run.gpu, str(run.placement), run.end if run.end < before else None)
+        for run in done.log.runs()
+        if run.begin < before
+    )
+
+
+@settings(max_examples=10, deadline=None)
+@given(traces(), st.data())
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "static"])  # its partitions follow from the trace
+def test_nobody_knows_what_will_arrive(name: str, trace: Trace, data: st.DataObject) -> None:
+    options: dict[str, object] = {"rounds": 20} if name == "planner" else {}
+    later = data.draw(st.sampled_from([job.arrival for job in trace.jobs]))
+    known = tuple(job for job in trace.jobs if job.arrival < later)
+    if known:
+        part = simulate(trace.replace(jobs=known), name, **options)
+        assert decided(simulate(trace, name, **options), later) == decided(part, later)
+
+
+@settings(max_examples=10, deadline=None)
+@given(traces(), st.data())
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_knows_how_memory_will_grow(name: str, trace: Trace, data: st.DataObject) -> None:
+    """Some of the jobs go on to need a little more, or more than there is: the same until the first one fails."""
+    options: dict[str, object] = {"rounds": 20} if name == "planner" else {}
+    growing = data.draw(st.sets(st.sampled_from(range(len(trace.jobs))), min_size=1))
+
+    def with_peak(peak_gb: float) -> Trace:
+        jobs = list(trace.jobs)
+        for number in growing:
+            growth = ((0.0, 4.0), (0.5, peak_gb))
+            jobs[number] = dataclasses.replace(jobs[number], memory_gb=None, memory_growth=growth)
+        return trace.replace(jobs=tuple(jobs))
+
+    much = simulate(with_peak(100.0), name, failure_limit=1, **options)
+    failed = min((run.end for run in much.log.runs() if run.outcome is Outcome.OUT_OF_MEMORY), default=math.inf)
+    assert decided(simulate(with_peak(4.5), name, failure_limit=1, **options), failed) == decided(much, failed)

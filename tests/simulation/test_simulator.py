@@ -1,0 +1,441 @@
+"""The rules of the simulator on traces of a few jobs, by hand. A creation takes 1 s, a destruction 0.5 s."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from online_worlds import NO_COSTS, Scripted, Step, assert_sound, audit, job, operations, place, rows, trace
+from places import DOCS
+
+from mig_opt import InputError, Job, Simulation, SolverError, Trace, get_gpu, policies, simulate
+from mig_opt.simulation import Cluster, Policy
+
+
+def run(
+    wanted: Trace, places: dict[str, tuple[int, str]], *steps: tuple[float, Step], failure_limit: int = 100
+) -> Simulation:
+    done = simulate(wanted, Scripted(places, steps), observer=audit, failure_limit=failure_limit)
+    assert_sound(done.log)
+    return done
+
+
+# Instances and the driver
+
+
+def test_a_job_waits_for_its_instance() -> None:
+    done = run(trace(job("a", 2, "2g.10gb", 10)), {"a": (0, "2g.10gb@4")})
+    # Created from 2 to 3, then 10 s.
+    assert rows(done.log) == [("a", 0, "2g.10gb@4", 3, 13, "FINISHED")]
+    assert operations(done.log) == [("create", 0, "2g.10gb@4", 2, 3)]
+    assert (done.log.scheduled[0], done.log.finished[0]) == (2, 13)
+    assert done.unfinished == ()
+
+
+def test_an_idle_instance_is_used_again() -> None:
+    done = run(trace(job("a", 0, "1g.5gb", 4), job("b", 7, "1g.5gb", 4)), {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@0")})
+    assert rows(done.log) == [("a", 0, "1g.5gb@0", 1, 5, "FINISHED"), ("b", 0, "1g.5gb@0", 7, 11, "FINISHED")]
+    assert len(operations(done.log)) == 1
+
+
+def test_idle_instances_in_the_way_are_destroyed_first() -> None:
+    done = run(
+        trace(job("a", 0, "1g.5gb", 2), job("b", 0, "1g.5gb", 2), job("c", 10, "4g.20gb", 5)),
+        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@3"), "c": (0, "4g.20gb@0")},
+    )
+    # Two creations one after the other; at 10 two destructions of 0.5 s and a creation: c begins at 12.
+    assert operations(done.log) == [
+        ("create", 0, "1g.5gb@0", 0, 1),
+        ("create", 0, "1g.5gb@3", 1, 2),
+        ("destroy", 0, "1g.5gb@0", 10, 10.5),
+        ("destroy", 0, "1g.5gb@3", 10.5, 11),
+        ("create", 0, "4g.20gb@0", 11, 12),
+    ]
+    assert [row[3:5] for row in rows(done.log)] == [(1, 3), (2, 4), (12, 17)]
+
+
+def test_each_gpu_has_a_driver_and_jobs_run_on_meanwhile() -> None:
+    done = run(
+        trace(*(job(name, 0, "1g.5gb", 3) for name in "abc"), gpus=2),
+        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1"), "c": (1, "1g.5gb@0")},
+    )
+    # GPU 0: a from 1, b from 2 while a runs; GPU 1 does not wait.
+    assert rows(done.log) == [
+        ("a", 0, "1g.5gb@0", 1, 4, "FINISHED"),
+        ("c", 1, "1g.5gb@0", 1, 4, "FINISHED"),
+        ("b", 0, "1g.5gb@1", 2, 5, "FINISHED"),
+    ]
+
+
+def test_instances_without_a_job_can_be_made_and_destroyed() -> None:
+    done = run(
+        trace(job("a", 3, "3g.20gb", 2)),
+        {"a": (0, "3g.20gb@4")},
+        (1, lambda cluster: cluster.create(0, place("3g.20gb@4"))),
+        (1.5, lambda cluster: cluster.create(0, place("1g.5gb@0"))),
+        (1.6, lambda cluster: cluster.destroy(0, place("1g.5gb@0"))),
+    )
+    # The destruction waits until the instance is there: 1-2, 2-3, 3-3.5. The job finds its instance.
+    assert [row[3:] for row in operations(done.log)] == [(1, 2), (2, 3), (3, 3.5)]
+    assert rows(done.log) == [("a", 0, "3g.20gb@4", 3, 5, "FINISHED")]
+
+
+def test_a_job_started_on_an_instance_that_is_being_created() -> None:
+    done = run(
+        trace(job("a", 0.25, "1g.5gb", 2)),
+        {},
+        (0.125, lambda cluster: cluster.create(0, place("1g.5gb@6"))),
+        (0.5, lambda cluster: cluster.start(0, 0, place("1g.5gb@6"))),
+    )
+    assert rows(done.log) == [("a", 0, "1g.5gb@6", 1.125, 3.125, "FINISHED")]
+
+
+def test_in_the_same_moment_room_is_made_before_it_is_asked_for() -> None:
+    wanted = trace(job("a", 0, "7g.40gb", 5), job("b", 5, "7g.40gb", 5), costs=NO_COSTS)
+    done = run(wanted, {"a": (0, "7g.40gb@0"), "b": (0, "7g.40gb@0")})
+    assert [row[3:5] for row in rows(done.log)] == [(0, 5), (5, 10)]
+
+
+# Rates
+
+
+def bound(name: str, arrival: float, seconds: float, demand: float, sensitivity: float = 1.0) -> Job:
+    return job(name, arrival, "1g.5gb", seconds, pcie_gbps=demand, sensitivity=sensitivity)
+
+
+def test_pcie_bound_jobs_slow_each_other_down() -> None:
+    """The limit is 30 GB/s, both ask for 20: together 20 x 2 / 30 = 4/3 as long.
+
+    a runs alone from 0 to 3 (3 of 10 s done), with b until b ends. b needs 6 s, 8 s together: 3 to 11. By then a has
+    done 3 + 8 / (4/3) = 9 s; the last second alone: 12.
+    """
+    done = run(
+        trace(bound("a", 0, 10, 20), bound("b", 3, 6, 20), costs=NO_COSTS),
+        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")},
+    )
+    assert rows(done.log) == [("b", 0, "1g.5gb@1", 3, 11, "FINISHED"), ("a", 0, "1g.5gb@0", 0, 12, "FINISHED")]
+
+
+def test_a_neighbour_counts_from_when_it_runs() -> None:
+    """As above, but b is created from 2 to 3."""
+    done = run(trace(bound("a", 0, 10, 20), bound("b", 3, 6, 20)), {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")})
+    # a: created 0-1, alone until 4 (3 s done); b from 4 to 12; a ends at 13.
+    assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("b", 4, 12), ("a", 1, 13)]
+
+
+def test_whom_contention_spares() -> None:
+    """Other GPUs, jobs without demand, and jobs whose demand is met: 0.5 x 20 x 2 / 30 < 1."""
+    wanted = trace(
+        bound("a", 0, 6, 20),
+        bound("b", 0, 6, 20, 0.5),
+        bound("far", 0, 6, 20),
+        bound("free", 0, 6, 0, 1.0),
+        gpus=2,
+        costs=NO_COSTS,
+    )
+    done = run(wanted, {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1"), "far": (1, "1g.5gb@0"), "free": (0, "1g.5gb@2")})
+    # b takes 6 s; a did 6 / (4/3) = 4.5 s by then and ends at 7.5.
+    assert {row[0]: row[4] for row in rows(done.log)} == {"a": 7.5, "b": 6, "far": 6, "free": 6}
+
+
+def test_what_a_policy_sees() -> None:
+    seen: list[object] = []
+
+    def look(cluster: Cluster) -> None:
+        seen.extend([
+            cluster.progress(0), cluster.progress(2), cluster.expected_end(0), cluster.bound_on(0),
+            cluster.slowdown(0, 0), cluster.slowdown(2, 0), cluster.slowdown(2, 1), cluster.load(0),
+            cluster.jobs_on(0), list(cluster.waiting), cluster.movable(1), cluster.place(1), cluster.place(2),
+        ])  # fmt: skip
+
+    run(
+        trace(bound("a", 0, 8, 20), bound("b", 0, 8, 20), bound("c", 1, 8, 20), gpus=2, costs=NO_COSTS),
+        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")},
+        (4, look),
+        (20, lambda cluster: cluster.start(2, 1, place("1g.5gb@0"))),
+    )
+    b_at = (0, place("1g.5gb@1"))
+    # 4 s at 4/3 are 3 of 8; 5 s are left, 20/3 at this rate; a third one would make it 20 x 3 / 30 = 2.
+    assert seen == [
+        0.375, 0.0, pytest.approx(4 + 20 / 3), 2,
+        pytest.approx(4 / 3), 2.0, 1.0, pytest.approx(2 / 7),
+        [0, 1], [2], True, b_at, None,
+    ]  # fmt: skip
+
+
+# Migration
+
+
+def test_a_job_moves_when_its_replica_is_ready() -> None:
+    done = run(
+        trace(job("a", 0, "2g.10gb", 10), job("b", 6.5, "2g.10gb", 1), gpus=2),
+        {"a": (0, "2g.10gb@0"), "b": (0, "2g.10gb@0")},
+        (5, lambda cluster: cluster.migrate(0, 1, place("2g.10gb@4"))),
+    )
+    # a from 1; the replica is created from 5 to 6; in all a runs for 10 s without a break. Its old instance is idle.
+    assert rows(done.log) == [
+        ("a", 0, "2g.10gb@0", 1, 6, "MIGRATED"),
+        ("b", 0, "2g.10gb@0", 6.5, 7.5, "FINISHED"),
+        ("a", 1, "2g.10gb@4", 6, 11, "FINISHED"),
+    ]
+
+
+def test_who_follows_a_migrating_job_waits_until_it_has_left() -> None:
+    done = run(
+        trace(job("a", 0, "3g.20gb", 10), job("b", 5.25, "4g.20gb", 1), job("c", 0, "1g.5gb", 1), gpus=2),
+        {"a": (0, "3g.20gb@0"), "c": (1, "1g.5gb@0"), "b": (0, "4g.20gb@0")},
+        (5, lambda cluster: cluster.migrate(0, 1, place("3g.20gb@4"))),
+    )
+    # a leaves at 6; then 3g@0 is destroyed (6-6.5) and 4g@0 created (6.5-7.5).
+    assert operations(done.log)[-2:] == [("destroy", 0, "3g.20gb@0", 6, 6.5), ("create", 0, "4g.20gb@0", 6.5, 7.5)]
+    assert rows(done.log)[2] == ("b", 0, "4g.20gb@0", 7.5, 8.5, "FINISHED")
+
+
+def test_when_an_instance_is_ready() -> None:
+    seen: list[float] = []
+
+    def move(cluster: Cluster) -> None:
+        cluster.migrate(0, 0, place("2g.10gb@2"))
+        cluster.create(0, place("1g.5gb@6"))
+        names = ("2g.10gb@0", "2g.10gb@2", "1g.5gb@6")
+        seen.extend([cluster.driver_free(0), *(cluster.ready(0, place(name)) for name in names)])
+
+    run(trace(job("a", 0, "2g.10gb", 9)), {"a": (0, "2g.10gb@0")}, (4, move))
+    # The replica is created from 4 to 5, when a leaves 2g@0; 1g@6 from 5 to 6.
+    assert seen == [6, 5, 5, 6]
+
+
+def test_a_job_that_is_done_before_its_replica_is_ready() -> None:
+    done = run(
+        trace(job("a", 0, "2g.10gb", 5), job("b", 8, "2g.10gb", 1), gpus=2),
+        {"a": (0, "2g.10gb@0"), "b": (1, "2g.10gb@4")},
+        (5.5, lambda cluster: cluster.migrate(0, 1, place("2g.10gb@4"))),
+    )
+    # It ends at 6, the replica is ready at 6.5, idle, and b uses it.
+    assert rows(done.log) == [("a", 0, "2g.10gb@0", 1, 6, "FINISHED"), ("b", 1, "2g.10gb@4", 8, 9, "FINISHED")]
+
+
+def test_rates_change_when_a_neighbour_leaves() -> None:
+    """Together 4/3: a and b have done 3 of 9 s at 4, when b leaves; then both are alone: 10."""
+    done = run(
+        trace(bound("a", 0, 9, 20), bound("b", 0, 9, 20), gpus=2, costs=NO_COSTS),
+        {"a": (0, "1g.5gb@0"), "b": (0, "1g.5gb@1")},
+        (4, lambda cluster: cluster.migrate(1, 1, place("1g.5gb@0"))),
+    )
+    assert rows(done.log) == [
+        ("b", 0, "1g.5gb@1", 0, 4, "MIGRATED"),
+        ("a", 0, "1g.5gb@0", 0, 10, "FINISHED"),
+        ("b", 1, "1g.5gb@0", 4, 10, "FINISHED"),
+    ]
+
+
+def test_a_job_keeps_its_share_of_work_on_another_size() -> None:
+    """A quarter of 8 s is done at 2; three quarters of 4 s are left."""
+    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0}), costs=NO_COSTS)
+    done = run(wanted, {"a": (0, "1g.5gb@0")}, (2, lambda cluster: cluster.migrate(0, 0, place("2g.10gb@4"))))
+    assert [row[3:5] for row in rows(done.log)] == [(0, 2), (2, 5)]
+
+
+# Memory, stops
+
+
+def test_a_job_fails_where_it_needs_more_memory_than_there_is() -> None:
+    growth = ((0.0, 3.0), (0.5, 8.0))
+    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0}, memory_growth=growth), costs=NO_COSTS)
+    script = Scripted({"a": (0, "1g.5gb@0")}, [(6, lambda cluster: cluster.start(0, 0, place("2g.10gb@4")))])
+    done = simulate(wanted, script, observer=audit)
+    assert_sound(done.log)
+    # Half of 8 s; at 6 it starts from zero.
+    assert rows(done.log) == [("a", 0, "1g.5gb@0", 0, 4, "OUT_OF_MEMORY"), ("a", 0, "2g.10gb@4", 6, 10, "FINISHED")]
+    assert script.heard == [("failed", 0, 8.0, 4.0), ("finished", 0, 0, "2g.10gb@4", 10.0)]
+    assert (done.log.scheduled[0], done.metrics.failures) == (0, 1)
+
+
+def test_memory_can_be_observed() -> None:
+    seen: list[float] = []
+    growth = ((0.25, 3.0), (0.5, 4.5), (0.75, 1.0))
+    times = (0.5, 2, 4, 6)
+    run(
+        trace(job("a", 0.25, "1g.5gb", 8, memory_growth=growth), costs=NO_COSTS),
+        {"a": (0, "1g.5gb@0")},
+        *((0.25 + time, lambda cluster: seen.append(cluster.memory_used(0))) for time in times),
+    )
+    assert seen == [0, 3, 4.5, 1]
+
+
+def test_a_job_with_too_much_memory_from_the_start_fails_at_once() -> None:
+    wanted = trace(job("a", 0, "1g.5gb", 8, memory_gb=6.0))
+    done = simulate(wanted, Scripted({"a": (0, "1g.5gb@0")}), observer=audit)
+    assert rows(done.log) == [("a", 0, "1g.5gb@0", 1, 1, "OUT_OF_MEMORY")]
+    assert_sound(done.log)
+    assert done.unfinished == ("a",)
+
+
+class Stubborn(Scripted):
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        cluster.start(job, gpu, placement)
+
+
+def test_a_job_that_fails_too_often_is_given_up() -> None:
+    policy = Stubborn({"a": (0, "1g.5gb@0")})
+    done = simulate(trace(job("a", 0, "1g.5gb", 8, memory_gb=6.0)), policy, failure_limit=3)
+    assert [row[5] for row in rows(done.log)] == ["OUT_OF_MEMORY"] * 3
+    assert (done.unfinished, policy.heard) == (("a",), [("gave up", 0, 1)])
+
+
+def test_a_stopped_job_starts_from_zero() -> None:
+    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0}))
+
+    def restart(cluster: Cluster) -> None:
+        cluster.stop(0)
+        cluster.start(0, 0, place("2g.10gb@0"))
+
+    done = run(wanted, {"a": (0, "1g.5gb@0")}, (3, restart))
+    # Runs from 1; at 3 its instance is idle and in the way: 0.5 s, then 1 s.
+    assert rows(done.log) == [("a", 0, "1g.5gb@0", 1, 3, "STOPPED"), ("a", 0, "2g.10gb@0", 4.5, 8.5, "FINISHED")]
+
+
+def test_a_job_that_is_stopped_before_it_begins_leaves_no_run() -> None:
+    def elsewhere(cluster: Cluster) -> None:
+        cluster.stop(0)
+        cluster.start(0, 1, place("1g.5gb@0"))
+
+    done = run(trace(job("a", 0, "1g.5gb", 3), gpus=2), {"a": (0, "1g.5gb@0")}, (0.5, elsewhere))
+    assert rows(done.log) == [("a", 1, "1g.5gb@0", 1.5, 4.5, "FINISHED")]
+
+
+# Ends
+
+
+def test_jobs_left_waiting_are_reported() -> None:
+    done = run(trace(job("a", 0, "1g.5gb", 3), job("b", 1, "1g.5gb", 3)), {"b": (0, "1g.5gb@0")})
+    assert done.unfinished == ("a",)
+    assert (done.metrics.jobs, done.metrics.finished) == (2, 1)
+
+
+def test_a_policy_that_wakes_up_in_ever_the_same_moment_is_stopped() -> None:
+    """With a job that runs on for ten seconds: nothing else would end it."""
+
+    class Sleepless(Scripted):
+        def begin(self, cluster: Cluster) -> None:
+            cluster.wake(1.0)
+
+        def woken(self, cluster: Cluster, tag: int) -> None:
+            cluster.wake(math.nextafter(cluster.now, math.inf))
+
+    with pytest.raises(SolverError, match="10001 times in a row, at 1 s"):
+        simulate(trace(job("a", 0.0, "1g.5gb", 10.0)), Sleepless({"a": (0, "1g.5gb@0")}))
+
+
+def test_many_wake_ups_in_one_moment_are_no_row() -> None:
+    """Each was asked for on its own, and so is the next one of each."""
+    woken: list[int] = []
+
+    class Timers(Scripted):
+        def begin(self, cluster: Cluster) -> None:
+            for number in range(11_000):
+                cluster.wake(1.0, number)
+
+        def woken(self, cluster: Cluster, tag: int) -> None:
+            woken.append(tag)
+            if cluster.now < 1.0 + 1e-7:
+                cluster.wake(cluster.now + 5e-7, tag)
+
+    simulate(trace(job("a", 0.0, "1g.5gb", 10.0)), Timers({"a": (0, "1g.5gb@0")}))
+    assert woken == [*range(11_000)] * 2
+
+
+def test_a_policy_that_only_wakes_up_comes_to_an_end() -> None:
+    class Sleepless(Policy):
+        def arrived(self, cluster: Cluster, job: int) -> None:
+            cluster.wake(cluster.now + 1)
+
+        def woken(self, cluster: Cluster, tag: int) -> None:
+            cluster.wake(cluster.now + 1)
+
+    done = simulate(trace(job("a", 0, "1g.5gb", 3)), Sleepless())
+    assert done.unfinished == ("a",)
+    assert rows(done.log) == []
+
+
+def test_a_waiting_threshold_is_not_cut_off() -> None:
+    done = run(
+        trace(job("a", 0, "1g.5gb", 3)),
+        {},
+        *((float(time), lambda cluster: None) for time in range(1, 900)),
+        (900, lambda cluster: cluster.start(0, 0, place("1g.5gb@0"))),
+    )
+    assert rows(done.log)[0][3:5] == (901, 904)
+
+
+# Mistakes
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda cluster: cluster.start(0, 0, place("1g.5gb@1")), "'a' was started, but does not wait"),
+        (lambda cluster: cluster.start(1, 0, place("3g.20gb@0")), "3g.20gb@0 of GPU 0 was claimed"),
+        (lambda cluster: cluster.start(1, 0, place("2g.10gb@4")), "'b' was put on 2g.10gb@4, but has no time"),
+        (lambda cluster: cluster.migrate(1, 0, place("3g.20gb@4")), "'b' was to migrate, but does not run"),
+        (lambda cluster: cluster.migrate(2, 0, place("1g.5gb@5")), "'c' was to migrate, but does not run"),
+        (lambda cluster: cluster.stop(1), "'b' was stopped, but has no place"),
+        (lambda cluster: cluster.create(0, place("7g.40gb@0")), "7g.40gb@0 of GPU 0 was to be created"),
+        (lambda cluster: cluster.destroy(0, place("1g.5gb@0")), "1g.5gb@0 of GPU 0 was to be destroyed"),
+        (lambda cluster: cluster.wake(1.5), "must be later"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_done(act: Step, message: str) -> None:
+    wanted = trace(job("a", 0, "1g.5gb", 9), job("b", 1, "3g.20gb", 3), job("c", 1, "1g.5gb", 3))
+    places = {"a": (0, "1g.5gb@0"), "c": (0, "1g.5gb@6")}
+    with pytest.raises(SolverError, match=message):
+        run(wanted, places, (1.5, act))
+
+
+def test_wrong_arguments() -> None:
+    wanted = trace(job("a", 0, "1g.5gb", 3))
+    with pytest.raises(InputError) as caught:
+        simulate(wanted, "first-fit", failure_limit=0, thresold=0.3)
+    assert {problem.path for problem in caught.value.problems} == {"failure_limit", "thresold"}
+    with pytest.raises(InputError, match="did you mean first-fit or best-fit"):
+        simulate(wanted, "firstfit")
+    with pytest.raises(InputError, match="backfill: is for policies that are given by name"):
+        simulate(wanted, Scripted({}), backfill=True)
+    for wrong in (3, Scripted):
+        with pytest.raises(InputError, match="policy: must be the name of a policy or an object"):
+            simulate(wanted, wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="trace: must be a Trace"):
+        simulate("trace.json")  # type: ignore[arg-type]
+    with pytest.raises(InputError) as caught:
+        simulate(wanted, threshold=2, migration="no", backfill=1, partition="4+3")
+    assert [problem.path for problem in caught.value.problems] == ["threshold", "migration", "backfill", "partition"]
+
+
+def test_profiles_with_attributes() -> None:
+    wanted = Trace((Job("a", 0.0, {1: 2.0}, "1g.5gb+me"), Job("b", 0.0, {1: 2.0}, "1g.5gb+me")), get_gpu("A100"))
+    done = simulate(wanted, "first-fit", observer=audit)
+    assert_sound(done.log)
+    assert done.log.finished[1] == done.log.finished[0] + 2, "only one may exist on a GPU"
+
+
+def test_the_list_of_policies() -> None:
+    names = [policy.name for policy in policies()]
+    assert len(set(names)) == len(names)
+    for policy in policies():
+        assert policy.summary
+        assert policy.source
+
+
+PAGE = DOCS / "online.md"
+
+
+@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    namespace: dict[str, object] = {"__name__": "page"}
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL):
+        exec(compile(block, str(PAGE), "exec"), namespace)
+    assert "0.0 600.2 ()" in capsys.readouterr().out
+    jobs, impatient = namespace["jobs"], namespace["Impatient"]
+    done = simulate(Trace(jobs, get_gpu("A100")), impatient())  # type: ignore[arg-type, operator]
+    assert done.unfinished == ()

@@ -1,0 +1,71 @@
+"""Some methods on some batches, side by side."""
+
+from __future__ import annotations
+
+import pytest
+from study_parts import failing, method_that, problems
+
+from mig_opt import Batch, generate_batch, load_instance
+from mig_opt.control import Control
+from mig_opt.heuristics.batch.far import far
+from mig_opt.studies import compare
+from mig_opt.studies.comparing import comparison_rows, comparison_to_csv, default_methods
+
+
+def test_compare() -> None:
+    batches = {"rodinia": load_instance("rodinia-a30"), "small": generate_batch(4)}
+    found = compare(batches, ["far", "cp", "auto"])
+    assert [compared.name for compared in found.batches] == list(batches)
+    assert [[run.entry.method for run in compared.runs] for compared in found.batches] == [["far", "cp"]] * 2
+    assert [(line.method, line.proven) for line in found.methods] == [("far", 0), ("cp", 2)]
+    assert (found.interrupted, found.failures, found.contradictions) == (False, [], [])
+    rows = comparison_rows(found)
+    assert rows[0]["above_best"] == pytest.approx(rows[0]["makespan_s"] / rows[1]["makespan_s"] - 1)
+    assert rows[0]["gap"] == pytest.approx(1 - rows[1]["lower_bound_s"] / rows[0]["makespan_s"])
+    text = comparison_to_csv(found).splitlines()
+    assert text[0].startswith("batch,gpu,gpus,tasks,method,status,makespan_s")
+    assert [line.split(",")[4] for line in text[1:]] == ["far", "cp"] * 2
+
+
+def test_compare_refuses_all_at_once() -> None:
+    found = problems(lambda: compare({}, ["far", "fr"], time_limit=0, seed=-1, workers=0))
+    assert set(found) == {"methods", "time_limit", "seed", "workers"}
+    assert set(problems(lambda: compare({}, []))) == {"methods"}
+
+
+def test_every_heuristic_is_compared_by_default() -> None:
+    assert default_methods()[0] == "cp"
+    assert "far" in default_methods()
+    assert "brute-force" not in default_methods()
+
+
+@pytest.mark.parametrize("with_schedule", [True, False])
+def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_schedule: bool) -> None:
+    runs = 0
+
+    def interrupted(batch: Batch, control: Control) -> None:
+        nonlocal runs
+        runs += 1
+        if runs < 3 or with_schedule:
+            far(batch, control)
+        if runs == 3:
+            raise KeyboardInterrupt
+
+    method_that(monkeypatch, interrupted)
+    found = compare({"a": generate_batch(3), "b": generate_batch(4), "c": generate_batch(5)}, ["far", "brute-force"])
+    assert found.interrupted
+    statuses = [[run.entry.outcome.status for run in compared.runs] for compared in found.batches]
+    assert statuses == [["feasible", "feasible"], *([["interrupted"]] if with_schedule else [])]
+
+
+def test_a_method_that_crashes_is_a_line_of_the_comparison(monkeypatch: pytest.MonkeyPatch) -> None:
+    method_that(monkeypatch, failing)
+    found = compare({"a": generate_batch(3)}, ["far"])
+    assert found.failures == ["far on a: ZeroDivisionError: broken"]
+    assert found.batches[0].best_found is None
+
+
+def test_a_bound_above_a_schedule_of_another_method_is_told() -> None:
+    found = compare({"a": generate_batch(3)}, ["far"], on_record={"a": 0.5})
+    assert len(found.contradictions) == 1
+    assert "but the record has one of 0.5 s" in found.contradictions[0]

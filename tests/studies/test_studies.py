@@ -1,0 +1,193 @@
+"""Studies: which runs they mean, what is done again, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
+
+from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
+from mig_opt.registry import Method
+from mig_opt.studies import (
+    BatchFromFile,
+    BundledBatch,
+    GeneratedBatches,
+    MethodSettings,
+    Study,
+    run_study,
+    study_from_json,
+    study_rows,
+)
+from mig_opt.studies.outcome import measure
+from mig_opt.studies.runs import read_run, runs_of
+
+# Runs
+
+
+def test_every_combination_is_a_run(tmp_path: Path) -> None:
+    study = Study(
+        (
+            BundledBatch("rodinia-a30"),
+            GeneratedBatches(n=(3, 4), seeds=(0, 1, 2), gpu=("A30", "A100"), operation_costs=(True, False)),
+        ),
+        (FAR, MethodSettings("cp", time_limit=(1.0, None), workers=(1, 2))),
+        repetitions=2,
+        seed=10,
+    )
+    runs = runs_of(study, tmp_path)
+    assert len(runs) == len({run.key for run in runs}) == (1 + 2 * 3 * 2 * 2) * (1 + 2 * 2) * 2
+    assert {run.seed for run in runs} == {10, 11}
+    assert {run.column for run in runs} == {
+        "far",
+        *(f"cp, {limit}, {threads}" for limit in ("1 s", "no limit") for threads in ("1 thread", "2 threads")),
+    }
+    assert "n=3, A30, no operation costs" in {run.cell for run in runs}
+    assert all(read_run(json.loads(run.key)) == run for run in runs)
+
+
+def test_partitions_are_arguments(tmp_path: Path) -> None:
+    study = Study((GeneratedBatches(n=(5,)),), (FAR, MethodSettings("fixpart", partition=("7", "4+2+1"))))
+    far_run, *runs = runs_of(study, tmp_path)
+    assert [(run.column, run.partition) for run in runs] == [("fixpart, 7", "7"), ("fixpart, 4+2+1", "4+2+1")]
+    assert all(read_run(json.loads(run.key)) == run for run in runs)
+    assert "partition" not in far_run.key, "rows of methods without a partition keep their keys"
+    makespans = [row.outcome.makespan for row in run_study(study).rows[1:]]
+    assert makespans == [solve(generate_batch(5), "fixpart", partition=name).makespan for name in ("7", "4+2+1")]
+    alone = document(methods=[{"method": "fixpart", "partition": "7"}])
+    assert runs_of(study_from_json(alone), tmp_path)[0].column == "fixpart, 7"
+    assert runs_of(study_from_json(alone), tmp_path)[0].key.endswith('"partition": "7"}')
+
+
+def test_partitions_are_checked_with_every_batch(tmp_path: Path) -> None:
+    write_batch(Batch((Task("wide", {4: 1.0}),), get_gpu("A30")), tmp_path / "wide.json")
+    batches = [{"n": 3, "gpu": ["A30", "A100"]}, {"instance": "rodinia-a30"}, {"file": "wide.json"}, {"instance": "x"}]
+    wrong = document(
+        batches=batches,
+        methods=[
+            {"method": "fixpart"},
+            {"method": "fixpart", "partition": ["4", "2+2", "1+1+1+1", 5]},
+            {"method": "far", "partition": "4"},
+            {"method": "fixpart", "partition": []},
+        ],
+    )
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert found["methods[0].partition"] == "batches[0]: fixpart needs one; the partitions of A30-24GB are " + (
+        "4, 2+2, 2+1+1, 1+1+2, 1+1+1+1"
+    )
+    assert "methods[1].partition[3]" in found
+    assert found["methods[2].partition"] == "is for the method fixpart; leave it out"
+    assert "methods[3].partition" in found
+    wrong["methods"] = [{"method": "fixpart", "partition": ["4", "2+2"]}]
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert found["methods[0].partition[0]"].startswith("batches[0]: A100-40GB has no partition '4'")
+    wrong["batches"] = batches[1:3]
+    found = problems(lambda: study_from_json(wrong, folder=tmp_path))
+    assert found == {
+        "methods[0].partition[1]": "batches[1]: 2+2 has no instance for task 'wide'; choose one of 4",
+    }
+
+
+def test_a_batch_that_comes_twice_runs_once(tmp_path: Path) -> None:
+    study = Study((GeneratedBatches(n=(3, 3)), GeneratedBatches(n=(3,))), (FAR,))
+    assert len(runs_of(study, tmp_path)) == 1
+
+
+def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
+    write_batch(generate_batch(3), tmp_path / "b.json")
+    study = Study((BatchFromFile("b.json"), BatchFromFile("b.json", gpus=2, operation_costs=False)), (FAR,))
+    first, more = runs_of(study, tmp_path)
+    assert (first.cell, more.cell) == ("b", "b, 2 GPUs, no operation costs")
+    assert more.batch is not None
+    assert more.batch.gpus == 2
+    assert not any(more.batch.operations.create.values())
+    write_batch(generate_batch(3, seed=1), tmp_path / "b.json")
+    assert first.key != runs_of(study, tmp_path)[0].key
+
+
+def test_a_run_is_of_the_batch_that_it_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Batch] = []
+    method_that(monkeypatch, lambda batch, control: seen.append(batch))
+    settings = GeneratedBatches(n=(5,), seeds=(3,), scaling=("GoodScaling",), times=("NarrowTimes",), gpu=("A30",))
+    (run,) = runs_of(Study((settings,), (FAR,)), tmp_path)
+    assert run.perform().status == "no_solution"
+    assert seen == [generate_batch(5, seed=3, scaling="GoodScaling", times="NarrowTimes", gpu="A30")]
+
+
+# Running
+
+
+def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.jsonl"
+    found = resumed(SMALL, path, monkeypatch)
+    assert study_rows(SMALL, path) == found
+    monkeypatch.setattr("mig_opt.studies.running.perform", None)
+    run_study(SMALL, path)  # nothing is left to do
+
+
+def test_rows_hold_what_was_run_and_where(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    run_study(Study((BundledBatch("rodinia-a30"),), (FAR,)), path)
+    (row,) = map(json.loads, path.read_text().splitlines())
+    assert row["run"]["batch"]["instance"] == "rodinia-a30"
+    assert row["outcome"]["makespan"] == pytest.approx(29.2615, abs=1e-3)
+    assert row["outcome"]["status"] == "feasible"
+    assert row["environment"]["cores"] >= 1
+    assert set(row) == {"run", "outcome", "fingerprint", "date", "environment"}
+
+
+def test_rows_of_other_sources_are_done_again_or_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, study = tmp_path / "rows.jsonl", Study((GeneratedBatches(n=(3,)),), (FAR,))
+    run_study(study, path)
+    monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
+    assert len(study_rows(study, path).missing) == 1
+    kept = run_study(study, path, keep=True)
+    assert (len(kept.rows), kept.foreign) == (1, 1)
+    assert len(path.read_text().splitlines()) == 1
+    assert run_study(study, path).foreign == 0
+    assert len(path.read_text().splitlines()) == 2
+
+
+def test_a_method_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, study = tmp_path / "rows.jsonl", Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (FAR,))
+    with monkeypatch.context() as patch:
+        method_that(patch, failing)
+        found = run_study(study, path)
+        assert found.failures == [f"far on n=3, seed {seed}: ZeroDivisionError: broken" for seed in (0, 1)]
+        assert [(line.runs, line.answered, line.failed, line.gap) for line in found.summary()] == [(2, 0, 2, None)]
+    assert run_study(study, path).failures, "a row is a row"
+    assert not run_study(study, path, retry=True).failures
+    assert len(path.read_text().splitlines()) == 4
+
+
+def invalid(batch: Batch, control: Control) -> None:
+    control.offer(Schedule((), ()))
+
+
+def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    method_that(monkeypatch, invalid)
+    (failure,) = run_study(Study((GeneratedBatches(n=(3,)),), (FAR,))).failures
+    assert "returned an invalid schedule" in failure
+
+
+def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mig_opt.solving._verify", lambda *arguments: None)
+    monkeypatch.setattr(Method, "load", lambda method: invalid)
+    outcome = measure(generate_batch(3), "far")
+    assert "3 violations" in outcome.error
+    assert not outcome.answered
+
+
+def test_runs_in_processes_give_the_same(tmp_path: Path) -> None:
+    here, there = run_study(SMALL), run_study(SMALL, jobs=2)
+    assert [row.outcome.makespan for row in here.rows] == [row.outcome.makespan for row in there.rows]
+
+
+def test_fresh_runs_measure_memory() -> None:
+    study = Study((GeneratedBatches(n=(3,)),), (FAR,), fresh=True)
+    (row,) = run_study(study).rows
+    assert (row.outcome.peak_bytes or 0) > 2**24
+    assert row.outcome.status == "feasible"

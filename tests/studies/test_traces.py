@@ -1,0 +1,340 @@
+"""Studies of schedulers on traces: which runs they mean, what rows and tables say, and what goes wrong."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Command, called
+from online_worlds import Scripted, job, trace
+from study_jobs import cluster_of_two
+from study_parts import FAR, resumed
+from study_traces import FIRST_FIT, document, two_jobs
+
+from mig_opt import Trace, generate_trace, trace_bounds, write_trace
+from mig_opt.models.fleet.bounds import TraceBounds
+from mig_opt.simulation import PolicyEntry, Simulation, simulate
+from mig_opt.studies import (
+    GeneratedBatches,
+    GeneratedTraces,
+    PolicySettings,
+    Study,
+    TraceFromFile,
+    run_study,
+    study_rows,
+)
+from mig_opt.studies.trace_runs import read_trace_run, trace_runs_of
+
+SMALL = Study(
+    traces=(GeneratedTraces(("normal-25", "migm-ht1"), seeds=(0, 1), parameters={"jobs": (6,)}),),
+    policies=(FIRST_FIT, PolicySettings("best-fit")),
+)
+
+
+# Runs
+
+
+def test_every_combination_is_a_run(tmp_path: Path) -> None:
+    thresholds = PolicySettings("fragmentation-aware", {"threshold": (0.2, 0.4, 0.6), "migration": (False,)})
+    study = Study(
+        traces=(
+            GeneratedTraces(("normal-25", "long-25"), (0, 1, 2), gpus=(None, 2), parameters={"jobs": (5, 6)}),
+            GeneratedTraces(("pcie-4",), (7,), group="PCIe"),
+        ),
+        policies=(FIRST_FIT, thresholds, PolicySettings("static", {"partition": (("4+3", "7"), "7")}, label="S")),
+    )
+    runs = trace_runs_of(study, tmp_path)
+    assert len(runs) == len({run.key for run in runs}) == (2 * 3 * 2 * 2 + 1) * (1 + 3 + 2)
+    assert {run.column for run in runs} == {
+        "first-fit",
+        *(f"fragmentation-aware:threshold={share}:migration=false" for share in ("0.2", "0.4", "0.6")),
+        "S:partition=4+3/7",
+        "S:partition=7",
+    }
+    assert {run.cell for run in runs} == {
+        "PCIe",
+        *(
+            f"{family}, {gpus}, jobs={jobs}"
+            for family in ("normal-25", "long-25")
+            for gpus in ("usual GPUs", "2 GPUs")
+            for jobs in (5, 6)
+        ),
+    }
+    assert runs[-1].label == "S:partition=7 on pcie-4 (PCIe), seed 7"
+    assert runs[0].label == "first-fit on normal-25, usual GPUs, jobs=5, seed 0"
+    assert all(read_trace_run(json.loads(run.key)).key == run.key for run in runs)
+
+
+def test_cells_say_what_differs(tmp_path: Path) -> None:
+    costs = GeneratedTraces(("normal-25",), gpu=("A30", "A100"), operation_costs=(True, False))
+    study = Study(traces=(costs, GeneratedTraces(("long-25",), parameters={"jobs": (9,)})), policies=(FIRST_FIT,))
+    assert [run.cell for run in trace_runs_of(study, tmp_path)] == [
+        "normal-25, A30",
+        "normal-25, A30, no operation costs",
+        "normal-25, A100",
+        "normal-25, A100, no operation costs",
+        "long-25, A100, jobs=9",
+    ]
+
+
+def test_a_trace_that_comes_twice_is_simulated_once(tmp_path: Path) -> None:
+    study = Study(traces=(GeneratedTraces(("normal-25", "normal-25")), GeneratedTraces(("normal-25",))), policies=())
+    options = ({"threshold": (0.4,), "migration": (True,)}, {"migration": (True,), "threshold": (0.4,)})
+    policies = tuple(PolicySettings("fragmentation-aware", given, label=str(given)) for given in options)
+    assert len(trace_runs_of(Study(traces=study.traces, policies=policies), tmp_path)) == 1
+
+
+def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
+    alone = two_jobs(tmp_path)
+    more = TraceFromFile("two.json", gpus=3, operation_costs=False)
+    first, other = trace_runs_of(Study(traces=(*alone.traces, more), policies=(FIRST_FIT,)), tmp_path)
+    assert (first.cell, other.cell) == ("two", "two, 3 GPUs, no operation costs")
+    assert other.trace is not None
+    assert (other.trace.gpus, any(other.trace.operations.create.values())) == (3, False)
+    assert first.key != other.key
+    write_trace(trace(job("a", 0.0, "7g.40gb", 11.0)), tmp_path / "two.json")
+    assert trace_runs_of(alone, tmp_path)[0].key != first.key
+
+
+# Rows
+
+
+def test_a_row_says_all_of_a_simulation(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    found = run_study(two_jobs(tmp_path), path, folder=tmp_path)
+    (row,) = map(json.loads, path.read_text().splitlines())
+    assert set(row) == {"run", "outcome", "fingerprint", "date", "environment"}
+    assert row["run"]["trace"]["file"] == "two"
+    assert (row["run"]["policy"], row["run"]["options"], row["run"]["fresh"]) == ("first-fit", {}, False)
+    outcome, figures = row["outcome"], row["outcome"]["figures"]
+    # The instance is there from 1 s on: a runs until 11, b until 16. b waits from 1 to 11.
+    assert (outcome["status"], outcome["error"]) == ("feasible", "")
+    assert outcome["makespan"] == figures["makespan"] == pytest.approx(16.0)
+    assert figures["wait"]["mean"] == pytest.approx((0 + 10) / 2)
+    assert figures["completion"]["mean"] == pytest.approx((11 + 15) / 2)
+    assert (figures["jobs"], figures["finished"], figures["unfinished"], figures["creations"]) == (2, 2, 0, 1)
+    # All work from 1 s on takes until 16. The sum of ends is least if b goes first: 6 + 16, less the arrivals 0 + 1.
+    assert figures["lower_bounds"]["makespan"] == outcome["lower_bound"] == pytest.approx(16.0)
+    assert figures["lower_bounds"]["mean_completion"] == pytest.approx((6 + 16 - 1) / 2)
+    assert figures["gaps"]["mean_completion"] == pytest.approx((13 - 10.5) / 13)
+    assert figures["gaps"]["makespan"] == pytest.approx(0, abs=1e-8)
+    (line,) = found.trace_summary()
+    assert (line.cell, line.policy, line.runs, line.complete, line.failed) == ("two", "first-fit", 1, 1, 0)
+    assert line.wait is not None
+    assert line.wait.mean == pytest.approx(5.0)
+    assert found.summary() == []
+
+
+def test_rows_are_those_of_simulate() -> None:
+    study = Study(traces=(GeneratedTraces(("long-25",), (3,), ("A30",), (2,), {"jobs": (8,)}),), policies=(FIRST_FIT,))
+    (row,) = run_study(study).rows
+    wanted = simulate(generate_trace("long-25", gpu="A30", gpus=2, seed=3, jobs=8), "first-fit").metrics
+    assert row.outcome.makespan == wanted.makespan
+    assert row.outcome.figures["energy"] == wanted.energy
+
+
+def test_jobs_that_wait_for_ever_are_a_result(tmp_path: Path) -> None:
+    write_trace(trace(job("a", 0.0, "1g.5gb", 10.0), job("b", 0.0, "7g.40gb", 5.0)), tmp_path / "t.json")
+    static = PolicySettings("static", {"partition": ("4+3", "7")})
+    study = Study(traces=(TraceFromFile("t.json"),), policies=(FIRST_FIT, static))
+    found = run_study(study, folder=tmp_path)
+    # On 4+3 there is room for neither, on 7 only for b, which waits behind a.
+    assert [row.outcome.status for row in found.rows] == ["feasible", "unfinished", "unfinished"]
+    figures = found.rows[1].outcome.figures
+    assert (figures["unfinished"], figures["unfinished_names"], figures["gaps"]["makespan"]) == (2, ["a", "b"], None)
+    assert not found.failures
+    lines = found.trace_summary()
+    assert [(line.complete, line.unfinished, line.makespan is None) for line in lines[1:]] == [(0, 2, True)] * 2
+    assert [entry.policies for entry in found.winners()] == [("first-fit",)] * 2
+
+
+# Running
+
+
+def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "rows.jsonl"
+    found = resumed(SMALL, path, monkeypatch)
+    assert study_rows(SMALL, path).rows == found.rows
+    more = Study(traces=SMALL.traces, policies=(*SMALL.policies, PolicySettings("first-fit", {"backfill": (True,)})))
+    assert [run.column for run in study_rows(more, path).missing] == ["first-fit:backfill=true"] * 4
+    monkeypatch.setattr("mig_opt.studies.running.fingerprint", lambda: "other")
+    assert len(study_rows(SMALL, path).missing) == 8
+    assert study_rows(SMALL, path, keep=True).foreign == 8
+
+
+def test_a_cluster_gives_the_same(tmp_path: Path) -> None:
+    study = Study(traces=(*two_jobs(tmp_path).traces, *SMALL.traces), policies=(FIRST_FIT,))
+    here = run_study(study, folder=tmp_path)
+    with cluster_of_two() as scheduler:
+        there = run_study(study, folder=tmp_path, scheduler=scheduler)
+    assert not there.failures
+    assert [row.outcome.figures for row in there.rows] == [row.outcome.figures for row in here.rows]
+
+
+def test_fresh_runs_measure_memory(tmp_path: Path) -> None:
+    study = two_jobs(tmp_path)
+    (row,) = run_study(Study(traces=study.traces, policies=study.policies, fresh=True), folder=tmp_path).rows
+    assert (row.outcome.peak_bytes or 0) > 2**24
+    assert row.outcome.makespan == pytest.approx(16.0)
+
+
+def test_methods_and_schedulers_share_a_study(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    study = Study((GeneratedBatches(n=(3,)),), (FAR,), 2, traces=SMALL.traces, policies=SMALL.policies)
+    found = run_study(study, path)
+    assert len(found.rows) == 2 + 8, "simulations are not repeated"
+    assert [(line.method, line.runs) for line in found.summary()] == [("far", 2)]
+    assert [line.policy for line in found.trace_summary()] == ["first-fit", "best-fit"] * 2
+    assert study_rows(study, path).rows == found.rows
+    kinds = ["figures" in json.loads(line)["outcome"] for line in path.read_text().splitlines()]
+    assert kinds == [False] * 2 + [True] * 8, "rows of methods are what they were"
+
+
+# What goes wrong
+
+
+class Broken(Scripted):
+    def arrived(self, cluster: object, job: int) -> None:
+        raise ZeroDivisionError("broken")
+
+
+def test_a_scheduler_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, path = two_jobs(tmp_path), tmp_path / "rows.jsonl"
+    with monkeypatch.context() as patch:
+        patch.setattr(PolicyEntry, "load", lambda entry, **options: Broken({}))
+        found = run_study(study, path, folder=tmp_path)
+    assert found.failures == ["first-fit on two: ZeroDivisionError: broken"]
+    assert [(line.runs, line.complete, line.failed, line.makespan) for line in found.trace_summary()] == [
+        (1, 0, 1, None)
+    ]
+    assert run_study(study, path, folder=tmp_path).failures, "a row is a row"
+    assert not run_study(study, path, folder=tmp_path, retry=True).failures
+
+
+def test_options_that_do_not_fit_the_trace_are_a_failure(tmp_path: Path) -> None:
+    one_for_each = PolicySettings("static", {"partition": (("4+3", "7"),)})
+    found = run_study(Study(traces=two_jobs(tmp_path).traces, policies=(one_for_each,)), folder=tmp_path)
+    assert "partition: must be one for all GPUs or one for each, has 2" in found.failures[0]
+
+
+@pytest.mark.parametrize(
+    ("tamper", "message"),
+    [
+        (lambda log: log.run_begin.__setitem__(1, 0.5), "violations of the log: runs[1]: 'b' begins at 0.5, before 1"),
+        (lambda log: log.operation_begin.__setitem__(0, 0.25), "violations: "),
+    ],
+)
+def test_logs_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tamper: Any, message: str) -> None:
+    def tampered(trace: Trace, policy: str, **options: object) -> Simulation:
+        done = simulate(trace, policy, **options)
+        tamper(done.log)
+        return done
+
+    study = two_jobs(tmp_path)
+    monkeypatch.setattr("mig_opt.studies.trace_outcome.simulate", tampered)
+    (failure,) = run_study(study, folder=tmp_path).failures
+    assert message in failure
+
+
+def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def doubled(trace: Trace) -> TraceBounds:
+        bounds = trace_bounds(trace)
+        more = tuple(type(bound)(bound.name, 2 * bound.value, bound.reason) for bound in bounds.completion)
+        return TraceBounds(bounds.makespan, more, bounds.jobs, bounds.arrivals)
+
+    study = two_jobs(tmp_path)
+    monkeypatch.setattr("mig_opt.studies.trace_outcome._LATEST_BOUNDS", {})
+    monkeypatch.setattr("mig_opt.models.fleet.bounds.trace_bounds", doubled)
+    (failure,) = run_study(study, folder=tmp_path).failures
+    assert failure == "first-fit on two: jobs end after 13 s on the average, which is below the lower bound of 21.5 s"
+
+
+def test_a_bound_above_a_simulation_is_a_contradiction(tmp_path: Path) -> None:
+    path, study = tmp_path / "rows.jsonl", two_jobs(tmp_path)
+    run_study(study, path, folder=tmp_path)
+    row = json.loads(path.read_text())
+    row["outcome"]["lower_bound"] = 17.0
+    path.write_text(json.dumps(row) + "\n")
+    (said,) = study_rows(study, path, folder=tmp_path).contradictions
+    assert said == "first-fit on two: no schedule is below 17 s, but first-fit on two has one of 16 s"
+
+
+# The command line
+
+
+@pytest.fixture
+def mig_opt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    monkeypatch.setenv("COLUMNS", "80")
+    return functools.partial(called, capsys)
+
+
+def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
+    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "1g.5gb", 5.0)), tmp_path / "two.json")
+    study = tmp_path / "study.json"
+    sweep = {"policy": "static", "options": {"partition": ["7", "4+3"]}}
+    study.write_text(
+        json.dumps(document(traces=[{"file": "two.json"}], policies=[{"policy": "first-fit"}, sweep], seed=1))
+    )
+    ending = mig_opt("bench", study)
+    assert (ending.code, ending.err) == (0, "")
+    lines = ending.out.splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    assert lines[0].split()[:6] == ["traces,", "policies", "done", "to", "end", "s"]
+    # a ends at 11. b gets its place then: 0.5 s for the destruction, 1 s for the creation, so it ends at 17.5. The
+    # means are (11 + 16.5) / 2 = 13.75 and (0 + 10) / 2. From 1 s on there is work for 10 + 5/7 s of the GPU: at best b
+    # ends at 6 and a at 11.714, on the average 8.357 s after their arrivals.
+    assert lines[2] == "two"
+    assert lines[3].split()[:-1] == ["first-fit", "1/1", "13.8", "39.2", "5.0", "17.5", "33.1"]
+    # Policies are called as `mig-opt simulate` takes them; 2 + 20 characters are a line of the first column.
+    assert [line.split()[0] for line in lines[3:6]] == ["first-fit", "static:partition=7", "static:partition=4+3"]
+    assert "static:partition=7 leaves 1 job waiting for ever: two" in ending.out
+    assert "static:partition=4+3 leaves 2 jobs waiting for ever: two" in ending.out
+    assert [line.split()[-1] for line in lines if line.startswith("two  ")] == ["first-fit"] * 2
+    assert mig_opt("bench", study, "--table") == ending
+    found = mig_opt("bench", study, "--json").json
+    assert (found["done"], found["lines"], found["failures"]) == (3, [], [])
+    assert [line["policy"] for line in found["simulated"]] == [
+        "first-fit",
+        "static:partition=7",
+        "static:partition=4+3",
+    ]
+    assert [won["policies"] for won in found["winners"]] == [["first-fit"]] * 2
+
+
+def test_both_tables_are_shown(mig_opt: Command, tmp_path: Path) -> None:
+    study = tmp_path / "study.json"
+    study.write_text(json.dumps(document(batches=[{"n": 3}], methods=[{"method": "far"}])))
+    ending = mig_opt("bench", study)
+    assert ending.code == 0
+    assert ending.out.startswith("batches, methods")
+    assert "\ntraces, policies" in ending.out
+    assert ending.out.rstrip().replace("\n", "").endswith(f"2 rows in {study.with_suffix('.jsonl')}.")
+
+
+def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> None:
+    """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""
+    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")
+    study = tmp_path / "study.json"
+    options = {"threshold": [0.4, 0.125], "load_balancing": True, "migration": False}
+    policies = [{"policy": "fragmentation-aware", "options": options}]
+    study.write_text(json.dumps(document(traces=[{"file": "one.json"}], policies=policies)))
+    lines = mig_opt("bench", study).out.splitlines()
+    assert max(map(len, lines[:-1])) <= 80
+    assert [line[:22].rstrip() for line in lines[3:9]] == [
+        "  fragmentation-aware",
+        "   :threshold=0.4",
+        "   :load_balancing=",
+        "    true",
+        "   :migration=false",
+        "  fragmentation-aware",
+    ]
+    first = next(index for index, line in enumerate(lines) if line.startswith("one     time to end  "))
+    assert [line.removeprefix("one     time to end").strip() for line in lines[first : first + 4]] == [
+        "fragmentation-aware:threshold=0.4",
+        ":load_balancing=true:migration=false",
+        "fragmentation-aware:threshold=0.125",
+        ":load_balancing=true:migration=false",
+    ]
