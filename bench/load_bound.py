@@ -14,7 +14,7 @@ from pathlib import Path
 from machine import RESULTS, describe, save
 
 from mig_opt import Batch, Status, generate_batch, solve
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.instances import ScalingName
 from mig_opt.models.batch.cp import CpSat
@@ -34,15 +34,15 @@ def distances(batch: Batch) -> dict[str, float]:
     result = solve(batch, "cp", time_limit=100)
     if result.status is not Status.OPTIMAL or result.makespan is None or result.schedule is None:
         return {}
-    ticked = TickedBatch(batch)
-    program = LoadProgram(ticked, at_least=0, at_most=ticked.ticks.nearest(result.makespan))
+    integer_batch = IntegerBatch(batch)
+    program = LoadProgram(integer_batch, at_least=0, at_most=integer_batch.ticks.nearest(result.makespan))
     outcome = solve_program(program.linear.program, Highs(), Control(time_limit=100))
     control = Control()
     control.offer(result.schedule)
     search = Search(batch, control, CpSat())
     raise_bound_by_prices(search, share=1.0)
     bounds = {"load program": program.bound(outcome.bound, Highs().tolerance), "prices": search.lower}
-    return {name: 1 - ticked.ticks.seconds_below(bound) / result.makespan for name, bound in bounds.items()}
+    return {name: 1 - integer_batch.ticks.seconds_below(bound) / result.makespan for name, bound in bounds.items()}
 
 
 def table(sizes: Sequence[tuple[int, int]], seeds: int) -> list[str]:

@@ -9,7 +9,6 @@ import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,28 +33,6 @@ HEAVY = (
     "dask",
 )
 
-# From the ground up: a module imports only what is in a lower layer or in its own package.
-LAYERS = (
-    ("_version", "errors", "texts"),
-    ("arguments",),
-    ("gpu", "registry"),
-    ("batch", "profile_table", "partitions", "packing"),
-    ("schedule", "serving", "ticks", "trace", "fleet_state"),
-    ("deployment", "covers"),
-    ("lives", "timeline", "change_plan"),
-    ("timing", "occupancy", "result", "bounds", "validation", "ticked", "certificate", "study"),
-    ("control", "relaxation", "assembling", "change_problem"),
-    ("fleet_control",),
-    ("loads",),
-    ("models", "heuristics", "files"),
-    ("instances", "solving", "changing"),
-    ("deploying", "rollout"),
-    ("explaining", "export", "proving", "streaming", "online"),
-    ("studies", "plotting", "defragmenting"),
-    ("cli",),
-)
-LAYER_OF = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-
 
 def source_of(module: str) -> Path:
     path = PACKAGE.parent.joinpath(*module.split("."))
@@ -64,25 +41,6 @@ def source_of(module: str) -> Path:
 
 def tree_of(module: str) -> ast.Module:
     return ast.parse(source_of(module).read_text(encoding="utf-8"))
-
-
-def imports_of(module: str) -> Iterator[str]:
-    """Every module that a module imports, wherever in its code."""
-    for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{module} has a relative import"
-            assert node.module is not None
-            yield node.module
-            # ``from mig_opt.models import cp`` imports a module.
-            yield from (
-                f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.{alias.name}" in MODULES
-            )
-
-
-def part_of(module: str) -> str:
-    return (*module.split("."), "")[1]
 
 
 # Names
@@ -159,75 +117,6 @@ def test_the_test_of_what_is_loaded_can_fail() -> None:
 def test_each_part_can_be_imported_first(module: str) -> None:
     """No cycle hides behind the order in which the others import."""
     assert "mig_opt" in loaded_by(f"import {module}")
-
-
-# Layers
-
-
-def test_every_part_has_a_layer() -> None:
-    parts = {part_of(module) for module in MODULES} - {""}
-    assert parts <= set(LAYER_OF), "say in LAYERS where the new part belongs"
-
-
-@pytest.mark.parametrize("module", [module for module in MODULES if module != "mig_opt"])
-def test_imports_point_down(module: str) -> None:
-    part = part_of(module)
-    for imported in imports_of(module):
-        if imported.split(".")[0] != "mig_opt" or part_of(imported) == part:
-            continue
-        assert imported != "mig_opt", f"{module} imports the package from inside"
-        assert LAYER_OF[part_of(imported)] < LAYER_OF[part], f"{module} imports {imported}"
-
-
-def test_models_and_heuristics_know_nothing_of_each_other() -> None:
-    reached: dict[str, set[str]] = {}
-
-    def reach(module: str) -> set[str]:
-        if module not in reached:
-            reached[module] = set()
-            direct = {name for name in imports_of(module) if name in MODULES}
-            reached[module] = direct | {name for other in direct for name in reach(other)}
-        return reached[module]
-
-    for module in MODULES:
-        foreign = {"models": {"heuristics", "solving", "cli"}, "heuristics": {"models", "solving", "cli"}}
-        assert {part_of(name) for name in reach(module)}.isdisjoint(foreign.get(part_of(module), ())), module
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_heavy_libraries_stay_where_they_belong(module: str) -> None:
-    homes = {
-        "pydantic": ("files",),
-        "matplotlib": ("plotting",),
-        "ortools": ("models",),
-        "pulp": ("models",),
-        "highspy": ("models",),
-        "typer": ("cli",),
-        "rich": ("cli",),
-        "joblib": ("studies",),
-        "distributed": ("studies",),
-    }
-    for imported in imports_of(module):
-        top = imported.split(".")[0]
-        assert part_of(module) in homes.get(top, (part_of(module),)), f"{module} imports {imported}"
-
-
-@pytest.mark.parametrize("module", [module for module in MODULES if part_of(module) != "cli"])
-def test_nothing_outside_the_command_line_prints(module: str) -> None:
-    for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print", f"{module}:{node.lineno}"
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
-            assert node.attr not in {"stdout", "stderr"}, f"{module}:{node.lineno}"
-
-
-@pytest.mark.parametrize("module", MODULES)
-def test_modules_are_short(module: str) -> None:
-    assert len(source_of(module).read_text(encoding="utf-8").splitlines()) <= 450
-
-
-def test_the_walk_finds_every_file() -> None:
-    assert {source_of(module) for module in MODULES} == set(PACKAGE.rglob("*.py"))
 
 
 # Examples

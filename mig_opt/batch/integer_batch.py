@@ -42,7 +42,7 @@ class Place:
         return self is not other and self.gpu == other.gpu and self.placement.conflicts(other.placement)
 
 
-class TickedBatch:
+class IntegerBatch:
     """A batch in ticks, rounded down where they are not exact.
 
     Attributes

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Sequence
 from random import Random
 
-from mig_opt.change.problem import ChangeProblem, Timetable
+from mig_opt.serving.change_problem import ChangeProblem, Timetable
 
 _MOST_RUNS = 64
 _MOST_MOVES = 40_000

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 
 from mig_opt.arguments import wrong_number
 from mig_opt.change.greedy import greedy
-from mig_opt.change.problem import ChangeProblem, Timetable
 from mig_opt.control import Limits
 from mig_opt.errors import InputError
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.serving.change_plan import ChangePlan, operation_costs
+from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.validation.serving.fleets import check_fleets, check_same_gpus, check_throughputs

@@ -10,10 +10,10 @@ from mig_opt.arguments import wrong_type
 from mig_opt.control import Limits
 from mig_opt.defragmentation.fleet import Fleet, layouts_of
 from mig_opt.errors import InputError
+from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.model import GpuModel, ProfileSet
 from mig_opt.models.fleet.defragmentation import Column, Task, choose
-from mig_opt.simulation.log import Log
 from mig_opt.simulation.metrics import fragmentation_series
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.kernels import NEVER, add_up
 from mig_opt.loads.tables import HeightTables, fixed_cost, making_room, neighbours_of, ticks_of
 
@@ -24,13 +24,13 @@ class Assignments:
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     tables : HeightTables
         Filled.
     """
 
-    def __init__(self, problem: TickedBatch, tables: HeightTables) -> None:
+    def __init__(self, problem: IntegerBatch, tables: HeightTables) -> None:
         self._problem = problem
         self._tables = tables
         self._tree = tables.tree

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from mig_opt.batch.integer_batch import Place, TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch, Place
 
 _MOST_APART = 3
 """If more kinds of placements cover the same slices, it is not told apart which of them are used."""
@@ -88,7 +88,7 @@ class Branches:
         return frozenset(itertools.chain(*inside, *beside))
 
 
-def branches_of(batch: TickedBatch) -> Branches:
+def branches_of(batch: IntegerBatch) -> Branches:
     """List the branches of the first GPU of a batch, on which nothing is live."""
     covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == 0]
     # A slice that only some of the placements around another one cover is never the longer way.

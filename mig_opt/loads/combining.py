@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.local_search import LoadSearch, Start
 
 Possible = npt.NDArray[np.bool_]
@@ -43,13 +43,13 @@ class Combination:
 
     Parameters
     ----------
-    batch : TickedBatch
+    batch : IntegerBatch
         On two GPUs or more; nothing is live.
     contents : sequence of sequence of int
         Tasks that fit well on one GPU together, at least one of them.
     """
 
-    def __init__(self, batch: TickedBatch, contents: Sequence[Sequence[int]]) -> None:
+    def __init__(self, batch: IntegerBatch, contents: Sequence[Sequence[int]]) -> None:
         self._problem = batch
         self._contents = [frozenset(tasks) for tasks in contents]
         self._index = {(place.gpu, place.placement): at for at, place in enumerate(batch.places)}
@@ -104,7 +104,7 @@ class Combination:
     ) -> _Found:
         """Return low places for some tasks on the first GPUs, after some cycles of a search."""
         tasks, whole = sorted(some), self._problem.batch
-        part = TickedBatch(whole.replace(tasks=tuple(whole.tasks[task] for task in tasks), gpus=gpus))
+        part = IntegerBatch(whole.replace(tasks=tuple(whole.tasks[task] for task in tasks), gpus=gpus))
         start = [
             next(at for at, place in enumerate(part.places) if task in place.durations) for task in range(len(tasks))
         ]

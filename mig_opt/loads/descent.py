@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.loads.combining import Combination
 from mig_opt.loads.kernels import NEVER
@@ -23,13 +23,13 @@ class Descent(ABC):
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     control : Control
         Has a schedule to start from.
     """
 
-    def __init__(self, problem: TickedBatch, control: Control) -> None:
+    def __init__(self, problem: IntegerBatch, control: Control) -> None:
         assert control.schedule is not None
         self._problem = problem
         self._control = control
@@ -49,7 +49,7 @@ class Descent(ABC):
         return self._searched
 
     @staticmethod
-    def possible(problem: TickedBatch, control: Control) -> bool:
+    def possible(problem: IntegerBatch, control: Control) -> bool:
         """Whether the batch is small enough and there is time for it."""
         return problem.choices <= _MOST_CHOICES and not control.expired
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.bounds import slice_prices
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.neighbourhood import improve, spread
 from mig_opt.loads.reach import reach
@@ -84,7 +84,7 @@ class LoadSearch:
 
     Parameters
     ----------
-    batch : TickedBatch
+    batch : IntegerBatch
         The batch in ticks.
     places : sequence of int
         The place of each task to start from.
@@ -103,7 +103,7 @@ class LoadSearch:
         Draws fresh starts; if None, they have each task in one of its cheap places.
     """
 
-    def __init__(self, batch: TickedBatch, places: Sequence[int], seed: int, workers: int) -> None:
+    def __init__(self, batch: IntegerBatch, places: Sequence[int], seed: int, workers: int) -> None:
         tree = LoadTree(batch)
         count = len(batch.batch.tasks)
         self._tree, self._shape = tree, shape_of(batch, tree)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branch, Branches, Order, Use
 from mig_opt.loads.contents import fill, line_up, read_off, stack
 from mig_opt.loads.kernels import NEVER
@@ -43,7 +43,7 @@ class Prices:
 
     Parameters
     ----------
-    batch : TickedBatch
+    batch : IntegerBatch
         Nothing is live.
     branches : Branches
         Of each of its GPUs.
@@ -62,7 +62,7 @@ class Prices:
         What all tasks are worth together.
     """
 
-    def __init__(self, batch: TickedBatch, branches: Branches, before: int, grain: int) -> None:
+    def __init__(self, batch: IntegerBatch, branches: Branches, before: int, grain: int) -> None:
         count, self._grain, self._branches = len(batch.batch.tasks), grain, branches
         self._wait, self._inner = branches.wait // grain, branches.inner
         self.ticks = np.stack([ticks_of(place, count) for place in branches.places], axis=1).astype(np.int64)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.jit import loop
 from mig_opt.loads.kernels import joint_height
 from mig_opt.loads.tree import LoadTree
@@ -88,7 +88,7 @@ class Shape(NamedTuple):
     tips: Integers
 
 
-def shape_of(batch: TickedBatch, tree: LoadTree) -> Shape:
+def shape_of(batch: IntegerBatch, tree: LoadTree) -> Shape:
     """Return the tree of a batch as arrays."""
     single: dict[int, int] = {-1: -1}
     around: dict[int, int] = {-1: -1}

@@ -20,7 +20,7 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import Place, TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, split_heights
 from mig_opt.loads.reach import least_amounts, sets_within
 from mig_opt.loads.tree import LoadTree, Node
@@ -37,7 +37,7 @@ class HeightTables:
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks, with at most :data:`MOST_TASKS` tasks.
     at_most : int
         Heights above are not of interest, in ticks.
@@ -51,7 +51,7 @@ class HeightTables:
         :data:`~mig_opt.loads.kernels.NEVER` where there is none within the limit.
     """
 
-    def __init__(self, problem: TickedBatch, at_most: int) -> None:
+    def __init__(self, problem: IntegerBatch, at_most: int) -> None:
         self._problem = problem
         self._count = len(problem.batch.tasks)
         self._at_most = at_most

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.gpu.model import Placement
 
 
@@ -53,7 +53,7 @@ class LoadTree:
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
 
     Attributes
@@ -66,7 +66,7 @@ class LoadTree:
         For each node the innermost nodes of its branch: the ends of the ways through it.
     """
 
-    def __init__(self, problem: TickedBatch) -> None:
+    def __init__(self, problem: IntegerBatch) -> None:
         self._problem = problem
         self._at = {(place.gpu, place.placement): index for index, place in enumerate(problem.places)}
         self._lived_in = {place.gpu for place in problem.places if place.free is not None}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from mig_opt.fleet.log import Log, LoggedRun, Outcome
 from mig_opt.fleet.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
 from mig_opt.heuristics.fleet.forecast import MemoryForecast
 from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.log import Log, LoggedRun, Outcome
 from mig_opt.simulation.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
 from mig_opt.simulation.policy import Policy
 from mig_opt.simulation.registry import PolicyEntry, get_policy, policies

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from mig_opt.errors import SolverError
+from mig_opt.fleet.log import Log, Outcome
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.states import GpuState
 from mig_opt.simulation.event_queue import MOVE, WAKE, ActiveRun, Progress
 from mig_opt.simulation.fleet import Fleet
-from mig_opt.simulation.log import Log, Outcome
 from mig_opt.simulation.ranking import Key, Ranking
 
 _BRIEF = 1e-6

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mig_opt.errors import SolverError
+from mig_opt.fleet.log import CREATE, DESTROY, Log
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.states import GpuState, States
-from mig_opt.simulation.log import CREATE, DESTROY, Log
 from mig_opt.simulation.ranking import Key, Ranking
 
 

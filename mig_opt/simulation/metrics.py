@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
-from mig_opt.simulation.log import CREATE, DESTROY, Log, Outcome
+from mig_opt.fleet.log import CREATE, DESTROY, Log, Outcome
 
 
 @dataclass(frozen=True, slots=True)

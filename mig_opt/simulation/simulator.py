@@ -11,11 +11,11 @@ from functools import cached_property
 
 from mig_opt.arguments import wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.log import Log, Outcome
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.simulation.cluster import Cluster
 from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE
-from mig_opt.simulation.log import Log, Outcome
 from mig_opt.simulation.metrics import Metrics, PowerModel, measure
 from mig_opt.simulation.policy import Policy
 from mig_opt.simulation.registry import get_policy, policy_label

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
 from mig_opt.models.batch.block_model import BlockModel
@@ -18,7 +18,7 @@ A30 = get_gpu("A30")
 
 
 def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockModel:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     operations = max(place.create + place.destroy for place in problem.places)
     horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
     horizon += sum(place.free + place.destroy for place in problem.places if place.free is not None)

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Branch:
             yield from branch.places()
 
 
-def branches(problem: TickedBatch, gpu: int) -> Branch:
+def branches(problem: IntegerBatch, gpu: int) -> Branch:
     """Nest the places of a GPU by their footprints; in equal ones the earlier place is outside."""
     whole = Branch(frozenset(range(problem.batch.gpu.memory_slices)))
     for placement in problem.batch.gpu.placements(problem.batch.profile_set):
@@ -46,7 +46,7 @@ def branches(problem: TickedBatch, gpu: int) -> Branch:
 class Heights:
     """Heights of the assignments of a batch."""
 
-    def __init__(self, problem: TickedBatch) -> None:
+    def __init__(self, problem: IntegerBatch) -> None:
         self.problem = problem
         self.gpus = [branches(problem, gpu) for gpu in range(problem.batch.gpus)]
         live = {place.gpu for place in problem.places if place.free is not None}
@@ -104,7 +104,7 @@ class Heights:
         )
 
 
-def image(problem: TickedBatch, places: Sequence[int]) -> str:
+def image(problem: IntegerBatch, places: Sequence[int]) -> str:
     """Return the same for mirror images of an assignment: for branches that are exchanged with others like them."""
 
     def of(branch: Branch) -> str:

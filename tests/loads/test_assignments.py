@@ -8,7 +8,7 @@ from load_heights import Heights, image
 from strategies import batches, whole_seconds
 
 from mig_opt import Batch, get_gpu
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.assignments import Assignments
 from mig_opt.loads.tables import HeightTables
 
@@ -16,7 +16,7 @@ A30, A100, RTX = (get_gpu(name) for name in ("A30", "A100", "RTX-PRO-6000"))
 
 
 def check(batch: Batch, share: float) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     assume(len(problem.places) ** len(batch.tasks) <= 1000)
     heights = Heights(problem)
     all_heights = {places: heights.height(places) for places in heights.assignments()}

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Batch, OperationCosts, Task, generate_batch, get_gpu
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.gpu.model import Placement
 from mig_opt.loads.branches import Branches, _Listing, branches_of
 from mig_opt.loads.contents import fill, line_up, read_off, stack
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.prices import Prices
 
-A30 = TickedBatch(generate_batch(6, gpu="A30", seed=0))
+A30 = IntegerBatch(generate_batch(6, gpu="A30", seed=0))
 
 Way = tuple[tuple[str, ...], int]
 """The profiles used around a slice, and the first creations that it waits for."""
@@ -85,7 +85,7 @@ def test_every_subset_and_order_on_an_a30() -> None:
 
 
 def test_the_branches_of_an_a100() -> None:
-    branches = branches_of(TickedBatch(generate_batch(8, seed=0)))
+    branches = branches_of(IntegerBatch(generate_batch(8, seed=0)))
     # 1g, 2g, the right and the left half, and all of it.
     assert [len(branch.orders) for branch in branches.branches] == [1, 3, 7, 12, 112]
     # Of the left half 4g, 3g or both.
@@ -104,13 +104,13 @@ def test_nobody_waits_where_creations_take_no_time_or_do_not_queue() -> None:
         batch.replace(parallel_operations=True),
         batch.replace(operations=OperationCosts.zero(batch.gpu)),
     ):
-        branches = branches_of(TickedBatch(other))
+        branches = branches_of(IntegerBatch(other))
         assert branches.wait == 0
         assert all(tuple(sorted(order)) == order for order in branches.orders)
 
 
 def test_a_use_takes_its_operations() -> None:
-    branches = branches_of(TickedBatch(generate_batch(6, seed=1)))
+    branches = branches_of(IntegerBatch(generate_batch(6, seed=1)))
     for use in branches.uses:
         places = [branches.places[kind] for kind in use.kinds]
         assert use.full == sum(place.create + place.destroy for place in places)
@@ -129,7 +129,7 @@ def test_many_kinds_with_the_same_footprint_are_one() -> None:
 
 def test_double_memory_profiles() -> None:
     tasks = (Task("a", {1: 3.0, 2: 2.0}), Task("b", {1: 2.0}, memory_gb=10.0))
-    branches = branches_of(TickedBatch(Batch(tasks, get_gpu("A100"))))
+    branches = branches_of(IntegerBatch(Batch(tasks, get_gpu("A100"))))
     names = {tuple(sorted(branches.places[kind].placement.profile.name for kind in use.kinds)) for use in branches.uses}
     assert {("1g.10gb",), ("2g.10gb",), ("1g.10gb", "2g.10gb")} <= names
 
@@ -183,7 +183,7 @@ def test_contents_around_what_is_inside(own: np.ndarray, inside: np.ndarray, ope
 
 @pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
 def test_contents_are_worth_what_the_tables_say_and_fit(gpu: str) -> None:
-    problem = TickedBatch(generate_batch(7, gpu=gpu, seed=3))
+    problem = IntegerBatch(generate_batch(7, gpu=gpu, seed=3))
     branches = branches_of(problem)
     most = 4 * 10**4
     prices = Prices(problem, branches, most, 40)
@@ -208,6 +208,6 @@ def test_contents_are_worth_what_the_tables_say_and_fit(gpu: str) -> None:
 
 def test_batches_of_one_profile() -> None:
     batch = Batch((Task("a", {1: 3.0}), Task("b", {1: 2.0}, memory_gb=10.0)), get_gpu("A100"))
-    branches = branches_of(TickedBatch(batch))
+    branches = branches_of(IntegerBatch(batch))
     assert {place.placement.profile.compute_slices for place in branches.places} == {1}
     assert max(map(len, branches.orders)) == 7

@@ -12,24 +12,24 @@ from load_heights import Heights
 from strategies import realistic_batches
 
 from mig_opt import Batch, Task, generate_batch, get_gpu
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.combining import Combination
 from mig_opt.loads.local_search import LoadSearch
 
 
-def first_places(problem: TickedBatch) -> list[int]:
+def first_places(problem: IntegerBatch) -> list[int]:
     return [
         next(at for at, place in enumerate(problem.places) if task in place.durations)
         for task in range(len(problem.batch.tasks))
     ]
 
 
-def everywhere(problem: TickedBatch) -> np.ndarray:
+def everywhere(problem: IntegerBatch) -> np.ndarray:
     count = range(len(problem.batch.tasks))
     return np.array([[task in place.durations for place in problem.places] for task in count])
 
 
-def drawn(problem: TickedBatch, contents: list[tuple[int, ...]], seed: int = 0) -> list[int]:
+def drawn(problem: IntegerBatch, contents: list[tuple[int, ...]], seed: int = 0) -> list[int]:
     start = Combination(problem, contents).draw(np.random.default_rng(seed), everywhere(problem), lambda: False)
     assert start.work > 0
     places: list[int] = start.places.tolist()
@@ -40,7 +40,7 @@ def drawn(problem: TickedBatch, contents: list[tuple[int, ...]], seed: int = 0) 
 @settings(max_examples=25, deadline=None)
 def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObject) -> None:
     batch = batch.replace(gpus=max(2, batch.gpus), initial=())
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     tasks = st.integers(0, len(batch.tasks) - 1)
     contents = data.draw(st.lists(st.sets(tasks, min_size=1).map(lambda some: tuple(sorted(some))), min_size=1))
     possible = everywhere(problem)
@@ -66,7 +66,7 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObj
 
 
 def test_contents_have_a_gpu_of_their_own() -> None:
-    problem = TickedBatch(generate_batch(14, gpus=4, seed=1))
+    problem = IntegerBatch(generate_batch(14, gpus=4, seed=1))
     contents = [(0, 1, 2, 3, 4), (5, 6, 7, 8), (4, 5), (9, 10, 3)]
     seen = set()
     for seed in range(12):
@@ -81,20 +81,20 @@ def test_contents_have_a_gpu_of_their_own() -> None:
 
 
 def test_two_gpus_have_one_of_the_contents_each_start() -> None:
-    problem = TickedBatch(generate_batch(12, gpus=2, seed=1))
+    problem = IntegerBatch(generate_batch(12, gpus=2, seed=1))
     on = [problem.places[at].gpu for at in drawn(problem, [(0, 2, 4, 6, 8, 10)])]
     assert on == [0, 1] * 6
 
 
 def test_contents_that_are_everything() -> None:
-    problem = TickedBatch(generate_batch(4, gpus=3, seed=1))
+    problem = IntegerBatch(generate_batch(4, gpus=3, seed=1))
     assert {problem.places[at].gpu for at in drawn(problem, [(0, 1, 2, 3)])} == {0}
 
 
 def test_a_task_that_needs_much_memory_is_among_the_others() -> None:
     """Contents without it are a batch with fewer profiles."""
     tasks = (Task("large", {1: 4.0}, memory_gb=10), *(Task(f"t{at}", {1: 3.0, 2: 2.0}) for at in range(5)))
-    problem = TickedBatch(Batch(tasks, get_gpu("A100"), gpus=2))
+    problem = IntegerBatch(Batch(tasks, get_gpu("A100"), gpus=2))
     assert problem.batch.profile_set == "double-memory"
     places = [problem.places[at] for at in drawn(problem, [(1, 2, 3)])]
     assert [place.gpu for place in places] == [1, 0, 0, 0, 1, 1]
@@ -103,7 +103,7 @@ def test_a_task_that_needs_much_memory_is_among_the_others() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_seed_decides_everything(workers: int) -> None:
-    problem = TickedBatch(generate_batch(11, gpus=3, seed=3))
+    problem = IntegerBatch(generate_batch(11, gpus=3, seed=3))
     contents = [tuple(range(at, at + 5)) for at in range(7)]
 
     starts = []
@@ -123,7 +123,7 @@ def test_a_seed_decides_everything(workers: int) -> None:
 
 def test_work_is_the_same_for_whoever_needs_it_first() -> None:
     """Else the number of cycles would depend on which thread is faster."""
-    problem = TickedBatch(generate_batch(12, gpus=2, seed=1))
+    problem = IntegerBatch(generate_batch(12, gpus=2, seed=1))
     combination = Combination(problem, [(0, 2, 4, 6, 8, 10)])
     first, second = (combination.draw(np.random.default_rng(3), everywhere(problem), lambda: False) for _ in range(2))
     assert first.work == second.work
@@ -131,7 +131,7 @@ def test_work_is_the_same_for_whoever_needs_it_first() -> None:
 
 
 def test_a_search_that_is_stuck_starts_from_contents() -> None:
-    problem = TickedBatch(generate_batch(10, gpus=2, seed=3))
+    problem = IntegerBatch(generate_batch(10, gpus=2, seed=3))
     asked = []
 
     def draw(rng: np.random.Generator, possible: np.ndarray, over: object):  # type: ignore[no-untyped-def]

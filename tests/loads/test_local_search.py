@@ -12,19 +12,19 @@ from strategies import batches, realistic_batches
 
 from mig_opt import Batch, OperationCosts, generate_batch, solve
 from mig_opt.batch.bounds import best_lower_bound
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.local_search import LoadSearch
 from mig_opt.loads.tables import HeightTables
 
 
-def first_places(problem: TickedBatch) -> list[int]:
+def first_places(problem: IntegerBatch) -> list[int]:
     return [
         next(at for at, place in enumerate(problem.places) if task in place.durations)
         for task in range(len(problem.batch.tasks))
     ]
 
 
-def check(problem: TickedBatch, places: list[int], height: int) -> None:
+def check(problem: IntegerBatch, places: list[int], height: int) -> None:
     assert all(task in problem.places[at].durations for task, at in enumerate(places))
     assert height == Heights(problem).height(places, spared=False)
 
@@ -32,7 +32,7 @@ def check(problem: TickedBatch, places: list[int], height: int) -> None:
 @given(st.one_of(batches(), realistic_batches(max_gpus=4)), st.integers(0, 2**31 - 1), st.integers(1, 8))
 @settings(max_examples=80)
 def test_heights_are_right_and_never_rise(batch: Batch, seed: int, free: int) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     start = first_places(problem)
     search = LoadSearch(problem, start, seed, 1)
     check(problem, search.places, search.height)
@@ -49,7 +49,7 @@ def test_heights_are_right_and_never_rise(batch: Batch, seed: int, free: int) ->
 @given(realistic_batches(max_gpus=3), st.integers(0, 1000))
 @settings(max_examples=40)
 def test_a_shake_stays_within_its_slack(batch: Batch, slack: int) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     places = np.array(first_places(problem), np.int64)
     search = LoadSearch(problem, places.tolist(), 0, 1)
     before = search.run(places, 1, 0, 0, 0, 0)
@@ -61,7 +61,7 @@ def test_a_shake_stays_within_its_slack(batch: Batch, slack: int) -> None:
 @given(realistic_batches(max_tasks=12, max_gpus=2))
 @settings(max_examples=10)
 def test_cycles_tell_their_heights_and_keep_the_best(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     search = LoadSearch(problem, first_places(problem), 5, 2)
     cycles = search.cycles(0)
     best = search.height
@@ -75,7 +75,7 @@ def test_cycles_tell_their_heights_and_keep_the_best(batch: Batch) -> None:
 
 
 def test_a_seed_decides_everything() -> None:
-    problem = TickedBatch(generate_batch(18, gpus=2, seed=3))
+    problem = IntegerBatch(generate_batch(18, gpus=2, seed=3))
     start = first_places(problem)
 
     def told(seed: int) -> list[list[tuple[int, list[int]]]]:
@@ -91,14 +91,14 @@ def test_a_seed_decides_everything() -> None:
 def test_many_tasks_begin_close_to_the_bound() -> None:
     # The search hardly ever brings many tasks back from expensive places: it must not begin with them there.
     batch = generate_batch(300, times="NarrowTimes", seed=1)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     search = LoadSearch(problem, first_places(problem), 0, 1)
     assert search.height < 1.001 * problem.ticks.floor(best_lower_bound(batch))
 
 
 def test_it_is_better_than_far() -> None:
     batch = generate_batch(20, seed=1)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     start = problem.places_of(schedule)
@@ -116,7 +116,7 @@ def test_a_round_with_every_task_finds_the_least_height(batch: Batch, data: st.D
     # The search counts every destruction, the tables spare the last ones.
     create, nothing = batch.operations.create, dict.fromkeys(batch.gpu.sizes, 0.0)
     batch = batch.replace(operations=OperationCosts(create, nothing))
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     count = len(batch.tasks)
     able = [[at for at, place in enumerate(problem.places) if task in place.durations] for task in range(count)]
     start = [data.draw(st.sampled_from(places)) for places in able]
@@ -131,7 +131,7 @@ def test_a_round_with_every_task_finds_the_least_height(batch: Batch, data: st.D
 
 
 def test_places_that_are_left_out_are_not_used_again() -> None:
-    problem = TickedBatch(generate_batch(12, gpu="A30", seed=2))
+    problem = IntegerBatch(generate_batch(12, gpu="A30", seed=2))
     search = LoadSearch(problem, first_places(problem), 0, 2)
     cycles = search.cycles(0)
     next(cycles)
@@ -147,7 +147,7 @@ def test_places_that_are_left_out_are_not_used_again() -> None:
 
 
 def test_a_task_keeps_its_last_place() -> None:
-    problem = TickedBatch(generate_batch(4, gpu="A30", seed=2))
+    problem = IntegerBatch(generate_batch(4, gpu="A30", seed=2))
     search = LoadSearch(problem, first_places(problem), 0, 1)
     before = search.height, search.places
     search.forbid(np.ones((4, len(problem.places)), np.bool_))

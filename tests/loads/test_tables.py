@@ -11,7 +11,7 @@ from load_heights import Heights
 from strategies import Decisions, batches, decisions, realistic_batches, tiny_batches, whole_seconds
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.timing import timed_schedule
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.tables import MOST_TASKS, HeightTables
@@ -20,7 +20,7 @@ A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-P
 FAR_TOO_LONG = 2**28
 
 
-def filled(problem: TickedBatch, at_most: int, workers: int = 1) -> HeightTables:
+def filled(problem: IntegerBatch, at_most: int, workers: int = 1) -> HeightTables:
     tables = HeightTables(problem, at_most)
     assert tables.fill(workers, lambda: False)
     return tables
@@ -62,7 +62,7 @@ SPOILED = [
 @pytest.mark.parametrize(("times", "gpu", "optimum"), SPOILED)
 def test_skipped_subsets_say_nothing_about_larger_ones(times: list[dict[int, float]], gpu: str, optimum: int) -> None:
     batch = without_costs(times, gpu)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     assert [filled(problem, limit).least for limit in (optimum, optimum + 1, FAR_TOO_LONG)] == [optimum] * 3
     assert filled(problem, optimum - 1).least >= NEVER
     result = solve(batch, workers=1)
@@ -73,14 +73,14 @@ def test_skipped_subsets_say_nothing_about_larger_ones(times: list[dict[int, flo
 def test_every_single_size(gpu: str) -> None:
     model = get_gpu(gpu)
     for size in model.sizes:
-        problem = TickedBatch(Batch((Task("a", {size: 3.0}), Task("b", {size: 2.0})), model))
+        problem = IntegerBatch(Batch((Task("a", {size: 3.0}), Task("b", {size: 2.0})), model))
         assert filled(problem, FAR_TOO_LONG).least == Heights(problem).least()
 
 
 def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tuple[int, ...] = (4,)) -> int:
     """Return the least height, in hundredths of a second, of a task of 3 s with live instances."""
     batch = Batch((Task("a", dict.fromkeys(sizes, 3.0)),), A30, initial=initial, parallel_operations=parallel)
-    return filled(TickedBatch(batch), FAR_TOO_LONG).least
+    return filled(IntegerBatch(batch), FAR_TOO_LONG).least
 
 
 def ones(*free: float) -> tuple[LiveInstance, ...]:
@@ -107,7 +107,7 @@ def test_live_instances_make_room_one_after_the_other() -> None:
 # By definition
 
 
-def agree(problem: TickedBatch, least: int) -> None:
+def agree(problem: IntegerBatch, least: int) -> None:
     """Check a height from the tables. With odd costs they are allowed to be lower: an empty place may spare more."""
     expected = Heights(problem).least()
     assert least <= expected
@@ -119,7 +119,7 @@ def agree(problem: TickedBatch, least: int) -> None:
 @settings(max_examples=60)
 def test_the_least_height_by_definition(batch: Batch) -> None:
     assume(not batch.unplaceable())
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     assume(len(problem.places) ** len(batch.tasks) <= 30_000)
     least = filled(problem, FAR_TOO_LONG).least
     agree(problem, least)
@@ -132,14 +132,14 @@ def test_the_least_height_by_definition(batch: Batch) -> None:
 @given(batches(st.sampled_from([A100, H100, A30]), max_tasks=2, max_gpus=2))
 @settings(max_examples=40)
 def test_the_least_height_by_definition_on_larger_gpus(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     agree(problem, filled(problem, FAR_TOO_LONG).least)
 
 
 @given(realistic_batches(max_tasks=7, max_gpus=2))
 @settings(max_examples=40)
 def test_the_limit_and_the_threads_change_nothing(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     least = filled(problem, FAR_TOO_LONG).least
     for limit in {max(0, least), math.ceil(max(1, least) * 1.03), max(1, least) * 2}:
         assert filled(problem, limit, workers=3).least == least
@@ -153,7 +153,7 @@ def test_the_limit_and_the_threads_change_nothing(batch: Batch) -> None:
 @given(tiny_batches)
 @settings(max_examples=60)
 def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     makespan = solve(batch, "brute-force").makespan
     assert makespan is not None
     most = problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
@@ -164,7 +164,7 @@ def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
 @settings(max_examples=60)
 def test_never_above_a_schedule_with_re_creations(chosen: Decisions) -> None:
     schedule = timed_schedule(chosen.batch, chosen.instances, chosen.operations)
-    problem = TickedBatch(chosen.batch)
+    problem = IntegerBatch(chosen.batch)
     most = (
         problem.ticks.nearest(schedule.makespan) if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
     )
@@ -176,12 +176,12 @@ def test_never_above_a_schedule_with_re_creations(chosen: Decisions) -> None:
 
 def test_it_ends_when_the_time_is_up() -> None:
     batch = without_costs([{1: 3, 2: 2, 4: 1}] * 8, "A30")
-    tables = HeightTables(TickedBatch(batch), FAR_TOO_LONG)
+    tables = HeightTables(IntegerBatch(batch), FAR_TOO_LONG)
     assert not tables.fill(2, lambda: True)
 
 
 def test_a_tighter_limit_is_less_work() -> None:
-    problem = TickedBatch(without_costs([{1: at + 3, 2: at + 2, 4: at + 1} for at in range(10)], "A30"))
+    problem = IntegerBatch(without_costs([{1: at + 3, 2: at + 2, 4: at + 1} for at in range(10)], "A30"))
     loose, tight = (HeightTables(problem, limit).cases() for limit in (FAR_TOO_LONG, 40))
     assert 0 < tight < loose
     assert MOST_TASKS > 10

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import any_gpu, batches
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Task, get_gpu
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.tree import LoadTree
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -17,7 +17,7 @@ A30, A100 = get_gpu("A30"), get_gpu("A100")
 @given(batches(any_gpu, max_tasks=3, max_gpus=3))
 @settings(max_examples=100)
 def test_the_root_is_last_and_has_every_place_once(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     tree = LoadTree(problem)
     assert sorted(tree.places_below(len(tree.nodes) - 1)) == list(range(len(problem.places)))
     for gpu, root in enumerate(tree.roots):
@@ -34,7 +34,7 @@ def test_the_root_is_last_and_has_every_place_once(batch: Batch) -> None:
 
 @pytest.mark.parametrize("gpu", ["A100", "H100"])
 def test_leaves_that_are_left_out_do_not_become_the_root(gpu: str) -> None:
-    tree = LoadTree(TickedBatch(Batch((Task("a", {4: 1.0}),), get_gpu(gpu))))
+    tree = LoadTree(IntegerBatch(Batch((Task("a", {4: 1.0}),), get_gpu(gpu))))
     assert tree.nodes[-1].kind == "stack"
 
 
@@ -43,7 +43,7 @@ TASK = Task("a", {1: 4.0, 2: 2.0, 4: 1.0})
 
 
 def waits(batch: Batch) -> set[tuple[int, int]]:
-    return {(node.wait_one, node.wait_two) for node in LoadTree(TickedBatch(batch)).nodes if node.kind == "split"}
+    return {(node.wait_one, node.wait_two) for node in LoadTree(IntegerBatch(batch)).nodes if node.kind == "split"}
 
 
 def test_one_of_two_neighbours_waits_for_the_cheapest_creation() -> None:
@@ -64,7 +64,7 @@ def live(*profiles: tuple[str, int], gpu: int = 0) -> tuple[LiveInstance, ...]:
 
 
 def late(batch: Batch) -> set[tuple[int, int]]:
-    return {(node.late_one, node.late_two) for node in LoadTree(TickedBatch(batch)).nodes if node.kind == "split"}
+    return {(node.late_one, node.late_two) for node in LoadTree(IntegerBatch(batch)).nodes if node.kind == "split"}
 
 
 DESTROY = OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.2, 2: 0.4, 4: 0.9})
@@ -91,7 +91,7 @@ def test_of_two_branches_with_live_instances_one_is_cleared_last(
 
 def test_gpus_do_not_wait_for_each_other() -> None:
     tasks = (TASK, Task("b", TASK.times))
-    tree = LoadTree(TickedBatch(Batch(tasks, A30, 2, COSTS)))
+    tree = LoadTree(IntegerBatch(Batch(tasks, A30, 2, COSTS)))
     assert tree.nodes[-1].kind == "split"
     assert (tree.nodes[-1].wait_one, tree.nodes[-1].wait_two) == (0, 0)
     assert tree.nodes[tree.roots[0]].shape == tree.nodes[tree.roots[1]].shape

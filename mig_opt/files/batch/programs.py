@@ -48,14 +48,14 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     >>> text.startswith("\\ mig-opt"), "run_gaussian_on_2g_12gb_at_0" in text
     (True, True)
     """
-    from mig_opt.batch.integer_batch import TickedBatch
+    from mig_opt.batch.integer_batch import IntegerBatch
     from mig_opt.models.batch.block_program import BlockProgram
     from mig_opt.models.batch.solver import Form
 
     target = Path(path)
     check_model_path(target)
     check_placeable(batch, "model")
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     horizon = solve(batch, "far").makespan
     assert horizon is not None
     ticks = problem.ticks

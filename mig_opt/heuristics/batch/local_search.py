@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.loads.compiling import compiled
@@ -47,7 +47,7 @@ def search(batch: Batch, control: Control) -> None:
     assert control.schedule is not None
     if control.expired or not compiled(control):
         return
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     count = len(batch.tasks)
     endless = control.remaining is not None and count > _FEW
     patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
@@ -58,7 +58,7 @@ def search(batch: Batch, control: Control) -> None:
 class _NestedDescent(Descent):
     """A local search whose assignments are timed outer instances first."""
 
-    def __init__(self, batch: Batch, problem: TickedBatch, control: Control) -> None:
+    def __init__(self, batch: Batch, problem: IntegerBatch, control: Control) -> None:
         self._batch = batch
         super().__init__(problem, control)
 

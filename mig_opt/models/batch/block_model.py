@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 
 from ortools.sat.python import cp_model
 
-from mig_opt.batch.integer_batch import Place, TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.batch.schedule import Schedule
 from mig_opt.models.batch.slots import Slot, Slots
 from mig_opt.models.batch.solver import Form
@@ -30,7 +30,7 @@ from mig_opt.models.batch.solver import Form
 Expression = cp_model.LinearExprT
 
 
-def seconds_to_build(problem: TickedBatch) -> float:
+def seconds_to_build(problem: IntegerBatch) -> float:
     """Return about how long it takes to build a block model on a typical machine.
 
     A model has a literal for each task and place, and looks at each pair of places.
@@ -43,7 +43,7 @@ class BlockModel:
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     form : Form
         Which schedules it has.
@@ -60,7 +60,7 @@ class BlockModel:
         The places that may be created more often, by index.
     """
 
-    def __init__(self, problem: TickedBatch, form: Form) -> None:
+    def __init__(self, problem: IntegerBatch, form: Form) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
         self._layout = Slots(problem, form.copies)

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.models.batch.order import Lives, Order
 from mig_opt.models.batch.slots import Slots
@@ -32,7 +32,7 @@ _LONGEST_NAME = 30
 """Characters of a task's name in names of variables; PuLP writes no LP file with names of more than 100."""
 
 
-def seconds_to_build(problem: TickedBatch) -> float:
+def seconds_to_build(problem: IntegerBatch) -> float:
     """Return about how long it takes to build a block program on a typical machine."""
     return 60e-6 * problem.choices + 20e-6 * len(problem.places) ** 2
 
@@ -42,7 +42,7 @@ class BlockProgram:
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     form : Form
         Which schedules it has.
@@ -60,7 +60,7 @@ class BlockProgram:
         Values by name for the solver to start from.
     """
 
-    def __init__(self, problem: TickedBatch, form: Form, *, unit: Fraction | None = None) -> None:
+    def __init__(self, problem: IntegerBatch, form: Form, *, unit: Fraction | None = None) -> None:
         self.problem = problem
         self.unit = Fraction(10) ** (len(str(form.at_most)) - 3) if unit is None else unit
         self.start: dict[str, float] | None = None

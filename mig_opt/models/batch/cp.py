@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.loads.compiling import compiled
 from mig_opt.loads.tables import MOST_TASKS
@@ -102,11 +102,11 @@ class CpSat:
 
     name = "CP-SAT"
 
-    def seconds_to_build(self, problem: TickedBatch) -> float:
+    def seconds_to_build(self, problem: IntegerBatch) -> float:
         """Return about how long it takes to build a model."""
         return seconds_to_build(problem)
 
-    def build(self, problem: TickedBatch, form: Form) -> BlockModel:
+    def build(self, problem: IntegerBatch, form: Form) -> BlockModel:
         """Return a model."""
         return BlockModel(problem, form)
 

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mig_opt.batch.integer_batch import Place, TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.loads.tree import LoadTree
 from mig_opt.models.batch.search import Search
 from mig_opt.models.batch.solver import M
@@ -96,7 +96,7 @@ class LoadProgram:
 
     Parameters
     ----------
-    batch : TickedBatch
+    batch : IntegerBatch
         The batch in ticks.
     at_least, at_most : int
         Ticks between which the makespan is sought.
@@ -116,7 +116,7 @@ class LoadProgram:
     """
 
     def __init__(
-        self, batch: TickedBatch, *, at_least: int, at_most: int, below: int | None = None, relaxed: bool = False
+        self, batch: IntegerBatch, *, at_least: int, at_most: int, below: int | None = None, relaxed: bool = False
     ) -> None:
         self._batch = batch
         self._at_most = at_most

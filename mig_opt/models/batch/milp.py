@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem
 from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
@@ -70,10 +70,10 @@ class _Milp:
         self._backend = backend
         self.name = backend.name
 
-    def seconds_to_build(self, problem: TickedBatch) -> float:
+    def seconds_to_build(self, problem: IntegerBatch) -> float:
         return seconds_to_build(problem)
 
-    def build(self, problem: TickedBatch, form: Form) -> BlockProgram:
+    def build(self, problem: IntegerBatch, form: Form) -> BlockProgram:
         return BlockProgram(problem, form)
 
     def complete(self, model: BlockProgram, places: Sequence[int], control: Control, *, share: float) -> Outcome:

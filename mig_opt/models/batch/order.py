@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from mig_opt.batch.integer_batch import Place, TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.batch.schedule import OperationKind
 from mig_opt.models.batch.slots import Slots
 from mig_opt.models.solvers.linear import LinearProgram, Term, Terms, Variable
@@ -49,7 +49,7 @@ class Lives:
 
     Attributes
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     layout : Slots
         The lives.
@@ -63,7 +63,7 @@ class Lives:
         1 for each place, by index, that is loose.
     """
 
-    problem: TickedBatch
+    problem: IntegerBatch
     layout: Slots
     names: Sequence[str]
     used: Sequence[Variable]

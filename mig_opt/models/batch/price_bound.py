@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branches, branches_of
 from mig_opt.loads.prices import Bound, Contents, Prices
 from mig_opt.models.batch.search import Search
@@ -54,7 +54,7 @@ _SECONDS_PER_ROUND, _SECONDS_PER_GRAIN = 0.01, 1e-9
 """To solve the program, and to fill tables: for each use of a branch, each task and each pair of lengths."""
 
 
-def prices_tell_of(problem: TickedBatch) -> bool:
+def prices_tell_of(problem: IntegerBatch) -> bool:
     """Whether there is a bound from prices: nothing is live, and the tasks are not too many."""
     return not problem.live and len(problem.batch.tasks) <= _MOST_TASKS
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Generic
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
@@ -53,7 +53,7 @@ class Search(Generic[M]):
 
     Attributes
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     lower : int
         Ticks that every schedule takes.
@@ -65,7 +65,7 @@ class Search(Generic[M]):
         self.batch = batch
         self.control = control
         self.solver = solver
-        self.problem = TickedBatch(batch)
+        self.problem = IntegerBatch(batch)
         self.lower = self.problem.ticks.floor(control.lower_bound)
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize

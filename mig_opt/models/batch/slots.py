@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, nested_schedule, timed_schedule
 
@@ -33,7 +33,7 @@ class Slots:
 
     Parameters
     ----------
-    problem : TickedBatch
+    problem : IntegerBatch
         The batch in ticks.
     copies : mapping of int to int
         Creations by index of place; one where nothing is given.
@@ -46,7 +46,7 @@ class Slots:
         The lives of each place, by index.
     """
 
-    def __init__(self, problem: TickedBatch, copies: Mapping[int, int]) -> None:
+    def __init__(self, problem: IntegerBatch, copies: Mapping[int, int]) -> None:
         self._problem = problem
         self.lives: list[Slot] = []
         self.of_place: list[list[int]] = []

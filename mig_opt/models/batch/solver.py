@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 
@@ -115,10 +115,10 @@ class Solver(Protocol[M]):
 
     name: str
 
-    def seconds_to_build(self, problem: TickedBatch) -> float:
+    def seconds_to_build(self, problem: IntegerBatch) -> float:
         """Return about how long it takes to build a model."""
 
-    def build(self, problem: TickedBatch, form: Form) -> M:
+    def build(self, problem: IntegerBatch, form: Form) -> M:
         """Return a model."""
 
     def improve(self, model: M, control: Control, request: Request) -> Outcome:

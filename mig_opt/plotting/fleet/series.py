@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mig_opt.fleet.log import Log, Outcome
 from mig_opt.gpu.model import GpuModel
-from mig_opt.simulation.log import Log, Outcome
 from mig_opt.simulation.metrics import fragmentation_series
 
 Numbers = NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mig_opt.batch.lifetimes import lives_of
+from mig_opt.fleet.log import Log, Outcome
 from mig_opt.plotting.fleet.series import busy_shares, hops
 from mig_opt.plotting.sheet import INK
 from mig_opt.plotting.texts import PALETTE, contrast, elide, one_line
-from mig_opt.simulation.log import Log, Outcome
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

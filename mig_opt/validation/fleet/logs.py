@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mig_opt.errors import Problem
+from mig_opt.fleet.log import Log, LoggedRun, Outcome
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.simulation.log import Log, LoggedRun, Outcome
 
 
 def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:

@@ -14,7 +14,7 @@ from ortools.sat.python import cp_model
 from strategies import Decisions, decisions, tiny_batches
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import get_gpu
@@ -42,7 +42,7 @@ def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: 
 
 @pytest.mark.parametrize(("batch", "relaxed", "true"), GAPS)
 def test_more_copies_close_the_gap(batch: Batch, relaxed: int, true: int) -> None:
-    everywhere = dict.fromkeys(range(len(TickedBatch(batch).places)), len(batch.tasks))
+    everywhere = dict.fromkeys(range(len(IntegerBatch(batch).places)), len(batch.tasks))
     # With as many copies as tasks nothing can be loose: both forms hold exactly all schedules.
     assert optimum(block_model(batch, relaxed=True, copies=everywhere)) == true
     assert optimum(block_model(batch, relaxed=False, copies=everywhere)) == true
@@ -77,7 +77,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
 @given(decisions(), st.data())
 def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = TickedBatch(case.batch)
+    problem = IntegerBatch(case.batch)
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
@@ -88,7 +88,7 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
 @given(decisions())
 def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Decisions) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = TickedBatch(case.batch)
+    problem = IntegerBatch(case.batch)
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     places = problem.places_of(schedule)
@@ -101,7 +101,7 @@ def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
     control = Control()
     brute_force(batch, control)
     assert control.makespan is not None
-    ticks = TickedBatch(batch).ticks
+    ticks = IntegerBatch(batch).ticks
     true = ticks.nearest(control.makespan) if ticks.exact else ticks.floor(control.makespan) + 1
     relaxed, strict = (optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False))
     assert relaxed <= strict
@@ -114,15 +114,15 @@ def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
 def test_symmetry_breaking_changes_no_optimum(batch: Batch) -> None:
     broken = [optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TickedBatch, "interchangeable", ())
-        patch.setattr(TickedBatch, "identical", ())
+        patch.setattr(IntegerBatch, "interchangeable", ())
+        patch.setattr(IntegerBatch, "identical", ())
         free = [optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False)]
     assert broken == free
 
 
 def test_what_is_interchangeable() -> None:
     def groups(batch: Batch) -> list[list[list[str]]]:
-        problem = TickedBatch(batch)
+        problem = IntegerBatch(batch)
         return [
             [[f"{problem.places[at].gpu}:{problem.places[at].placement}" for at in members] for members in group]
             for group in problem.interchangeable
@@ -143,7 +143,7 @@ def test_what_is_interchangeable() -> None:
 
 @given(decisions())
 def test_canonical_assignments_run_the_same_in_the_order_of_the_model(case: Decisions) -> None:
-    problem = TickedBatch(case.batch)
+    problem = IntegerBatch(case.batch)
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     places = problem.places_of(schedule)
     assert problem.canonical(places) == places
@@ -213,7 +213,7 @@ def test_re_creations_become_schedules_too() -> None:
     # 1g@0 0-0.11, t0 until 2.11, destroyed until 2.21; 2g@0 until 2.33, t1 until 5.33, destroyed until 5.43; 1g@0 again
     # until 5.54, t2 until 9.54.
     batch = Batch(tasks({1: 2.0}, {2: 3.0}, {1: 4.0}), A30)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     small, large = (
         next(at for at, place in enumerate(problem.places) if str(place.placement) == name)
         for name in ("1g.6gb@0", "2g.12gb@0")
@@ -242,7 +242,7 @@ def test_re_creations_become_schedules_too() -> None:
 
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     model = BlockModel(problem, Form(at_most=500, relaxed=True))
     profiles = {problem.places[model.slots[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
@@ -251,7 +251,7 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
 
 
 def test_nothing_below_the_optimum() -> None:
-    problem = TickedBatch(tiny.BATCH)
+    problem = IntegerBatch(tiny.BATCH)
     for relaxed in (True, False):
         outcome = run(
             BlockModel(problem, Form(at_most=633, relaxed=relaxed)).model, Control(workers=1), Request(at_least=7)
@@ -261,7 +261,7 @@ def test_nothing_below_the_optimum() -> None:
 
 @pytest.mark.parametrize("relaxed", [True, False])
 def test_the_best_schedule_is_a_complete_hint(relaxed: bool) -> None:
-    problem = TickedBatch(tiny.BATCH)
+    problem = IntegerBatch(tiny.BATCH)
     model = BlockModel(problem, Form(at_most=700, relaxed=relaxed))
     outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control(workers=1), Request())
     assert outcome.values is not None

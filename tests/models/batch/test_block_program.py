@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import Decisions, batches, decisions, tiny_batches
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
@@ -30,11 +30,11 @@ A30 = get_gpu("A30")
 
 
 def block_program(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockProgram:
-    return BlockProgram(TickedBatch(batch), Form(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
+    return BlockProgram(IntegerBatch(batch), Form(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
 
 
 def horizon(batch: Batch) -> int:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     operations = max(place.create + place.destroy for place in problem.places)
     ticks = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
     return ticks + sum(place.free + place.destroy for place in problem.places if place.free is not None)
@@ -64,7 +64,7 @@ def alike(program: BlockProgram, model_optimum: int, backend: Backend | None = N
 @given(tiny_batches, st.booleans(), st.data())
 @settings(max_examples=30)
 def test_both_forms_have_the_optima_of_the_constraint_model(batch: Batch, relaxed: bool, data: st.DataObject) -> None:
-    places = st.sampled_from(range(len(TickedBatch(batch).places)))
+    places = st.sampled_from(range(len(IntegerBatch(batch).places)))
     copies = data.draw(st.dictionaries(places, st.just(2), max_size=2))
     expected = optimum(block_model(batch, relaxed=relaxed, copies=copies))
     alike(block_program(batch, relaxed=relaxed, copies=copies), expected)
@@ -92,7 +92,7 @@ def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: 
     assert outcome.values is not None
     assert program.loose_places(program.whole(outcome.values))
     assert ticks(block_program(batch, relaxed=False)) == true
-    everywhere = dict.fromkeys(range(len(TickedBatch(batch).places)), len(batch.tasks))
+    everywhere = dict.fromkeys(range(len(IntegerBatch(batch).places)), len(batch.tasks))
     assert ticks(block_program(batch, relaxed=True, copies=everywhere)) == true
 
 
@@ -116,7 +116,7 @@ def place_tasks(program: BlockProgram, places: list[int]) -> None:
 @settings(max_examples=30)
 def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
-    problem = TickedBatch(case.batch)
+    problem = IntegerBatch(case.batch)
     takes = problem.ticks.nearest(schedule.makespan)
     takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
@@ -169,7 +169,7 @@ def test_every_integer_is_0_or_1() -> None:
 
 
 def test_a_fixed_program_runs_every_task_at_its_place() -> None:
-    problem = TickedBatch(tiny.BATCH)
+    problem = IntegerBatch(tiny.BATCH)
     program = BlockProgram(problem, Form(at_most=2000, relaxed=True))
     places = problem.places_of(tiny.BEST)
     with program.fixed(places):
@@ -185,7 +185,7 @@ def test_a_fixed_program_runs_every_task_at_its_place() -> None:
 
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     program = BlockProgram(problem, Form(at_most=500, relaxed=True))
     assert {variable.name for variable in program._runs[0].values()} == {
         "run_t0_on_2g_12gb_at_0",
@@ -199,13 +199,13 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
 def test_nothing_below_the_optimum() -> None:
     for relaxed in (True, False):
         for backend in (Highs(), Cbc()):
-            program = BlockProgram(TickedBatch(tiny.BATCH), Form(at_most=633, relaxed=relaxed))
+            program = BlockProgram(IntegerBatch(tiny.BATCH), Form(at_most=633, relaxed=relaxed))
             assert solved(program, backend).status is Status.INFEASIBLE
 
 
 def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
     batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
-    program = BlockProgram(TickedBatch(batch), Form(at_most=400, relaxed=True))
+    program = BlockProgram(IntegerBatch(batch), Form(at_most=400, relaxed=True))
     factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
     assert max(factors) < 10 * program._units(400)
     assert ticks(program) == 311
@@ -222,7 +222,7 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
     layout = block_program(batch, relaxed=False)._layout
     lives = {life.place: slot for slot, life in enumerate(layout.lives) if not life.initial}
     chosen = [
-        next(lives[at] for at, place in enumerate(TickedBatch(batch).places) if place.placement.profile.name == name)
+        next(lives[at] for at, place in enumerate(IntegerBatch(batch).places) if place.placement.profile.name == name)
         for name in ("1g.6gb", "2g.12gb", "4g.24gb")
     ]
     one, two, three = chosen
@@ -236,7 +236,7 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
 
 @pytest.mark.parametrize("at_most", [1, 7, 634, 12345, 2**28])
 def test_times_have_three_digits(at_most: int) -> None:
-    program = BlockProgram(TickedBatch(tiny.BATCH), Form(at_most=at_most, relaxed=True))
+    program = BlockProgram(IntegerBatch(tiny.BATCH), Form(at_most=at_most, relaxed=True))
     assert 100 <= program._units(at_most) < 1000
     assert program.ticks(program._units(at_most)) == pytest.approx(at_most)
     # The next makespan is out of reach, unless the solver cannot tell the two apart.

@@ -28,7 +28,7 @@ from mig_opt import (
     solve,
     validate,
 )
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.control import Control
 from mig_opt.models.batch import cp as cp_module
@@ -183,7 +183,7 @@ class Steps:
         outer = self
 
         class Recorded(BlockModel):
-            def __init__(self, problem: TickedBatch, form: Form) -> None:
+            def __init__(self, problem: IntegerBatch, form: Form) -> None:
                 outer.models.append((form.relaxed, form.copies))
                 super().__init__(problem, form)
 
@@ -383,7 +383,7 @@ def test_a_rejected_model_is_an_error() -> None:
 
 def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
     control = Control(time_limit=1e-6)
-    problem = TickedBatch(generate_batch(30, seed=1))
+    problem = IntegerBatch(generate_batch(30, seed=1))
     model = BlockModel(problem, Form(at_least=123, at_most=10**7, relaxed=True))
     outcome = cpsat.run(model.model, control, Request(at_least=123))
     assert not outcome.infeasible
@@ -401,7 +401,7 @@ def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: ty
     def fail(_: object) -> None:
         raise error
 
-    problem = TickedBatch(generate_batch(30, seed=1))
+    problem = IntegerBatch(generate_batch(30, seed=1))
     model = BlockModel(problem, Form(at_most=10**7, relaxed=True))
     callbacks: dict[str, Any] = {which: fail}
     # Without a limit: only the exception can end it so early.

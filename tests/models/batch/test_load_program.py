@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.loads.tables import HeightTables
 from mig_opt.models.batch.cp import CpSat
@@ -18,7 +18,7 @@ from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 
 
-def bound(problem: TickedBatch, at_most: int) -> int:
+def bound(problem: IntegerBatch, at_most: int) -> int:
     program, backend = LoadProgram(problem, at_least=0, at_most=at_most), Highs()
     bounds = [0]
     found = solve_program(
@@ -33,7 +33,7 @@ def bound(problem: TickedBatch, at_most: int) -> int:
     return max(bounds)
 
 
-def ticks_of(problem: TickedBatch, makespan: float | None) -> int:
+def ticks_of(problem: IntegerBatch, makespan: float | None) -> int:
     assert makespan is not None
     return problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
 
@@ -41,7 +41,7 @@ def ticks_of(problem: TickedBatch, makespan: float | None) -> int:
 @given(tiny_batches)
 @settings(max_examples=50)
 def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     most = ticks_of(problem, solve(batch, "brute-force").makespan)
     assert bound(problem, most) <= most
 
@@ -49,7 +49,7 @@ def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
 @given(realistic_batches(max_tasks=6))
 @settings(max_examples=25)
 def test_never_above_the_schedule_of_far(batch: Batch) -> None:
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     most = ticks_of(problem, solve(batch, "far").makespan)
     assert bound(problem, most) <= most
 
@@ -69,7 +69,7 @@ def raised(batch: Batch, method: str) -> tuple[int, int]:
 @given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
 @settings(max_examples=60, deadline=None)
 def test_marks_never_raise_the_bound_above_the_optimum(batch: Batch, method: str) -> None:
-    most = ticks_of(TickedBatch(batch), solve(batch, "brute-force").makespan)
+    most = ticks_of(IntegerBatch(batch), solve(batch, "brute-force").makespan)
     assert raised(batch, method)[1] <= most
 
 
@@ -81,7 +81,7 @@ def test_a_task_as_long_as_the_schedule_tells_much() -> None:
     """
     others = tuple(Task(name, {1: 9.5}) for name in "bcd")
     batch = Batch((Task("a", {1: 10.0, 2: 9.0}), *others), get_gpu("A30"))
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     _, after = raised(batch, "far")
     create = batch.operations.create[1]
     assert problem.ticks.seconds_below(after) == pytest.approx(10.0 + create)
@@ -95,7 +95,7 @@ def test_live_instances_count() -> None:
     schedule = solve(first, "far").schedule
     assert schedule is not None
     batch, _ = handover(first, schedule, second)
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     most = ticks_of(problem, solve(batch, "search", time_limit=2.0, deterministic=True).makespan)
     # Without them it is a third too low.
     assert 0.99 * most < bound(problem, most) <= most
@@ -104,7 +104,7 @@ def test_live_instances_count() -> None:
 def test_whole_tasks_are_at_least_as_high() -> None:
     for seed in range(4):
         batch = generate_batch(9, seed=seed)
-        problem = TickedBatch(batch)
+        problem = IntegerBatch(batch)
         most = ticks_of(problem, solve(batch, "far").makespan)
         tables = HeightTables(problem, most)
         assert tables.fill(1, lambda: False)

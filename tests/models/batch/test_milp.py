@@ -33,7 +33,7 @@ from mig_opt import (
     solve,
     validate,
 )
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.control import Control
 from mig_opt.models.batch import milp as milp_module
@@ -94,7 +94,7 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     built: list[bool] = []
 
     class Recorded(BlockProgram):
-        def __init__(self, problem: TickedBatch, form: Form) -> None:
+        def __init__(self, problem: IntegerBatch, form: Form) -> None:
             built.append(bool(form.copies))
             super().__init__(problem, form)
 

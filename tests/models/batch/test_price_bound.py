@@ -10,7 +10,7 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.bounds import best_lower_bound
-from mig_opt.batch.integer_batch import TickedBatch
+from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
 from mig_opt.loads.combining import Combination
@@ -40,7 +40,7 @@ def bound(batch: Batch, method: str = "far") -> int:
 
 def ticks_of(batch: Batch, makespan: float | None) -> int:
     assert makespan is not None
-    ticks = TickedBatch(batch).ticks
+    ticks = IntegerBatch(batch).ticks
     return ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1
 
 
@@ -62,7 +62,7 @@ def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
 @settings(max_examples=30, deadline=None)
 def test_each_bound_on_the_way_holds(batch: Batch) -> None:
     """Whatever the prices are, and however coarse the grain."""
-    problem = TickedBatch(batch)
+    problem = IntegerBatch(batch)
     if problem.live:
         return
     optimum = ticks_of(batch, solve(batch, "brute-force").makespan)
@@ -163,7 +163,7 @@ def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch:
         schedule = solve(batch, "far").schedule
         assert schedule is not None
         batch, _ = handover(batch, schedule, generate_batch(26, gpu="A30", gpus=2, seed=10))
-    assert price_bound.prices_tell_of(TickedBatch(batch)) is not live
+    assert price_bound.prices_tell_of(IntegerBatch(batch)) is not live
     told: list[bool] = []
     monkeypatch.setattr(cp, "raise_bound_by_loads", lambda search, share, *, whole: told.append(whole))
     solve(batch, "cp", time_limit=5.0, deterministic=True)

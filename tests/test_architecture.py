@@ -1,0 +1,160 @@
+"""The house: every module stands on its floor, imports point down, and no modules import each other in a circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+import mig_opt
+
+PACKAGE = Path(mig_opt.__file__).parent
+
+# From the top floor to the bottom; docs/architecture.md shows the same list.
+FLOORS = (
+    "cli",
+    "mig_opt",
+    "studies",
+    "plotting rollout",
+    "instances",
+    "files",
+    "explaining proving defragmentation streaming",
+    "deploying",
+    "change",
+    "heuristics",
+    "solving",
+    "simulation",
+    "models",
+    "loads",
+    "validation",
+    "fleet",
+    "serving",
+    "batch",
+    "study",
+    "gpu",
+    "registry",
+    "control",
+    "result",
+    "arguments",
+    "texts",
+    "errors",
+    "_version",
+)
+HEIGHT = {room: height for height, floor in enumerate(reversed(FLOORS)) for room in floor.split()}
+PROBLEMS = ("batch", "serving", "fleet")
+"""Each may use those before it: the jobs of a trace become the tasks of a batch."""
+
+
+def modules() -> dict[str, Path]:
+    names = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        names[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return names
+
+
+MODULES = modules()
+
+
+def tree_of(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text(encoding="utf-8"))
+
+
+def imported(module: str) -> set[str]:
+    """The modules of the package that one imports, those for annotations and those within functions included."""
+    found: set[str] = set()
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names if alias.name in MODULES}
+        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (inner & MODULES.keys()) | ({node.module} if inner - MODULES.keys() else set())
+    return found - {module}
+
+
+def room(module: str) -> str:
+    return module.split(".")[1] if "." in module else module
+
+
+def problem(module: str) -> str | None:
+    return next((part for part in module.split(".")[1:] if part in PROBLEMS), None)
+
+
+IMPORTS = {module: imported(module) for module in MODULES}
+
+
+def arrows() -> Iterator[tuple[str, str]]:
+    for module, targets in IMPORTS.items():
+        for target in sorted(targets):
+            yield module, target
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_imports_only_from_its_own_floor_or_below(module: str) -> None:
+    assert [target for target in IMPORTS[module] if HEIGHT[room(target)] > HEIGHT[room(module)]] == []
+
+
+def test_problems_use_those_before_them_only() -> None:
+    wrong = []
+    for module, target in arrows():
+        one, two = problem(module), problem(target)
+        if one and two and PROBLEMS.index(two) > PROBLEMS.index(one):
+            wrong.append((module, target))
+    assert wrong == []
+
+
+def test_models_and_heuristics_know_nothing_of_each_other() -> None:
+    graph = nx.DiGraph(list(arrows()))
+    reached = {module: {room(name) for name in nx.descendants(graph, module)} for module in graph}
+    foreign = {"models": "heuristics", "heuristics": "models"}
+    assert [module for module in graph if foreign.get(room(module)) in reached[module]] == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    circles = nx.strongly_connected_components(nx.DiGraph(list(arrows())))
+    assert [sorted(circle) for circle in circles if len(circle) > 1] == []
+
+
+def test_the_root_has_at_most_twelve_modules() -> None:
+    assert len(list(PACKAGE.glob("*.py"))) <= 12
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_modules_are_no_longer_than_about_400_lines(module: str) -> None:
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 420
+
+
+HOMES = {
+    "pydantic": ("files",),
+    "matplotlib": ("plotting",),
+    "ortools": ("models",),
+    "pulp": ("models",),
+    "highspy": ("models",),
+    "typer": ("cli",),
+    "rich": ("cli",),
+    "joblib": ("studies",),
+    "distributed": ("studies",),
+}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_heavy_libraries_stay_where_they_belong(module: str) -> None:
+    for node in ast.walk(tree_of(module)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{module} has a relative import"
+            names = [node.module or ""]
+        for name in names:
+            assert room(module) in HOMES.get(name.split(".")[0], (room(module),)), f"{module} imports {name}"
+
+
+@pytest.mark.parametrize("module", [module for module in MODULES if room(module) != "cli"])
+def test_nothing_outside_the_command_line_prints(module: str) -> None:
+    for node in ast.walk(tree_of(module)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print", f"{module}:{node.lineno}"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
+            assert node.attr not in {"stdout", "stderr"}, f"{module}:{node.lineno}"
