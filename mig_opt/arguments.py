@@ -14,12 +14,23 @@ from mig_opt.errors import InputError, Problem
 
 _Entry = TypeVar("_Entry")
 
+MOST_GPUS = 1_000_000
+"""GPUs of a batch, a trace or a state: methods keep a record for each, and more is taken for a slip of the pen."""
 
-def wrong_number(path: str, value: object, wanted: str, *, above: float = -math.inf) -> Iterator[Problem]:
-    """Yield a problem unless ``value`` is a finite number greater than ``above``; ``wanted`` describes such numbers."""
+MOST_SEEDS = 1_000_000
+"""Batches or traces of one kind in a study; more is taken for a slip of the pen."""
+
+
+def wrong_number(
+    path: str, value: object, wanted: str, *, above: float = -math.inf, at_least: float = -math.inf
+) -> Iterator[Problem]:
+    """Yield a problem unless ``value`` is a finite number > ``above`` and >= ``at_least``.
+
+    ``wanted`` describes such numbers.
+    """
     if not _is_real(value):
         yield wrong_type(path, value, wanted)
-    elif not above < value < math.inf:
+    elif not (above < value < math.inf and value >= at_least):
         yield Problem(path, f"must be {wanted}, is {value}")
 
 

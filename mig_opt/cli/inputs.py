@@ -123,7 +123,7 @@ def _loaded(name: str, gpu: str | None, gpus: int | None, read: Callable[..., T]
 
 def check_gpus(gpus: int | None) -> None:
     """Refuse a number of GPUs that files do not hold either."""
-    from mig_opt.files.limits import MOST_GPUS
+    from mig_opt.arguments import MOST_GPUS
 
     if gpus is not None and not 1 <= gpus <= MOST_GPUS:
         raise InputError([Problem("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")])

@@ -15,9 +15,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
+from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import Document, key_name, parsed, shown
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.shapes import FILES, KEYWORDS, SIZE, Kind, key_names, sized_keys
 from mig_opt.gpu.model import GpuModel, OperationCosts, catalogue, get_gpu
 

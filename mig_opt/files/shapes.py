@@ -13,13 +13,13 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
+from mig_opt.arguments import MOST_GPUS
 from mig_opt.batch.batch import LiveInstance, Task
 from mig_opt.batch.certificate import Claim, CriticalTask, SliceLoad
 from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.fleet.state_shapes import STATE_KEYWORDS, StateFile
 from mig_opt.files.fleet.trace_shapes import TRACE_KEYWORDS, TraceFile
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.serving.shapes import (
     SERVING_KEYWORDS,
     WHOLE,

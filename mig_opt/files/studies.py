@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text, shown
-from mig_opt.files.limits import MOST_SEEDS
 from mig_opt.files.parts import NOTHING, Findings, Raw, check_keys, read_document, read_object, read_value
 from mig_opt.files.shapes import listed_keys, mapped_keys
 from mig_opt.study import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mig_opt.files.limits import MOST_GPUS, MOST_SEEDS
+from mig_opt.arguments import MOST_GPUS, MOST_SEEDS
 from mig_opt.files.serving.shapes import WHOLE
 from mig_opt.study import (
     BatchFromFile,

@@ -6,12 +6,10 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from mig_opt.arguments import make_tuples, wrong_integer
+from mig_opt.arguments import MOST_GPUS, make_tuples, wrong_integer
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel
-
-_MOST_GPUS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +103,13 @@ class FleetState:
     def __post_init__(self) -> None:
         if not isinstance(self.gpu, GpuModel):
             raise InputError([Problem("gpu", f"must be a GpuModel, for example get_gpu('A100'), is {self.gpu!r:.60}")])
-        problems = list(wrong_integer("gpus", self.gpus, 1, _MOST_GPUS))
+        problems = list(wrong_integer("gpus", self.gpus, 1, MOST_GPUS))
         try:
             make_tuples(self, instances=(HeldInstance, "a HeldInstance"))
         except InputError as error:
             problems += error.problems
         else:
-            gpus = _MOST_GPUS if problems else self.gpus
+            gpus = MOST_GPUS if problems else self.gpus
             problems += instance_problems(self.gpu, gpus, "instances", self.instances)
         if problems:
             raise InputError(problems)

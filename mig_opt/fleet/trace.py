@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from mig_opt.arguments import wrong_integer, wrong_number
+from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.batch.batch import operation_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
@@ -71,9 +71,7 @@ class Job:
         problems = []
         if not self.name.strip():
             problems.append(Problem("name", "must not be empty"))
-        problems += wrong_number("arrival", self.arrival, "a finite number of seconds >= 0")
-        if not problems and self.arrival < 0:
-            problems.append(Problem("arrival", f"must be a finite number of seconds >= 0, is {self.arrival}"))
+        problems += wrong_number("arrival", self.arrival, "a finite number of seconds >= 0", at_least=0)
         if not self.times:
             problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
         for size, seconds in self.times.items():
@@ -159,7 +157,7 @@ class Trace:
             object.__setattr__(self, "operations", self.gpu.operation_costs)
         problems = list(trace_problems(self.gpu, self.jobs))
         problems += operation_problems(self.gpu, self.operations)
-        problems += wrong_integer("gpus", self.gpus, 1, 10**6)
+        problems += wrong_integer("gpus", self.gpus, 1, MOST_GPUS)
         problems += wrong_number("pcie_limit", self.pcie_limit, "a finite number of GB/s > 0", above=0)
         if problems:
             raise InputError(problems)

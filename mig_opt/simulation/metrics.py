@@ -38,7 +38,7 @@ class PowerModel:
         problems = [
             problem
             for name in ("idle", "full")
-            for problem in wrong_number(name, getattr(self, name), "a finite number of watts >= 0", above=-1e-300)
+            for problem in wrong_number(name, getattr(self, name), "a finite number of watts >= 0", at_least=0)
         ]
         if not problems and self.full < self.idle:
             problems.append(Problem("full", f"must be at least what it draws at idle ({self.idle:g} W)"))

@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
+from mig_opt.arguments import MOST_GPUS, wrong_flag, wrong_integer, wrong_type
 from mig_opt.batch.batch import Batch
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.studies import Parts
 from mig_opt.instances import generate_batch, load_instance
 from mig_opt.solving import check_options, check_partition

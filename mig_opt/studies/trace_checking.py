@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
+from mig_opt.arguments import MOST_GPUS, wrong_flag, wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.gpu.model import get_gpu
 from mig_opt.instances.fleet import generate_trace, get_trace_family
 from mig_opt.simulation.registry import get_policy

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from mig_opt.arguments import MOST_GPUS
 from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems
 from mig_opt.files.batch.tables import read_tasks
 from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
     Raw,

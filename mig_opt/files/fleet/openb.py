@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from mig_opt.arguments import wrong_integer, wrong_number
+from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import read_text, shown
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import Findings
 from mig_opt.files.rows import number, read_rows
 from mig_opt.fleet.trace import Job, Trace

@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from mig_opt.arguments import MOST_GPUS
 from mig_opt.batch.batch import instance_problems
 from mig_opt.files.documents import Document, read_table_or_json, rendered, shown, write_text
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.files.parts import (
     Findings,
     Raw,

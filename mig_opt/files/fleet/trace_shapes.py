@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mig_opt.files.limits import MOST_GPUS
+from mig_opt.arguments import MOST_GPUS
 from mig_opt.fleet.trace import PCIE_LIMIT, Job
 from mig_opt.gpu.model import OperationCosts
 

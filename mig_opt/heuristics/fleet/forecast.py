@@ -111,7 +111,7 @@ class MemoryForecast:
         problems = [
             *wrong_number("last", last, "a finite number > 0", above=0),
             *wrong_number("confidence", confidence, "a number above 0 and below 1", above=0),
-            *wrong_number("tolerance", tolerance, "a finite number >= 0", above=-1e-300),
+            *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0),
             *wrong_integer("steady", steady, 1, 10**6),
         ]
         if not problems and confidence >= 1:

@@ -69,9 +69,9 @@ class MemoryAware(Policy):
         problems = [
             *wrong_flag("prediction", prediction),
             *wrong_flag("folding", folding),
-            *wrong_number("start_gb", start_gb, "a finite number of GB >= 0", above=-1e-300),
+            *wrong_number("start_gb", start_gb, "a finite number of GB >= 0", at_least=0),
             *wrong_number("sample_s", sample_s, "a finite number of seconds > 0", above=0),
-            *wrong_number("tolerance", tolerance, "a finite number >= 0", above=-1e-300),
+            *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0),
         ]
         if slowdown_limit is not None:
             problems += wrong_number("slowdown_limit", slowdown_limit, "a finite number >= 1", above=1 - 1e-12)

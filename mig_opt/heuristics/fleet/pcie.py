@@ -119,4 +119,4 @@ def _wrong_sensitivities(values: object) -> Iterator[Problem]:
             yield Problem(
                 "sensitivities", f"must be a mapping whose keys are names of jobs, one of them is {name!r:.60}"
             )
-        yield from wrong_number(f"sensitivities[{name!r}]", value, "a finite number >= 0", above=-1e-300)
+        yield from wrong_number(f"sensitivities[{name!r}]", value, "a finite number >= 0", at_least=0)

@@ -109,7 +109,7 @@ class Planner(Policy):
         if not problems and get_method(method).options:
             problems.append(Problem("method", f"must work without a {get_method(method).options[0]}, is {method!r}"))
         problems += wrong_share("balance", balance)
-        problems += wrong_number("window", window, "a finite number of seconds >= 0", above=-1e-300)
+        problems += wrong_number("window", window, "a finite number of seconds >= 0", at_least=0)
         problems += wrong_integer("most", most, 1, 10_000)
         problems += wrong_number("patience", patience, "a finite number > 0", above=0)
         problems += wrong_integer("rounds", rounds, 0, 10**9)

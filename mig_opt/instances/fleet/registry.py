@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mig_opt.arguments import wrong_integer
+from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.limits import MOST_GPUS
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.model import GpuModel, get_gpu
 from mig_opt.instances.fleet import fragmentation, memory, pcie, streams
