@@ -1,4 +1,4 @@
-"""Why a batch is infeasible, or its makespan not below a target, in the words of whoever wrote the batch."""
+"""Explanations: minimal sets of requirements for which a batch is infeasible or its makespan above a target."""
 
 from mig_opt.explaining.explainer import explain
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict

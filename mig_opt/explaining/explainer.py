@@ -13,9 +13,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import DECIMALS
 from mig_opt.errors import Problem
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
-from mig_opt.explaining.misfits import misfit_conflicts, misfit_remedies
 from mig_opt.explaining.oracle import LEAST_SECONDS, Clock, Kept, Oracle, in_time
-from mig_opt.explaining.remedies import remedies
+from mig_opt.explaining.remedies import misfit_conflicts, misfit_remedies, remedies
 from mig_opt.explaining.requirements import Requirements, spelled, target_requirement
 from mig_opt.explaining.shrinking import Shrinker
 from mig_opt.result import Result, Status
@@ -51,6 +50,11 @@ def explain(
         Seed for whatever is random, at least 0.
     workers : int, optional
         Threads; by default one for each core.
+
+    Returns
+    -------
+    Explanation
+        The verdict, the conflict and remedies. Ctrl-C ends the work early; what is known by then is returned.
 
     Raises
     ------
@@ -105,7 +109,7 @@ def check_question(
 
 
 class _Explaining:
-    """The work on one explanation, and what is known at any moment of it."""
+    """Run of one explanation, with what is known at each moment."""
 
     def __init__(
         self, batch: Batch, target: float | None, time_limit: float | None, seed: int, workers: int | None
@@ -169,7 +173,7 @@ class _Explaining:
         return ticks.seconds_below(math.ceil(Fraction(as_decimal(self._lower_bound)) / ticks.length) - 1)
 
     def _is_ruled_out(self, oracle: Oracle) -> bool:
-        """Whether nothing meets all requirements."""
+        """Return True if it is proven that no schedule meets all requirements."""
         if self._target is None:
             oracle.rule_out(oracle.requirements.all, self._lower_bound)
             return True

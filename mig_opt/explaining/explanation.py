@@ -1,4 +1,4 @@
-"""What an explanation says."""
+"""Explanations and their parts: conflicts, remedies, verdicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mig_opt.explaining.requirements import Requirement, spelled
 
 
 class Verdict(enum.StrEnum):
-    """Whether what was asked for is possible."""
+    """Answer to the question of an explanation."""
 
     POSSIBLE = "possible"
     """There is a schedule, by the target if there is one."""
@@ -47,7 +47,7 @@ class Conflict:
 
     @property
     def minimal(self) -> bool:
-        """Whether it is proven that no requirement is superfluous."""
+        """True if it is proven that no requirement is superfluous."""
         return not self.open
 
 
@@ -75,7 +75,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a batch is infeasible, or why its makespan cannot be below a target or a lower bound.
+    """Proof that a batch is infeasible, or that its makespan cannot be below a target or a lower bound.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Whether some requirements can be met together in time."""
+"""Decides whether some requirements can be met together by the target."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known about a set of requirements.
+    """Knowledge about a set of requirements.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Oracle:
         self._impossible: dict[Kept, float] = {}
 
     def refuted(self, kept: Kept) -> bool:
-        """Whether a lower bound without a solver rules ``kept`` out."""
+        """Return True if a lower bound without a solver rules ``kept`` out."""
         batch = self.requirements.relaxed(kept)
         if batch is None:
             return False
@@ -164,7 +164,7 @@ class Oracle:
 
 
 def in_time(ticks: Ticks, makespan: float, target: float) -> bool:
-    """Whether a makespan is at most the target, both in seconds.
+    """Return True if a makespan is at most the target, both in seconds.
 
     Makespans are sums of floating-point numbers: where ticks are exact, the whole number of ticks that they stand for
     is compared.

@@ -1,4 +1,4 @@
-"""What a batch requires, and what is left of the batch when some of it is dropped.
+"""Requirements of a batch, and the batch that is left when some of them are dropped.
 
 Every requirement is dropped by a *relaxation*: each schedule of the batch with it stands for one of the batch without
 it that ends no later. So a set of requirements that makes a target impossible does so with more requirements around it.
@@ -21,7 +21,7 @@ _DECIMALS = 3
 
 
 class RequirementKind(enum.StrEnum):
-    """What a requirement is about, and what dropping it means."""
+    """Subject of a requirement; each entry says what it means to drop one."""
 
     TARGET = "target"
     """The makespan must be at most the target. Dropped: it may be longer."""
@@ -43,7 +43,7 @@ class RequirementKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Something that a batch, or whoever asks about it, demands.
+    """Demand of a batch, or of the target.
 
     Attributes
     ----------

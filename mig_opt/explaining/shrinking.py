@@ -1,8 +1,9 @@
-"""Makes a set of requirements that is impossible as small as can be.
+"""Shrinks an impossible set of requirements to a minimal one: a deletion filter with growing chunks.
 
 Requirements are dropped in chunks; what is still impossible without a chunk stays without it. A requirement is *needed*
-once the rest of the set was met in time: it then remains needed while the set shrinks further. A set in which every
-requirement is needed is minimal.
+once the rest of the set was met in time (a transition constraint): it remains needed while the set shrinks further. A
+set in which every requirement is needed is minimal, a minimal unsatisfiable subset (Marques-Silva: "Minimal
+Unsatisfiability: Models, Algorithms and Applications", ISMVL 2010).
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class Shrinker:
         return answer.possible
 
     def _exchange(self, absent: Requirement, schedule: Schedule) -> None:
-        """Note every task as needed that the absent task can stand in for in a schedule without it.
+        """Note every task as needed that the absent task can stand in for in a schedule without it (model rotation).
 
         Where it takes no longer than the other, the schedule remains one, of all tasks but that other.
         """

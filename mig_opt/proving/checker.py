@@ -15,8 +15,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.proving.evidence import critical_task_of, slice_load_value
-from mig_opt.proving.prover import DEFAULT_METHOD, check_proof_options, prove, wrong_method, wrong_types
-from mig_opt.proving.question import Question
+from mig_opt.proving.prover import DEFAULT_METHOD, Question, check_proof_options, prove, wrong_method, wrong_types
 from mig_opt.validation import validate
 
 
@@ -50,7 +49,7 @@ class Check:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing speaks against the certificate."""
+        """True if nothing speaks against the certificate."""
         return not self.mismatches
 
 
@@ -83,6 +82,11 @@ def check(
         The exact method to ask; by default that of the certificate.
     time_limit, workers, callbacks
         For the method, as in :func:`prove`.
+
+    Returns
+    -------
+    Check
+        The mismatches, and what was not checked.
 
     Raises
     ------

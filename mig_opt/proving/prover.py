@@ -1,23 +1,23 @@
-"""Asks a method, and writes down what it said."""
+"""Second proofs: asks an exact method whether a schedule can be beaten, and writes the certificate."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch.batch import Batch, wrong_batch
-from mig_opt.batch.certificate import Certificate, batch_digest, schedule_digest
-from mig_opt.batch.integer_time import RESOLUTION, Ticks
+from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
+from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.proving.evidence import critical_task_of, slice_load_of
-from mig_opt.proving.question import Question
 from mig_opt.registry import get_method
-from mig_opt.result import Result, Status
+from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.solving import check_options, solve, versions_with
 from mig_opt.validation import validate
 
@@ -25,6 +25,48 @@ DEFAULT_METHOD = "milp"
 
 _TOLERANCE = 1e-6
 """Seconds by which a valid schedule may cut each of its times."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Question of a proof: a schedule that is shorter than ``makespan`` by a tick and more than ``within`` seconds.
+
+    A bound that meets the makespan says no, a schedule that is shorter says yes; the two exclude each other.
+    """
+
+    ticks: Ticks
+    makespan: float
+    within: float
+
+    def met(self, lower_bound: float) -> bool:
+        """Return True if no schedule above the lower bound is shorter."""
+        return self.ticks.meet(self.makespan, lower_bound) or self._close(lower_bound)
+
+    def shorter(self, makespan: float | None) -> bool:
+        """Return True if a schedule of this makespan (seconds) is shorter."""
+        if makespan is None or self._close(makespan):
+            return False
+        if self.ticks.exact:
+            # Both are sums of floating-point numbers.
+            return self.ticks.nearest(makespan) < self.ticks.nearest(self.makespan)
+        return not self.ticks.meet(self.makespan, makespan)
+
+    def decided(self, point: TrajectoryPoint) -> bool:
+        """Return True if the run of a method has answered the question."""
+        return self.met(point.lower_bound) or self.shorter(point.makespan)
+
+    def claim(self, lower_bound: float, better: Schedule | None) -> Claim:
+        """Return what follows from a bound and perhaps another schedule."""
+        if better is not None and self.shorter(better.makespan):
+            return Claim.REFUTED
+        return Claim.PROVED if self.met(lower_bound) else Claim.OPEN
+
+    def seconds_below(self, seconds: Fraction) -> float:
+        """Return the float that does not stand for more."""
+        return self.ticks.seconds_below(seconds / self.ticks.length)
+
+    def _close(self, seconds: float) -> bool:
+        return as_decimal(self.makespan) - as_decimal(seconds) <= as_decimal(self.within)
 
 
 def prove(

@@ -27,7 +27,7 @@ from mig_opt.gpu.model import get_gpu
 from mig_opt.instances import load_instance
 from mig_opt.proving import check, prove
 from mig_opt.proving.evidence import critical_task_of, slice_load_of, slice_load_value
-from mig_opt.proving.question import Question
+from mig_opt.proving.prover import Question
 from mig_opt.result import Result, Status
 from mig_opt.solving import solve
 from mig_opt.validation import validate
