@@ -44,11 +44,11 @@ def scheduled(batch: Batch) -> Schedule:
 
 
 def _plan(batch: Batch) -> object:
-    return best_plan(batch, Control())
+    return best_plan(batch, Control[Schedule]())
 
 
 def _far(batch: Batch) -> None:
-    far(batch, Control())
+    far(batch, Control[Schedule]())
 
 
 def one_batch(n: int, repeats: int) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from machine import RESULTS, describe, save
 
 from mig_opt import Batch, generate_batch, load_instance, solve, validate
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import far
 from mig_opt.instances import ScalingName
@@ -60,7 +61,7 @@ def far_speed(sizes: Sequence[tuple[int, float, int]]) -> list[str]:
     """Measure FAR on large batches, worst of the three scalings; sizes are tasks, goal in seconds, and repeats."""
 
     def run(batch: Batch) -> Callable[[], object]:
-        return lambda: far(batch, Control())
+        return lambda: far(batch, Control[Schedule]())
 
     rows = []
     for n, goal, repeats in sizes:

@@ -15,6 +15,7 @@ from machine import RESULTS, describe, save
 
 from mig_opt import Batch, Status, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.instances import ScalingName
 from mig_opt.models.batch.cp import CpSat
@@ -36,8 +37,8 @@ def distances(batch: Batch) -> dict[str, float]:
         return {}
     integer_batch = IntegerBatch(batch)
     program = LoadProgram(integer_batch, at_least=0, at_most=integer_batch.ticks.nearest(result.makespan))
-    outcome = solve_program(program.linear.program, Highs(), Control(time_limit=100))
-    control = Control()
+    outcome = solve_program(program.linear.program, Highs(), Control[Schedule](time_limit=100))
+    control = Control[Schedule]()
     control.offer(result.schedule)
     search = Search(batch, control, CpSat())
     raise_bound_by_prices(search, share=1.0)

@@ -92,9 +92,9 @@ def refinement(cell: Cell) -> Figures:
     """
 
     def gained(batch: Batch) -> Figures:
-        plan = best_plan(batch, Control())
+        plan = best_plan(batch, Control[Schedule]())
         refined = Refinement(batch, plan.slots())
-        refined.run(Control())
+        refined.run(Control[Schedule]())
         return {
             "improvement": (plan.makespan / min(plan.makespan, refined.makespan) - 1) * 100,
             "moves": refined.moves,
@@ -156,7 +156,7 @@ def milliseconds(cell: Cell) -> Figures:
             options = {"partition": find_partition(batch.gpu, partition)} if partition else {}
             run = get_method(name).load()
             begin = time.perf_counter()
-            run(batch, Control(), **options)
+            run(batch, Control[Schedule](), **options)
             taken.setdefault(f"{name} {partition}".strip(), []).append(time.perf_counter() - begin)
     return {name: statistics.median(seconds) * 1e3 for name, seconds in taken.items()}
 

@@ -1,4 +1,4 @@
-"""What a running method may use, and where it reports what it finds."""
+"""Limits of a run, and the place where a method reports the plans and lower bounds that it finds."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, Generic, TypeVar
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
-from mig_opt.result import Result, TrajectoryPoint, relative_gap
+from mig_opt.result import Plan, TrajectoryPoint, relative_gap
 
 T = TypeVar("T")
 
 Stop = Callable[[TrajectoryPoint], bool]
-"""Asked after each improvement of the schedule or the bound; True ends the run."""
+"""Asked after each improvement of the plan or the bound; True ends the run."""
+
+
+Goals = tuple[float, ...]
+"""Values of the goals of a plan, less is better: the first one that differs decides between two plans."""
 
 
 class Callbacks:
-    """Called while a method runs; override what you need.
+    """Receiver of the progress of a run; override the methods that you need.
 
-    The calls come one at a time, but not always from the thread that called :func:`mig_opt.solve`. ``seconds`` counts
-    from the start of the run.
+    The calls come one at a time, but not always from the thread that started the run. ``seconds`` counts from the start
+    of the run. Problem and plan are a batch and a schedule for :func:`mig_opt.solve`, a demand and a deployment for
+    :func:`mig_opt.deploy`, and so on.
 
     Examples
     --------
@@ -34,21 +37,21 @@ class Callbacks:
     feasible
     """
 
-    def on_start(self, batch: Batch, method: str) -> None:
+    def on_start(self, problem: Any, method: str) -> None:
         """The run begins."""
 
-    def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
-        """A schedule better than all before was found."""
+    def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
+        """A plan better than all before was found."""
 
-    def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
+    def on_bound(self, seconds: float, objective: float | None, lower_bound: float) -> None:
         """The lower bound rose."""
 
-    def on_end(self, result: Result) -> None:
+    def on_end(self, result: Any) -> None:
         """The run has ended."""
 
 
 class Limits:
-    """What a run may use of time and threads.
+    """Time and threads that a run may use.
 
     A method polls :attr:`expired` and ends soon after it is true; that is all it has to do for limits of any kind. To
     be deterministic it also counts its work with :meth:`spend`, looks at no other clock, and uses no more than
@@ -63,13 +66,13 @@ class Limits:
     workers : int, optional
         Threads; by default one for each core.
     deterministic : bool
-        Whether work counts, and not the clock. There is one worker then: what several threads find depends on how they
+        True if work counts, and not the clock. There is one worker then: what several threads find depends on how they
         happen to be scheduled.
 
     Attributes
     ----------
     done : bool
-        Whether the run is over, whatever time is left.
+        True if the run is over, whatever time is left.
     """
 
     def __init__(
@@ -106,7 +109,7 @@ class Limits:
 
     @property
     def expired(self) -> bool:
-        """Whether the method has to end: the time is up, or the run is over anyway."""
+        """True if the method has to end: the time is up, or the run is over anyway."""
         return self.done or self.remaining == 0.0
 
     def spend(self, seconds: float) -> None:
@@ -119,30 +122,48 @@ class Limits:
             self._spent += seconds
 
 
-class Control(Limits):
-    """Limits of a run, and the best that it has found so far.
+def by_makespan(plan: Any) -> Goals:
+    """Return the makespan of a plan, in seconds, as its only goal."""
+    return (plan.makespan,)
+
+
+class Control(Limits, Generic[Plan]):
+    """Limits of a run, and the best plan and the best lower bound that it has found so far.
 
     Parameters
     ----------
     time_limit, seed, workers, deterministic
         As in :class:`Limits`.
     callbacks : sequence of Callbacks
-        Who is told about progress.
+        Receivers of the progress.
     gap : float
-        The run is over as soon as the gap between schedule and bound is at most this share of the makespan.
+        The run is over as soon as the gap between objective and lower bound is at most this share of the objective. If
+        plans have several goals, 0 does not end a run that has reached the bound of the first.
     stop : callable, optional
         Asked after each improvement; the run is over as soon as it returns True.
+    judge : callable
+        Returns the values of the goals of a plan. The first goal is the objective, to which the lower bound belongs.
+    adjust : callable, optional
+        Applied to every plan that is offered; returns a plan that is at least as good.
 
     Attributes
     ----------
-    schedule : Schedule or None
-        The best one so far.
+    plan : Plan or None
+        The incumbent: the best plan so far.
+    goals : tuple of float or None
+        Its goals.
     lower_bound : float
-        The best one so far, in seconds.
+        No plan has a smaller objective.
+    reason : str
+        Why the lower bound holds, or why there is no plan.
+    proven : list of str
+        The goals in which no plan is better than the incumbent, each given those before it.
+    infeasible : bool
+        True if it is proven that there is no plan.
     trajectory : list of TrajectoryPoint
         Every improvement.
     done : bool
-        Whether the run is over, whatever time is left: the gap is closed, or ``stop`` said so. Nothing that is reported
+        True if the run is over, whatever time is left: the gap is closed, or ``stop`` said so. Nothing that is reported
         later counts, so the last point of the trajectory is the one that ended the run.
     """
 
@@ -156,49 +177,71 @@ class Control(Limits):
         gap: float = 0.0,
         stop: Stop | None = None,
         deterministic: bool = False,
+        judge: Callable[[Plan], Goals] = by_makespan,
+        adjust: Callable[[Plan], Plan] | None = None,
     ) -> None:
         super().__init__(time_limit, seed, workers, deterministic=deterministic)
-        self.schedule: Schedule | None = None
+        self.plan: Plan | None = None
+        self.goals: Goals | None = None
         self.lower_bound = 0.0
+        self.reason = ""
+        self.proven: list[str] = []
+        self.infeasible = False
         self.trajectory: list[TrajectoryPoint] = []
         self._gap = gap
         self._stop = stop
         self._callbacks = tuple(callbacks)
+        self._goals_of = judge
+        self._adjust = adjust
 
     @property
-    def makespan(self) -> float | None:
-        """Makespan of the best schedule so far."""
-        return None if self.schedule is None else self.schedule.makespan
+    def objective(self) -> float | None:
+        """First goal of the incumbent; None without one."""
+        return None if self.goals is None else self.goals[0]
 
-    def offer(self, schedule: Schedule) -> bool:
-        """Keep ``schedule`` if it is the best so far (and the run not over); return whether it is kept."""
+    def offer(self, plan: Plan) -> bool:
+        """Make ``plan`` the incumbent if it is the best so far (and the run not over); return True if it is."""
+        if self._adjust is not None:
+            plan = self._adjust(plan)
+        goals = self._goals_of(plan)
         with self._lock:
-            if self.done or (self.makespan is not None and schedule.makespan >= self.makespan):
+            if self.done or (self.goals is not None and goals >= self.goals):
                 return False
-            self.schedule = schedule
+            self.plan, self.goals = plan, goals
             self._record()
             for callbacks in self._callbacks:
-                callbacks.on_incumbent(self.seconds, schedule, self.lower_bound)
-            self._judge()
+                callbacks.on_incumbent(self.seconds, plan, self.lower_bound)
+            self._decide()
             return True
 
-    def raise_bound(self, lower_bound: float) -> None:
-        """Report a lower bound in seconds; lower ones than known are ignored, and all once the run is over."""
+    def raise_bound(self, lower_bound: float, reason: str = "") -> None:
+        """Report a lower bound on the objective and why it holds; ignored if a better one is known or the run over."""
         with self._lock:
             if self.done or lower_bound <= self.lower_bound:
                 return
-            self.lower_bound = lower_bound
+            self.lower_bound, self.reason = lower_bound, reason
             self._record()
             for callbacks in self._callbacks:
-                callbacks.on_bound(self.seconds, self.makespan, lower_bound)
-            self._judge()
+                callbacks.on_bound(self.seconds, self.objective, lower_bound)
+            self._decide()
+
+    def prove(self, goal: str) -> None:
+        """Report that no plan is better than the incumbent in a goal, given those that were reported before."""
+        with self._lock:
+            self.proven.append(goal)
+
+    def refute(self, reason: str) -> None:
+        """Report that there is no plan at all, and why."""
+        with self._lock:
+            self.infeasible, self.reason = True, reason
 
     def _record(self) -> None:
-        self.trajectory.append(TrajectoryPoint(self.seconds, self.makespan, self.lower_bound))
+        self.trajectory.append(TrajectoryPoint(self.seconds, self.objective, self.lower_bound))
 
-    def _judge(self) -> None:
-        """Find out whether the last improvement ends the run."""
-        close = self.makespan is not None and relative_gap(self.makespan, self.lower_bound) <= self._gap
+    def _decide(self) -> None:
+        """End the run if the last improvement is enough."""
+        last = len(self.goals or ()) == 1 or self._gap > 0
+        close = self.objective is not None and last and relative_gap(self.objective, self.lower_bound) <= self._gap
         if close or (self._stop is not None and self._stop(self.trajectory[-1])):
             self.done = True
 

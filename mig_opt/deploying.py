@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 
 from mig_opt.arguments import wrong_type
 from mig_opt.change import align
-from mig_opt.control import interruptibly
+from mig_opt.control import Control, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.registry import AUTO, Method, get_deploy_method, run_problems
 from mig_opt.result import DeploymentResult, Status
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import smallest_profile
@@ -75,20 +74,25 @@ def deploy(
     unservable = why_unservable(demand)
     if not unservable:
         check_size(demand)
-    control = FleetControl(time_limit, seed, running=running, align=_aligner(running))
+    control = Control[Deployment](
+        time_limit,
+        seed,
+        judge=lambda deployment: deployment.goals(running),
+        adjust=None if running is None else functools.partial(align, running),
+    )
     status: Status | None = None
     try:
         if unservable:
             control.refute("; ".join(unservable))
         else:
-            control.relaxation = Relaxation(demand)
-            best = control.relaxation.bounds[0]
+            relaxation = Relaxation(demand)
+            best = relaxation.bounds[0]
             control.raise_bound(best.gpus, best.reason)
             lacking = shortage(demand, best)
             if lacking:
                 control.refute(lacking)
             else:
-                _run(demand, found, control)
+                _run(demand, found, control, {"relaxation": relaxation, "running": running})
     except KeyboardInterrupt:
         status = Status.INTERRUPTED
     return _conclude(demand, found, control, status)
@@ -195,22 +199,15 @@ def _why_nowhere(demand: Demand, service: Service) -> str:
     )
 
 
-def _aligner(running: Deployment | None) -> Callable[[Deployment], Deployment]:
-    if running is None:
-        return lambda deployment: deployment
-    return functools.partial(align, running)
+def _run(demand: Demand, method: Method, control: Control[Deployment], known: Mapping[str, object]) -> None:
+    for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
+        interruptibly(each.load)(demand, control, **{name: known[name] for name in each.options})
 
 
-def _run(demand: Demand, method: Method, control: FleetControl) -> None:
-    if method.warm_start:
-        interruptibly(get_deploy_method("search").load)(demand, control)
-    interruptibly(method.load)(demand, control)
-
-
-def _conclude(demand: Demand, method: Method, control: FleetControl, status: Status | None) -> DeploymentResult:
-    deployment = control.deployment
+def _conclude(demand: Demand, method: Method, control: Control[Deployment], status: Status | None) -> DeploymentResult:
+    deployment = control.plan
     if deployment is not None:
-        _verify(demand, method, deployment, control.lower_bound)
+        _verify(demand, method, deployment, int(control.lower_bound))
     if status is None:
         if control.infeasible:
             status = Status.INFEASIBLE
@@ -223,7 +220,7 @@ def _conclude(demand: Demand, method: Method, control: FleetControl, status: Sta
         status=status,
         method=method.name,
         deployment=deployment,
-        lower_bound=control.lower_bound,
+        lower_bound=int(control.lower_bound),
         reason=control.reason,
         runtime_s=control.seconds,
         proven=tuple(control.proven) or (("gpus",) if status is Status.OPTIMAL else ()),

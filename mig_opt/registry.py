@@ -39,7 +39,8 @@ class Method:
     packages : tuple of str
         Distributions whose versions belong to the result, as far as they are installed.
     options : tuple of str
-        Arguments of :func:`solve` that are for this method, and that it needs.
+        Arguments beside the problem and the control, as the entry point knows them: those of :func:`solve` that are for
+        this method and that it needs, the relaxation of a demand, the deployment that is running.
     """
 
     name: str
@@ -184,6 +185,7 @@ _DEPLOY_METHODS = (
         "mig_opt.models.serving.exact:exact",
         warm_start=True,
         packages=("pulp", "highspy", "numpy"),
+        options=("relaxation", "running"),
     ),
     Method(
         "search",
@@ -192,6 +194,7 @@ _DEPLOY_METHODS = (
         "this package, docs/serving.md",
         "mig_opt.heuristics.serving.search:search",
         packages=("numpy",),
+        options=("relaxation",),
     ),
     Method(
         "parvagpu",

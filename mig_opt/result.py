@@ -5,10 +5,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from mig_opt.batch.schedule import Schedule
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.serving.deployment import Deployment
+
+Plan = TypeVar("Plan")
+"""A schedule, a deployment, the migrations of a defragmentation, or the steps of a change."""
 
 
 class Status(enum.StrEnum):
@@ -28,21 +32,26 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryPoint:
-    """What was known at some moment of the run.
+    """Best objective and best lower bound at one moment of a run.
 
     Attributes
     ----------
     seconds : float
         Since the start of the run.
-    makespan : float or None
-        Of the best schedule so far, in seconds.
+    objective : float or None
+        Of the best plan so far: seconds of makespan for a schedule, GPUs for a deployment.
     lower_bound : float
-        Best lower bound so far, in seconds.
+        Best lower bound on the objective so far.
     """
 
     seconds: float
-    makespan: float | None
+    objective: float | None
     lower_bound: float
+
+    @property
+    def makespan(self) -> float | None:
+        """The objective, where that is the makespan of a schedule in seconds."""
+        return self.objective
 
 
 @dataclass(frozen=True, slots=True)

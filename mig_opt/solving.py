@@ -113,7 +113,9 @@ def solve(
     )
     found = get_method(method)
     listeners = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
-    control = Control(time_limit, int(seed), workers, listeners, gap=gap, stop=stop, deterministic=deterministic)
+    control = Control[Schedule](
+        time_limit, int(seed), workers, listeners, gap=gap, stop=stop, deterministic=deterministic
+    )
     status: Status | None = None
     try:
         for listener in listeners:
@@ -206,21 +208,21 @@ def _without_idle_gpus(batch: Batch) -> Batch:
     return batch.replace(gpus=min(batch.gpus, used + len(batch.tasks)))
 
 
-def _run(batch: Batch, method: Method, control: Control, partition: object) -> None:
+def _run(batch: Batch, method: Method, control: Control[Schedule], partition: object) -> None:
     control.raise_bound(best_lower_bound(batch))
     if method.warm_start and not control.done:
         _load(get_method("far"))(batch, control)
     if control.done:
         return
     # Without a schedule a method has to look for one, however late it is.
-    if control.schedule is None or not (_late(method, control) or _met(batch, control)):
+    if control.plan is None or not (_late(method, control) or _met(batch, control)):
         options = {}
         if "partition" in method.options:
             options["partition"] = find_partition(batch.gpu, partition, batch.profile_set)
         _load(method)(batch, control, **options)
 
 
-def _late(method: Method, control: Control) -> bool:
+def _late(method: Method, control: Control[Schedule]) -> bool:
     """Whether the time is up, or would be before the method is imported."""
     if method.loaded or control.deterministic or control.remaining is None:
         return control.expired
@@ -232,13 +234,13 @@ def _load(method: Method) -> Runner:
     return interruptibly(method.load)
 
 
-def _met(batch: Batch, control: Control) -> bool:
+def _met(batch: Batch, control: Control[Schedule]) -> bool:
     """Whether schedule and bound meet: nothing is left to prove."""
-    return control.makespan is not None and Ticks.of(batch).meet(control.makespan, control.lower_bound)
+    return control.objective is not None and Ticks.of(batch).meet(control.objective, control.lower_bound)
 
 
-def _conclude(batch: Batch, method: Method, control: Control, status: Status | None) -> Result:
-    schedule, lower_bound = control.schedule, control.lower_bound
+def _conclude(batch: Batch, method: Method, control: Control[Schedule], status: Status | None) -> Result:
+    schedule, lower_bound = control.plan, control.lower_bound
     if status is Status.INFEASIBLE:
         lower_bound = math.inf
     elif schedule is not None:

@@ -211,7 +211,7 @@ def plan_stream(
             return result.schedule
         if join == "handover":
             return shifted(result.schedule, begin)
-        control = Control(time_limit, deterministic=deterministic)
+        control = Control[Schedule](time_limit, deterministic=deterministic)
         return joined(batch, result.schedule, state, join, control)
 
     return _one_by_one(batches, following)

@@ -86,8 +86,8 @@ def batch_file(tmp_path: Path) -> Path:
 @pytest.fixture
 def plan_file(tmp_path: Path, batch_file: Path) -> Path:
     """A valid schedule of the small batch, with operations."""
-    control = Control()
+    control = Control[Schedule]()
     far(read_batch(batch_file), control)
     path = tmp_path / "plan.json"
-    write_schedule(control.schedule, path)
+    write_schedule(control.plan, path)
     return path

@@ -54,22 +54,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
     recorder = Recorder()
-    control = Control(callbacks=(recorder,))
+    control = Control[Schedule](callbacks=(recorder,))
     clock.now += 1
     control.raise_bound(3.0)
-    assert control.makespan is None
+    assert control.objective is None
     clock.now += 1
     first, better = ending(9.0), ending(7.0)
     assert control.offer(first)
     assert not control.offer(ending(9.0))  # as good is no improvement: the first one stays
-    assert control.schedule is first
+    assert control.plan is first
     control.raise_bound(3.0)
     control.raise_bound(2.0)
     clock.now += 1
     assert control.offer(better)
     assert not control.offer(ending(8.0))
     control.raise_bound(4.0)
-    assert (control.schedule, control.makespan, control.lower_bound) == (better, 7.0, 4.0)
+    assert (control.plan, control.objective, control.lower_bound) == (better, 7.0, 4.0)
     expected = [(1.0, None, 3.0), (2.0, 9.0, 3.0), (3.0, 7.0, 3.0), (3.0, 7.0, 4.0)]
     assert control.trajectory == [TrajectoryPoint(*point) for point in expected]
     assert [call[1:] for call in recorder.calls] == expected
@@ -78,7 +78,7 @@ def test_only_improvements_are_kept_and_told(clock: Clock) -> None:
 
 def test_every_listener_is_told() -> None:
     recorders = [Recorder(), Recorder()]
-    Control(callbacks=recorders).offer(ending(1.0))
+    Control[Schedule](callbacks=recorders).offer(ending(1.0))
     assert [len(recorder.calls) for recorder in recorders] == [1, 1]
 
 
@@ -87,10 +87,10 @@ def test_a_listener_sees_the_new_state_and_may_report_itself() -> None:
 
     class Reporter(Callbacks):
         def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
-            seen.append(control.makespan)
+            seen.append(control.objective)
             control.raise_bound(2.0)
 
-    control = Control(callbacks=(Reporter(),))
+    control = Control[Schedule](callbacks=(Reporter(),))
     control.offer(ending(5.0))
     assert seen == [5.0]
     assert control.lower_bound == 2.0
@@ -101,16 +101,16 @@ def test_an_exception_of_a_listener_leaves_the_best_schedule_known() -> None:
         def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
             raise KeyboardInterrupt
 
-    control = Control(callbacks=(Broken(),))
+    control = Control[Schedule](callbacks=(Broken(),))
     with pytest.raises(KeyboardInterrupt):
         control.offer(ending(5.0))
-    assert control.makespan == 5.0
+    assert control.objective == 5.0
     # ... and the lock is free again.
     control.raise_bound(1.0)
 
 
 def test_time_limit(clock: Clock) -> None:
-    control = Control(time_limit=2.0)
+    control = Control[Schedule](time_limit=2.0)
     assert (control.seconds, control.remaining, control.expired) == (0.0, 2.0, False)
     clock.now += 1.5
     assert (control.seconds, control.remaining, control.expired) == (1.5, 0.5, False)
@@ -121,14 +121,14 @@ def test_time_limit(clock: Clock) -> None:
 
 
 def test_without_a_limit_time_is_never_up(clock: Clock) -> None:
-    control = Control()
+    control = Control[Schedule]()
     clock.now += 1e9
     assert control.remaining is None
     assert not control.expired
 
 
 def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
-    control = Control(time_limit=2.0, workers=8, deterministic=True)
+    control = Control[Schedule](time_limit=2.0, workers=8, deterministic=True)
     clock.now += 1e9
     assert (control.seconds, control.remaining, control.expired) == (1e9, 2.0, False)
     control.spend(1.5)
@@ -139,14 +139,14 @@ def test_a_deterministic_run_counts_work_and_no_time(clock: Clock) -> None:
 
 
 def test_work_does_not_count_where_time_does(clock: Clock) -> None:
-    control = Control(time_limit=2.0)
+    control = Control[Schedule](time_limit=2.0)
     control.spend(1e9)
     assert control.remaining == 2.0
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.25])
 def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
-    control = Control(gap=gap)
+    control = Control[Schedule](gap=gap)
     control.raise_bound(6.0)
     assert control.offer(ending(8.0 if gap else 6.0))
     assert control.done
@@ -159,7 +159,7 @@ def test_the_run_is_over_once_the_gap_is_small_enough(gap: float) -> None:
 
 
 def test_a_bound_closes_the_gap_too() -> None:
-    control = Control(gap=0.25)
+    control = Control[Schedule](gap=0.25)
     control.offer(ending(8.0))
     control.raise_bound(5.99)
     assert not control.done
@@ -178,19 +178,19 @@ def test_stop_is_asked_last_and_only_as_long_as_it_says_no() -> None:
         def on_bound(self, seconds: float, makespan: float | None, lower_bound: float) -> None:
             events.append(lower_bound)
 
-    control = Control(callbacks=[Told()], stop=stop)
+    control = Control[Schedule](callbacks=[Told()], stop=stop)
     control.offer(ending(9.0))
     control.offer(ending(9.0))  # no improvement
     control.raise_bound(4.0)
     control.offer(ending(8.0))
     assert events == [(9.0, 0.0), 4.0, (9.0, 4.0)]
-    assert control.makespan == 9.0
+    assert control.objective == 9.0
 
 
 def test_workers_default_to_the_cores() -> None:
-    assert Control().workers == available_cores() >= 1
-    assert Control(workers=3).workers == 3
-    assert Control(seed=7).seed == 7
+    assert Control[Schedule]().workers == available_cores() >= 1
+    assert Control[Schedule](workers=3).workers == 3
+    assert Control[Schedule](seed=7).seed == 7
 
 
 def test_callbacks_do_nothing_by_default(tiny_batch: Batch) -> None:
@@ -202,7 +202,7 @@ def test_callbacks_do_nothing_by_default(tiny_batch: Batch) -> None:
 
 
 def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
-    control = Control()
+    control = Control[Schedule]()
     start = threading.Barrier(8)
 
     def work(worker: int) -> None:
@@ -216,7 +216,7 @@ def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert control.makespan == 1000.0 - 299 - 0.7
+    assert control.objective == 1000.0 - 299 - 0.7
     assert control.lower_bound == 299.7
     makespans = [point.makespan for point in control.trajectory if point.makespan is not None]
     bounds = [point.lower_bound for point in control.trajectory]
@@ -231,10 +231,10 @@ def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
     )
 )
 def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[tuple[bool, float]]) -> None:
-    control = Control()
+    control = Control[Schedule]()
     for is_schedule, value in reports:
         before = len(control.trajectory)
-        known = (control.makespan, control.lower_bound)
+        known = (control.objective, control.lower_bound)
         if is_schedule:
             improved = known[0] is None or value < known[0]
             assert control.offer(ending(value)) == improved
@@ -244,7 +244,7 @@ def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[t
         assert len(control.trajectory) == before + improved
         if improved:
             point = control.trajectory[-1]
-            assert (point.makespan, point.lower_bound) == (control.makespan, control.lower_bound) != known
+            assert (point.makespan, point.lower_bound) == (control.objective, control.lower_bound) != known
     seconds = [point.seconds for point in control.trajectory]
     assert seconds == sorted(seconds)
 

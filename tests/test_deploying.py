@@ -21,9 +21,9 @@ from mig_opt import (
     deploy_methods,
     load_demand,
 )
+from mig_opt.control import Control
 from mig_opt.deploying import why_unservable
 from mig_opt.heuristics.serving import search as search_module
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
 
@@ -156,8 +156,8 @@ def test_too_many_processes_are_not_taken_for_too_little_memory() -> None:
 
 
 def test_ctrl_c_keeps_the_best_deployment(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(demand: Demand, control: FleetControl) -> None:
-        original(demand, control)
+    def interrupted(demand: Demand, control: Control[Deployment], **known: object) -> None:
+        original(demand, control, **known)
         raise KeyboardInterrupt
 
     original = search_module.search
@@ -177,7 +177,7 @@ def test_ctrl_c_while_bounds_are_computed_is_an_answer_too(monkeypatch: pytest.M
 
 
 def test_an_invalid_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    def careless(demand: Demand, control: FleetControl) -> None:
+    def careless(demand: Demand, control: Control[Deployment], **known: object) -> None:
         control.offer(Deployment(("A100-80GB",), (Segment("a", 0, "1g.10gb", 0, 1, 1, 10.0, 0.01),)))
 
     monkeypatch.setattr(search_module, "search", careless)
@@ -186,8 +186,8 @@ def test_an_invalid_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_bound_above_the_deployment_does_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:
-    def boastful(demand: Demand, control: FleetControl) -> None:
-        original(demand, control)
+    def boastful(demand: Demand, control: Control[Deployment], **known: object) -> None:
+        original(demand, control, **known)
         control.raise_bound(7, "because")
 
     original = search_module.search

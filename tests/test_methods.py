@@ -183,11 +183,11 @@ def test_results_name_what_produced_them(method: Method) -> None:
     assert str(result.status.value) in str(result)
 
 
-def cheat_with_schedule(batch: Batch, control: Control) -> None:
+def cheat_with_schedule(batch: Batch, control: Control[Schedule]) -> None:
     control.offer(Schedule(tiny.BEST.runs[1:], tiny.BEST.operations))
 
 
-def cheat_with_bound(batch: Batch, control: Control) -> None:
+def cheat_with_bound(batch: Batch, control: Control[Schedule]) -> None:
     control.offer(tiny.BEST)
     control.raise_bound(tiny.BEST.makespan + 0.01)
 

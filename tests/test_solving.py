@@ -46,7 +46,7 @@ HARD = load_instance("miso-a100-32")
 def method(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Result]]:
     """Registers a function as a method, and returns what solves the tiny batch with it."""
 
-    def register(runner: Callable[[Batch, Control], None], **more: Any) -> Callable[..., Result]:
+    def register(runner: Callable[[Batch, Control[Schedule]], None], **more: Any) -> Callable[..., Result]:
         fake = Method("fake", "heuristic", "for a test", "nowhere", "", **more)
         monkeypatch.setattr(Method, "load", lambda self: runner if self.name == "fake" else load(self))
         monkeypatch.setattr(mig_opt.registry, "_METHODS", (*methods(), fake))
@@ -74,7 +74,7 @@ def test_a_schedule_alone_is_feasible(method: Callable[..., Callable[..., Result
 
 
 def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
-    def proves(batch: Batch, control: Control) -> None:
+    def proves(batch: Batch, control: Control[Schedule]) -> None:
         control.offer(tiny.BEST)
         control.raise_bound(6.335)  # every makespan is a multiple of 0.01 s
 
@@ -84,7 +84,7 @@ def test_a_schedule_that_meets_the_bound_is_optimal(method: Callable[..., Callab
 
 
 def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[..., Result]]) -> None:
-    def proves(batch: Batch, control: Control) -> None:
+    def proves(batch: Batch, control: Control[Schedule]) -> None:
         control.offer(tiny.BEST)
         control.raise_bound(6.34)
         raise KeyboardInterrupt
@@ -94,7 +94,7 @@ def test_interrupted_after_the_proof_is_optimal(method: Callable[..., Callable[.
 
 def test_a_warm_start_comes_first_and_is_known(method: Callable[..., Callable[..., Result]]) -> None:
     known: list[float | None] = []
-    result = method(lambda batch, control: known.append(control.makespan), warm_start=True)()
+    result = method(lambda batch, control: known.append(control.objective), warm_start=True)()
     assert known == [tiny.OPTIMUM]
     assert result.makespan == tiny.OPTIMUM
     assert [point.makespan for point in result.trajectory][-2:] == [tiny.FAR, tiny.OPTIMUM]
@@ -124,7 +124,7 @@ def test_a_task_that_fits_nowhere(name: str, task: Task) -> None:
 
 def test_nothing_runs_once_the_run_is_over(method: Callable[..., Callable[..., Result]]) -> None:
     ran: list[float | None] = []
-    solve_tiny = method(lambda batch, control: ran.append(control.makespan), warm_start=True)
+    solve_tiny = method(lambda batch, control: ran.append(control.objective), warm_start=True)
     assert solve_tiny(gap=0.9).makespan == 7.34  # the first one of FAR's family, which has a better one
     assert solve_tiny(stop=lambda point: True).schedule is None
     assert not ran
@@ -148,7 +148,7 @@ def test_invalid_schedules_never_leave(
 
 
 def test_a_bound_above_the_schedule_never_leaves(method: Callable[..., Callable[..., Result]]) -> None:
-    def cheats(batch: Batch, control: Control) -> None:
+    def cheats(batch: Batch, control: Control[Schedule]) -> None:
         control.offer(tiny.BEST)
         control.raise_bound(6.35)
 

@@ -273,6 +273,6 @@ def test_schedules_of_other_methods_are_joined_too() -> None:
 def test_time_limits_hold_while_tasks_are_moved() -> None:
     first, second = (generate_batch(10, scaling="PoorScaling", seed=seed) for seed in (1, 2))
     state = EndState().after(first.gpu, schedule_of(first))
-    late = joined(second, schedule_of(second), state, "moved", Control(time_limit=1e-9))
+    late = joined(second, schedule_of(second), state, "moved", Control[Schedule](time_limit=1e-9))
     assert late.makespan == joined(second, schedule_of(second), state, "reversed").makespan
     assert late.makespan > joined(second, schedule_of(second), state, "moved").makespan

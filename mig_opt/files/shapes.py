@@ -30,7 +30,7 @@ from mig_opt.files.serving.shapes import (
 )
 from mig_opt.files.study_shapes import ITEMS, LISTS, STUDY_KEYWORDS, StudyFile
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Status, TrajectoryPoint
+from mig_opt.result import Status
 
 Kind = Literal[
     "batch",
@@ -74,6 +74,15 @@ class ScheduleFile:
 
 
 @dataclass(frozen=True, slots=True)
+class PointFile:
+    """Best makespan and best lower bound at one moment of a run."""
+
+    seconds: float
+    makespan: float | None
+    lower_bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class ResultFile:
     """How a method ended, what it found and what it proved."""
 
@@ -86,7 +95,7 @@ class ResultFile:
     makespan: float | None = None
     gap: float | None = None
     seed: int = 0
-    trajectory: tuple[TrajectoryPoint, ...] = ()
+    trajectory: tuple[PointFile, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -256,7 +265,7 @@ KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
         "task": {"description": "Name of the task.", "examples": ["right"]},
         "value": {"description": "Seconds as an exact fraction.", "examples": ["411/100"]},
     },
-    TrajectoryPoint: {
+    PointFile: {
         "seconds": {"description": "Seconds since the start of the run.", "examples": [0.1]},
         "makespan": {"description": "Seconds, of the best schedule so far; null before the first.", "examples": [20.0]},
         "lower_bound": {

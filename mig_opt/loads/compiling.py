@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.contents import fill, line_up, read_off, stack
 from mig_opt.loads.kernels import Neighbours, add_tasks, add_up, split_heights
@@ -17,7 +18,7 @@ from mig_opt.loads.reach import Reach, sets_within
 from mig_opt.loads.state import Costs, Shape
 
 
-def compiled(control: Control, patience: float = math.inf) -> bool:
+def compiled(control: Control[Schedule], patience: float = math.inf) -> bool:
     """Wait until the loops are compiled; return whether they are.
 
     They are compiled when first used on a machine, which takes some ten seconds, and are kept for later processes. If

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.combining import Combination
 from mig_opt.loads.kernels import NEVER
@@ -29,11 +30,11 @@ class Descent(ABC):
         Has a schedule to start from.
     """
 
-    def __init__(self, problem: IntegerBatch, control: Control) -> None:
-        assert control.schedule is not None
+    def __init__(self, problem: IntegerBatch, control: Control[Schedule]) -> None:
+        assert control.plan is not None
         self._problem = problem
         self._control = control
-        self._loads = LoadSearch(problem, problem.places_of(control.schedule), control.seed, control.workers)
+        self._loads = LoadSearch(problem, problem.places_of(control.plan), control.seed, control.workers)
         self._longest_destruction = max(place.destroy for place in problem.places)
         ready = np.array([problem.first_use(place, self.upper) for place in problem.places])
         durations = np.stack([ticks_of(place, len(problem.batch.tasks)) for place in problem.places], axis=1)
@@ -49,7 +50,7 @@ class Descent(ABC):
         return self._searched
 
     @staticmethod
-    def possible(problem: IntegerBatch, control: Control) -> bool:
+    def possible(problem: IntegerBatch, control: Control[Schedule]) -> bool:
         """Whether the batch is small enough and there is time for it."""
         return problem.choices <= _MOST_CHOICES and not control.expired
 

@@ -140,6 +140,10 @@ class Deployment:
         here, there = ({segment.identity for segment in segments} for segments in (self.segments, other.segments))
         return len(here ^ there)
 
+    def goals(self, running: Deployment | None = None) -> tuple[int, int, int]:
+        """Return GPUs, compute slices and changes to what is running: the goals of a deployment in their order."""
+        return self.used_gpus, self.compute_slices, 0 if running is None else running.changes_to(self)
+
     def without_idle_gpus(self) -> Deployment:
         """Return the same deployment with its GPUs numbered anew, without those that have no segment."""
         used = sorted({segment.gpu for segment in self.segments})

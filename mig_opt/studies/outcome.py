@@ -157,7 +157,7 @@ def warm_up(method: str) -> None:
     if "numba" in get_method(method).packages:
         from mig_opt.loads.compiling import compiled
 
-        compiled(Control())
+        compiled(Control[Schedule]())
     partition = _WARM_UP_PARTITION if "partition" in get_method(method).options else None
     for n in (2, 6):  # very small batches need no solver
         outcome = measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT, partition=partition)

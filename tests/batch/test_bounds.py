@@ -16,6 +16,7 @@ from mig_opt import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.bounds import _Coverage, _Measured, best_lower_bound, lower_bounds
 from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError
@@ -147,11 +148,11 @@ def test_with_an_empty_gpu_a_creation_comes_on_top(batch: Batch) -> None:
 
 @given(batches(any_gpu, max_tasks=10, max_gpus=3))
 def test_never_above_the_schedule_of_far(batch: Batch) -> None:
-    control = Control()
+    control = Control[Schedule]()
     far(batch, control)
-    assert control.makespan is not None
+    assert control.objective is not None
     for bound in lower_bounds(batch):
-        assert 0 < bound.value <= control.makespan + EPS, bound
+        assert 0 < bound.value <= control.objective + EPS, bound
 
 
 @given(decisions())
@@ -203,9 +204,9 @@ def test_interchangeable_slices_partition_all_slices(gpu: GpuModel, wanted: str)
 def test_times_of_any_magnitude(scale: float, costs: Callable[[GpuModel], OperationCosts]) -> None:
     tasks = tuple(Task(f"t{n}", {size: scale * (3 + n) / (size + n / 3) for size in A100.sizes}) for n in range(6))
     batch = Batch(tasks, A100, operations=costs(A100))
-    control = Control()
+    control = Control[Schedule]()
     far(batch, control)
-    assert control.makespan is not None
-    assert best_lower_bound(batch) <= control.makespan * (1 + 1e-12) + EPS
+    assert control.objective is not None
+    assert best_lower_bound(batch) <= control.objective * (1 + 1e-12) + EPS
     if not any(batch.operations.create.values()):  # else the many creations of FAR may cost more than the tasks
-        assert best_lower_bound(batch) >= control.makespan / 3 - 2e-8
+        assert best_lower_bound(batch) >= control.objective / 3 - 2e-8

@@ -23,7 +23,7 @@ from mig_opt.heuristics.batch.far import far
 from mig_opt.validation import validate
 
 
-def interrupted_after_a_schedule(batch: Batch, control: Control) -> None:
+def interrupted_after_a_schedule(batch: Batch, control: Control[Schedule]) -> None:
     far(batch, control)
     raise KeyboardInterrupt
 

@@ -8,6 +8,7 @@ import pytest
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
 from mig_opt.models.batch.block_model import BlockModel
@@ -26,7 +27,7 @@ def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None
 
 
 def solved(model: BlockModel) -> Outcome:
-    outcome = run(model.model, Control(workers=1), Request())
+    outcome = run(model.model, Control[Schedule](workers=1), Request())
     assert outcome.proven
     return outcome
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import main
 from mig_opt.control import Control
 from mig_opt.registry import Method
@@ -69,7 +70,7 @@ def not_valid(plan: Path) -> Path:
     return path
 
 
-def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control], None]) -> None:
+def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
     """Let every method be ``runner``."""
     monkeypatch.setattr(Method, "load", lambda method: runner)
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mig_opt import Batch, InputError
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.registry import Method
 from mig_opt.studies import (
@@ -37,7 +38,7 @@ def problems(call: Callable[[], object]) -> dict[str, str]:
     return {problem.path: problem.message for problem in caught.value.problems}
 
 
-def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control], None]) -> None:
+def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
     monkeypatch.setattr(Method, "load", lambda method: runner)
     monkeypatch.setattr("mig_opt.studies.runs.warm_up", lambda method: None)
     monkeypatch.setattr("mig_opt.studies.comparing.warm_up", lambda method: None)
@@ -80,5 +81,5 @@ def resumed(study: Study, path: Path, monkeypatch: pytest.MonkeyPatch) -> StudyR
     return found
 
 
-def failing(batch: Batch, control: Control) -> None:
+def failing(batch: Batch, control: Control[Schedule]) -> None:
     raise ZeroDivisionError("broken")

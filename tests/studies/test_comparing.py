@@ -6,6 +6,7 @@ import pytest
 from study_parts import failing, method_that, problems
 
 from mig_opt import Batch, generate_batch, load_instance
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import far
 from mig_opt.studies import compare
@@ -43,7 +44,7 @@ def test_every_heuristic_is_compared_by_default() -> None:
 def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_schedule: bool) -> None:
     runs = 0
 
-    def interrupted(batch: Batch, control: Control) -> None:
+    def interrupted(batch: Batch, control: Control[Schedule]) -> None:
         nonlocal runs
         runs += 1
         if runs < 3 or with_schedule:

@@ -163,7 +163,7 @@ def test_a_method_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(path.read_text().splitlines()) == 4
 
 
-def invalid(batch: Batch, control: Control) -> None:
+def invalid(batch: Batch, control: Control[Schedule]) -> None:
     control.offer(Schedule((), ()))
 
 

@@ -20,6 +20,7 @@ from mig_opt.files.parts import (
     read_list,
     read_value,
 )
+from mig_opt.files.shapes import PointFile
 from mig_opt.result import Result, Status, TrajectoryPoint
 
 _TOLERANCE = 1e-6
@@ -196,11 +197,11 @@ def _trajectory(raw: Raw, findings: Findings) -> tuple[TrajectoryPoint, ...]:
     entries = raw.get("trajectory")
     if isinstance(entries, list):
         raw = {"trajectory": [_with_bound(entry) for entry in entries]}
-    points = read_list(TrajectoryPoint, raw, "trajectory", findings)
+    points = read_list(PointFile, raw, "trajectory", findings)
     for index, point in enumerate(points):
         if point is not None:
             finite(point, f"trajectory[{index}]", findings, infinite="lower_bound")
-    return tuple(point for point in points if point)
+    return tuple(TrajectoryPoint(point.seconds, point.makespan, point.lower_bound) for point in points if point)
 
 
 def _with_bound(entry: Any) -> Any:
@@ -259,7 +260,12 @@ def result_to_json(result: Result, *, details: bool = True) -> str:
     }
     if details:
         points = [
-            {**encoded(point), "lower_bound": _null_if_infinite(point.lower_bound)} for point in result.trajectory
+            {
+                "seconds": point.seconds,
+                "makespan": point.objective,
+                "lower_bound": _null_if_infinite(point.lower_bound),
+            }
+            for point in result.trajectory
         ]
         document = {
             "schema": "mig-opt/result/1",

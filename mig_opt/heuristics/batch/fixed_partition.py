@@ -27,7 +27,7 @@ _MOST_NAMED = 3
 """Tasks that a message names."""
 
 
-def fixpart(batch: Batch, control: Control, partition: Sequence[Placement]) -> None:
+def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placement]) -> None:
     """Give the tasks, in the order of the batch, to the first free instance of a partition.
 
     Every GPU gets the partition at the start, from the first slice to the last; live instances that belong to it are
@@ -50,7 +50,7 @@ def fixpart(batch: Batch, control: Control, partition: Sequence[Placement]) -> N
     control.offer(plan.schedule())
 
 
-def fixpart_best(batch: Batch, control: Control) -> None:
+def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
     """Run :func:`fixpart` for each maximal partition and offer what is better than all before.
 
     Parameters

@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.batch.placing import Placing
@@ -18,7 +19,7 @@ _SECONDS_PER_TASK = 1.5e-5
 """What it takes to place a task."""
 
 
-def list_scheduling(batch: Batch, control: Control) -> None:
+def list_scheduling(batch: Batch, control: Control[Schedule]) -> None:
     """Put the tasks, in the order of the batch, where they begin first, and offer the schedule to ``control``.
 
     Each task runs on the profile of least work (slices x seconds; of equal ones the smallest). Of all placements of
@@ -36,7 +37,7 @@ def list_scheduling(batch: Batch, control: Control) -> None:
     _schedule(batch, control, list(zip(batch.tasks, profiles, strict=True)))
 
 
-def longest_first(batch: Batch, control: Control) -> None:
+def longest_first(batch: Batch, control: Control[Schedule]) -> None:
     """Do the same as :func:`list_scheduling`, longest tasks first (LPT; of equal ones in the order of the batch)."""
     pairs = list(zip(batch.tasks, _profiles_of_least_work(batch), strict=True))
     _schedule(batch, control, sorted(pairs, key=lambda pair: -pair[0].times[pair[1].compute_slices]))
@@ -54,7 +55,7 @@ def _profiles_of_least_work(batch: Batch) -> list[Profile]:
     return chosen
 
 
-def _schedule(batch: Batch, control: Control, pairs: Sequence[tuple[Task, Profile]]) -> None:
+def _schedule(batch: Batch, control: Control[Schedule], pairs: Sequence[tuple[Task, Profile]]) -> None:
     placing = Placing(batch)
     places = [(gpu, placement) for gpu in range(batch.gpus) for placement in batch.placements()]
     # For each profile its places as (second at which a task would begin, place). That second may have grown since.

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.loads.compiling import compiled
@@ -28,7 +29,7 @@ _FEW = 11
 """So few tasks move all at once, on one GPU or two: there is little to find after the first cycles."""
 
 
-def search(batch: Batch, control: Control) -> None:
+def search(batch: Batch, control: Control[Schedule]) -> None:
     """Improve the schedule in ``control`` until the time is up, or it can hardly be improved.
 
     Parameters
@@ -44,7 +45,7 @@ def search(batch: Batch, control: Control) -> None:
     The loops are compiled when they are first used on a machine, which takes some ten seconds. A run whose time limit
     is shorter than that ends with the schedule that it started from.
     """
-    assert control.schedule is not None
+    assert control.plan is not None
     if control.expired or not compiled(control):
         return
     problem = IntegerBatch(batch)
@@ -58,7 +59,7 @@ def search(batch: Batch, control: Control) -> None:
 class _NestedDescent(Descent):
     """A local search whose assignments are timed outer instances first."""
 
-    def __init__(self, batch: Batch, problem: IntegerBatch, control: Control) -> None:
+    def __init__(self, batch: Batch, problem: IntegerBatch, control: Control[Schedule]) -> None:
         self._batch = batch
         super().__init__(problem, control)
 
@@ -70,8 +71,8 @@ class _NestedDescent(Descent):
     @property
     def upper(self) -> int:
         """Ticks of the best schedule."""
-        assert self._control.makespan is not None
-        return self._problem.ticks.nearest(self._control.makespan)
+        assert self._control.objective is not None
+        return self._problem.ticks.nearest(self._control.objective)
 
     def time(self, places: Sequence[int]) -> bool:
         """Keep the nested schedule, if it is better."""

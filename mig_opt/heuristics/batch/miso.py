@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 from mig_opt.heuristics.batch.placing import Placing
@@ -23,7 +24,7 @@ _TIED = 1 + 1e-9
 """Sums of speedups that differ by less are equal, but for rounding."""
 
 
-def miso_opt(batch: Batch, control: Control) -> None:
+def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
     """Choose a partition for the next tasks again and again, and offer the schedule to ``control``.
 
     The next partition P, and which of its instances takes which of the next ``|P|`` tasks, maximise the sum of the

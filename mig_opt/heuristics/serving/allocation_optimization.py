@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 
+from mig_opt.control import Control
 from mig_opt.heuristics.serving.demand_matching import Need, small_segments
 from mig_opt.heuristics.serving.rack import Piece, Rack, largest_first
 from mig_opt.heuristics.serving.segment_relocation import fit, start_order
-from mig_opt.serving.control import FleetControl
+from mig_opt.serving.deployment import Deployment
 
 SMALL = (1, 2)
 """Compute slices of the segments that replace others."""
 
 
-def optimize(rack: Rack, needs: Mapping[int, Need], control: FleetControl) -> None:
+def optimize(rack: Rack, needs: Mapping[int, Need], control: Control[Deployment]) -> None:
     """Take apart the GPUs with few allocated slices, from the last one on.
 
     Each service gets small segments for the throughput that it loses, less what small segments of GPUs before gave it
@@ -28,7 +29,7 @@ def optimize(rack: Rack, needs: Mapping[int, Need], control: FleetControl) -> No
         What was placed; every step leaves a rack that serves as much as before.
     needs : mapping of int to Need
         What each service on the rack needs.
-    control : FleetControl
+    control : Control
         Limits.
     """
     optimization = _Optimization(rack, needs)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel
 from mig_opt.heuristics.serving.demand_matching import SPARE, Need
 from mig_opt.heuristics.serving.pools import offer_plans
 from mig_opt.heuristics.serving.rack import Piece, Rack, largest_first
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment
 
 
-def first_fit(demand: Demand, control: FleetControl) -> None:
+def first_fit(demand: Demand, control: Control[Deployment]) -> None:
     """Give each service segments of its best throughput per slice until it is served, and offer where they fit first.
 
     The largest segments come first, each on the first GPU with room, at the first start slice that is free there.
@@ -23,7 +24,7 @@ def first_fit(demand: Demand, control: FleetControl) -> None:
     demand : Demand
         Any demand; how GPUs of several kinds and limited numbers are dealt with is said in
         :mod:`~mig_opt.heuristics.serving.pools`.
-    control : FleetControl
+    control : Control
         Reports. It is soon done, limits come into effect only after it.
     """
     offer_plans(demand, control, _filled)

@@ -15,12 +15,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.heuristics.serving.demand_matching import SPARE
 from mig_opt.heuristics.serving.pools import deployment_of
 from mig_opt.heuristics.serving.rack import Piece
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import Demand, Option
+from mig_opt.serving.deployment import Deployment
 
 _DIGITS, _SCORE_DIGITS = 12, 10
 """Shares of services, and scores, which are sums of some, are equal if they differ only beyond these decimals."""
@@ -33,7 +34,7 @@ then, and the service. The least bid is the best."""
 _NOBODY: _Bid = (0.0, 0.0, -1)
 
 
-def mig_serving(demand: Demand, control: FleetControl) -> None:
+def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
     """Add the GPU of the best score until everything is served, and offer the deployment.
 
     If scores are equal, the one with fewer compute slices in use is better. GPUs of several kinds compete at every
@@ -43,7 +44,7 @@ def mig_serving(demand: Demand, control: FleetControl) -> None:
     ----------
     demand : Demand
         Any demand.
-    control : FleetControl
+    control : Control
         Reports. There is one deployment, so limits come into effect only after it.
     """
     if demand.unservable():

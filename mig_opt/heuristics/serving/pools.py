@@ -13,12 +13,12 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.heuristics.serving.demand_matching import Need, yield_of
 from mig_opt.heuristics.serving.rack import Piece, Rack, largest_first
 from mig_opt.heuristics.serving.segment_relocation import fit
 from mig_opt.serving.assembling import segment_of
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 
@@ -26,12 +26,12 @@ Planner = Callable[[GpuModel, Sequence[Need]], Rack]
 """Puts segments for all needs on as many GPUs of one kind as it takes."""
 
 
-def offer_plans(demand: Demand, control: FleetControl, planner: Planner) -> None:
+def offer_plans(demand: Demand, control: Control[Deployment], planner: Planner) -> None:
     """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for."""
     if demand.unservable():
         return
     for ranks in _rankings(demand):
-        if control.deployment is not None and control.expired:
+        if control.plan is not None and control.expired:
             return
         racks = _planned(demand, ranks, planner)
         if racks is not None:

@@ -15,12 +15,13 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
+from mig_opt.control import Control
 from mig_opt.gpu.packing import Numbers, Whole
 from mig_opt.serving.assembling import assembled
 from mig_opt.serving.bounds import Relaxation
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.covers import Covers, Kinds
 from mig_opt.serving.demand import ENOUGH, Demand
+from mig_opt.serving.deployment import Deployment
 
 Flags = npt.NDArray[np.bool_]
 
@@ -41,17 +42,19 @@ _TOO_MANY = 100.0
 """Price of a GPU that the pool does not have."""
 
 
-def search(demand: Demand, control: FleetControl) -> None:
+def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxation | None = None) -> None:
     """Report deployments to a control, better and better ones.
 
     Parameters
     ----------
     demand : Demand
         Every service has an option.
-    control : FleetControl
+    control : Control
         The run ends when its bound is reached, its time is up, or nothing was gained for a while.
+    relaxation : Relaxation, optional
+        That of the demand, if it is known already.
     """
-    relaxation = control.relaxation or Relaxation(demand)
+    relaxation = relaxation or Relaxation(demand)
     kinds, covers, prices = relaxation.kinds, relaxation.covers, relaxation.prices
     limits = np.array([demand.pools[pool].count or math.inf for pool in kinds.pools])
     state = _State(covers, kinds, limits, covers.cheapest(prices))
@@ -125,12 +128,12 @@ class _State:
             divisible += share + _TOO_MANY * np.maximum(share - limit, 0)
         return whole, divisible
 
-    def descend(self, control: FleetControl) -> None:
+    def descend(self, control: Control[Deployment]) -> None:
         """Make moves while they gain something, one service at a time or two together."""
         while not control.expired and (self._move_one(control.lower_bound) or self._move_two(control.lower_bound)):
             pass
 
-    def _values(self, totals: Numbers | Whole, aim: int) -> Numbers:
+    def _values(self, totals: Numbers | Whole, aim: float) -> Numbers:
         """Return what is to be made small: divisible GPUs until there are as few as can be, and then slices."""
         whole, divisible = self._judge(totals)
         slices = totals @ self._slices
@@ -138,7 +141,7 @@ class _State:
         values: Numbers = np.where(whole <= most, slices * 1e-6, 1 + divisible + slices * 1e-4)
         return values
 
-    def _move_one(self, aim: int) -> bool:
+    def _move_one(self, aim: float) -> bool:
         values = self._values(self._total + self._moves, aim)
         values[self._able == 0] = math.inf
         move = int(values.argmin())
@@ -164,7 +167,7 @@ class _State:
             most = min(most, (int(counts.sum()) - int(self._covers.replicas[row])) // fewer)
         return max(most, 1)
 
-    def _times(self, move: int, most: int, aim: int) -> int:
+    def _times(self, move: int, most: int, aim: float) -> int:
         """Return how often a good move is to be made at once: half as often as is best, once at least."""
         if most <= _FEW:
             return 1
@@ -172,7 +175,7 @@ class _State:
         values = self._values(self._total + steps[:, None] * self._moves[move], aim)
         return max(int(steps[values.argmin()]) // 2, 1)
 
-    def _move_two(self, aim: int) -> bool:
+    def _move_two(self, aim: float) -> bool:
         able = [move for move in self._paired if self._able[move]]
         if len(able) < 2:
             return False

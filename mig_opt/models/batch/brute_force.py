@@ -16,7 +16,7 @@ from math import inf
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.integer_time import Ticks
-from mig_opt.batch.schedule import OperationKind
+from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
@@ -27,7 +27,7 @@ _SECONDS_PER_STEP = 1e-5
 Operations = tuple[tuple[OperationKind, int], ...]
 
 
-def brute_force(batch: Batch, control: Control) -> None:
+def brute_force(batch: Batch, control: Control[Schedule]) -> None:
     """Try every schedule of ``batch``.
 
     Parameters
@@ -60,8 +60,8 @@ def brute_force(batch: Batch, control: Control) -> None:
         if control.expired:
             return
     ticks = Ticks.of(batch)
-    assert control.makespan is not None
-    makespan = ticks.nearest(control.makespan) if ticks.exact else ticks.floor(control.makespan) - 1
+    assert control.objective is not None
+    makespan = ticks.nearest(control.objective) if ticks.exact else ticks.floor(control.objective) - 1
     control.raise_bound(ticks.seconds_below(makespan))
 
 
@@ -97,7 +97,7 @@ class _State:
 class _GpuSearch:
     """Finds the shortest schedule of some tasks on one GPU, if it is shorter than ``limit`` seconds."""
 
-    def __init__(self, batch: Batch, gpu: int, control: Control, limit: float) -> None:
+    def __init__(self, batch: Batch, gpu: int, control: Control[Schedule], limit: float) -> None:
         self._batch = batch
         self._gpu = gpu
         self._control = control

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.compiling import compiled
 from mig_opt.loads.tables import MOST_TASKS
@@ -54,7 +55,7 @@ _CROWDED = 40
 """With more tasks on a GPU, the load program tells more than prices in the same time."""
 
 
-def cp(batch: Batch, control: Control) -> None:
+def cp(batch: Batch, control: Control[Schedule]) -> None:
     """Search until the best schedule is proven optimal or the time is up.
 
     A batch whose model is too large, or cannot be built in the time that is left, keeps what is known already.
@@ -110,10 +111,12 @@ class CpSat:
         """Return a model."""
         return BlockModel(problem, form)
 
-    def improve(self, model: BlockModel, control: Control, request: Request) -> Outcome:
+    def improve(self, model: BlockModel, control: Control[Schedule], request: Request) -> Outcome:
         """Minimise, and report on the way."""
         return run(model.model, control, request)
 
-    def complete(self, model: BlockModel, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+    def complete(
+        self, model: BlockModel, places: Sequence[int], control: Control[Schedule], *, share: float
+    ) -> Outcome:
         """Find the best solution with each task at its given place."""
         return run(model.fixed(places), control, Request(share=share), workers=1)

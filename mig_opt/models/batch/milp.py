@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem
 from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
@@ -25,13 +26,13 @@ from mig_opt.models.solvers.highs import Highs
 from mig_opt.result import Status
 
 
-def milp(batch: Batch, control: Control) -> None:
+def milp(batch: Batch, control: Control[Schedule]) -> None:
     """Search with HiGHS, or with CBC where HiGHS cannot be loaded; else like :func:`milp_highs`."""
     highs = Highs()
     _search(batch, control, Cbc() if highs.missing() else highs)
 
 
-def milp_highs(batch: Batch, control: Control) -> None:
+def milp_highs(batch: Batch, control: Control[Schedule]) -> None:
     """Search with HiGHS until the best schedule is proven optimal or the time is up.
 
     Parameters
@@ -49,12 +50,12 @@ def milp_highs(batch: Batch, control: Control) -> None:
     _search(batch, control, Highs())
 
 
-def milp_cbc(batch: Batch, control: Control) -> None:
+def milp_cbc(batch: Batch, control: Control[Schedule]) -> None:
     """Search with CBC; else like :func:`milp_highs`."""
     _search(batch, control, Cbc())
 
 
-def _search(batch: Batch, control: Control, backend: Backend) -> None:
+def _search(batch: Batch, control: Control[Schedule], backend: Backend) -> None:
     missing = backend.missing()
     if missing is not None:
         raise InputError([Problem("method", missing)])
@@ -76,11 +77,13 @@ class _Milp:
     def build(self, problem: IntegerBatch, form: Form) -> BlockProgram:
         return BlockProgram(problem, form)
 
-    def complete(self, model: BlockProgram, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+    def complete(
+        self, model: BlockProgram, places: Sequence[int], control: Control[Schedule], *, share: float
+    ) -> Outcome:
         with model.fixed(places):
             return self.improve(model, control, Request(share=share))
 
-    def improve(self, model: BlockProgram, control: Control, request: Request) -> Outcome:
+    def improve(self, model: BlockProgram, control: Control[Schedule], request: Request) -> Outcome:
         leeway = model.ticks(model.linear.leeway(self._backend.tolerance))
 
         def whole(bound: float) -> int:

@@ -17,6 +17,7 @@ from typing import Generic
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
@@ -61,7 +62,7 @@ class Search(Generic[M]):
         Seconds that it takes to build a model.
     """
 
-    def __init__(self, batch: Batch, control: Control, solver: Solver[M]) -> None:
+    def __init__(self, batch: Batch, control: Control[Schedule], solver: Solver[M]) -> None:
         self.batch = batch
         self.control = control
         self.solver = solver
@@ -71,7 +72,7 @@ class Search(Generic[M]):
         self._rounded = sys.maxsize
         self._blur = 0
         self.building = solver.seconds_to_build(self.problem)
-        if control.schedule is None:
+        if control.plan is None:
             first = [batch.options(task)[0][0] for task in batch.tasks]
             control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
 
@@ -128,8 +129,8 @@ class Search(Generic[M]):
     @property
     def upper(self) -> int:
         """Ticks that the best schedule takes in the model."""
-        assert self.control.makespan is not None
-        ticks, makespan = self.problem.ticks, self.control.makespan
+        assert self.control.objective is not None
+        ticks, makespan = self.problem.ticks, self.control.objective
         return min(self._rounded, ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1)
 
     @property
@@ -159,8 +160,8 @@ class Search(Generic[M]):
 
     def _warm_start(self, model: M) -> None:
         """Complete the best schedule to a solution of ``model``, if it is one, and let the solver start from it."""
-        assert self.control.schedule is not None
-        places = self.problem.places_of(self.control.schedule)
+        assert self.control.plan is not None
+        places = self.problem.places_of(self.control.plan)
         outcome = self.solver.complete(model, places, self.control, share=0.1)
         if outcome.values is not None:
             model.hint(outcome.values)

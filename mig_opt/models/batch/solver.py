@@ -121,8 +121,8 @@ class Solver(Protocol[M]):
     def build(self, problem: IntegerBatch, form: Form) -> M:
         """Return a model."""
 
-    def improve(self, model: M, control: Control, request: Request) -> Outcome:
+    def improve(self, model: M, control: Control[Schedule], request: Request) -> Outcome:
         """Minimise, and report on the way."""
 
-    def complete(self, model: M, places: Sequence[int], control: Control, *, share: float) -> Outcome:
+    def complete(self, model: M, places: Sequence[int], control: Control[Schedule], *, share: float) -> Outcome:
         """Find the best solution with each task at its given place, within that share of the time that is left."""

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.packing import Counts, Packer, Whole
 from mig_opt.models.serving.fewest_changes import fewest_changes
@@ -24,9 +25,9 @@ from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.result import Status
 from mig_opt.serving.assembling import filled
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.covers import Kinds
 from mig_opt.serving.demand import ENOUGH, MOST_SEGMENTS, NEEDED, Demand
+from mig_opt.serving.deployment import Deployment
 
 _NOISE = 1e-5
 """By how much a solver's tolerances may move a bound: rows are scaled so that their factors are about 1."""
@@ -35,37 +36,47 @@ _LOOSE = 1e-6
 """The tolerance with which HiGHS is asked again where it found nothing."""
 
 
-def exact(demand: Demand, control: FleetControl) -> None:
+def exact(
+    demand: Demand,
+    control: Control[Deployment],
+    *,
+    relaxation: Relaxation | None = None,
+    running: Deployment | None = None,
+) -> None:
     """Search until the fewest GPUs, slices and changes are proven, or the time is up.
 
     Parameters
     ----------
     demand : Demand
         Every service has an option.
-    control : FleetControl
+    control : Control
         May hold a deployment to start from.
+    relaxation : Relaxation, optional
+        That of the demand, if it is known already.
+    running : Deployment, optional
+        Deployment that is running now, from which the control counts changes.
     """
     highs = Highs()
     backend: Backend = Cbc() if highs.missing() else highs
-    relaxation = control.relaxation or Relaxation(demand)
+    relaxation = relaxation or Relaxation(demand)
     if not _fewest_gpus(demand, relaxation, control, backend):
         return
     control.prove("gpus")
     if not _fewest_slices(demand, relaxation, control, backend):
         return
     control.prove("compute slices")
-    if control.running is not None and fewest_changes(demand, relaxation, control, backend):
+    if running is not None and fewest_changes(demand, relaxation, running, control, backend):
         control.prove("changes")
 
 
-def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: FleetControl, backend: Backend) -> bool:
+def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
     """Find a deployment of fewest GPUs; return whether it is proven that there are no fewer.
 
     The first deployment is only believed to be the best once the program for fewer GPUs has no better one: solvers
     err less where they look for less.
     """
-    while control.cost is None or control.cost[0] > control.lower_bound:
-        before = control.cost
+    while control.goals is None or control.goals[0] > control.lower_bound:
+        before = control.goals
         program = FleetProgram(demand, relaxation)
         program.linear.at_least("as_many_gpus_as_the_bound", program.gpus, control.lower_bound)
         if before is not None:
@@ -77,12 +88,12 @@ def _fewest_gpus(demand: Demand, relaxation: Relaxation, control: FleetControl, 
                 control.refute(_too_few(demand, relaxation))
                 return False
             _raiser(control, before[0])(math.inf)
-        elif control.cost == before:
+        elif control.goals == before:
             return False
     return True
 
 
-def _raiser(control: FleetControl, found: int) -> Callable[[float], None]:
+def _raiser(control: Control[Deployment], found: float) -> Callable[[float], None]:
     """Return what reports bounds of the program for fewer GPUs than were ``found``: above that they mean nothing."""
 
     def raise_bound(bound: float) -> None:
@@ -101,18 +112,18 @@ def _too_few(demand: Demand, relaxation: Relaxation) -> str:
     return found or f"no whole numbers of partitions and segments serve everything with {pools}"
 
 
-def _fewest_slices(demand: Demand, relaxation: Relaxation, control: FleetControl, backend: Backend) -> bool:
+def _fewest_slices(demand: Demand, relaxation: Relaxation, control: Control[Deployment], backend: Backend) -> bool:
     """Find a deployment of fewest slices among those of as few GPUs; return whether that is proven."""
-    assert control.cost is not None
-    gpus, slices, _ = control.cost
+    assert control.goals is not None
     if control.expired:
         return False
+    gpus, slices = control.goals[:2]
     program = FleetProgram(demand, relaxation)
     program.linear.at_most("as_few_gpus", program.gpus, gpus)
     program.linear.at_most("fewer_slices", program.slices, slices - 1)
     program.minimise(program.slices)
     outcome = program.solve(control, backend)
-    return outcome.proves(control.cost[1])
+    return outcome.proves(control.goals[1])
 
 
 class FleetProgram:
@@ -201,7 +212,7 @@ class FleetProgram:
         return counts, packed
 
     def solve(
-        self, control: FleetControl, backend: Backend, on_bound: Callable[[float], None] | None = None
+        self, control: Control[Deployment], backend: Backend, on_bound: Callable[[float], None] | None = None
     ) -> LpOutcome:
         """Look for solutions and report what they are as deployments.
 
@@ -218,6 +229,6 @@ class FleetProgram:
         outcome = solve_program(self.linear.program, backend, control, on_solution=report, on_bound=on_bound)
         if outcome.status is not Status.INFEASIBLE or not isinstance(backend, Highs):
             return outcome
-        known = control.cost
+        known = control.goals
         second = solve_program(self.linear.program, Highs(_LOOSE), control, on_solution=report)
-        return outcome if control.cost == known else replace(second, status=Status.FEASIBLE, bound=-math.inf)
+        return outcome if control.goals == known else replace(second, status=Status.FEASIBLE, bound=-math.inf)

@@ -11,12 +11,12 @@ import dataclasses
 from collections import deque
 from dataclasses import dataclass
 
+from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, ProfileSet, get_gpu
 from mig_opt.models.solvers.backend import Backend, Values, solve_program
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.serving.assembling import segment_of
 from mig_opt.serving.bounds import Relaxation
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import ENOUGH, NEEDED, Demand, Option
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -24,7 +24,13 @@ _MOST_CHOICES = 60_000
 """Choices of a partition for a running GPU beyond which the program is not even tried."""
 
 
-def fewest_changes(demand: Demand, relaxation: Relaxation, control: FleetControl, backend: Backend) -> bool:
+def fewest_changes(
+    demand: Demand,
+    relaxation: Relaxation,
+    running: Deployment,
+    control: Control[Deployment],
+    backend: Backend,
+) -> bool:
     """Report a deployment of fewest changes among those as good as the best; return whether that is proven.
 
     Parameters
@@ -33,27 +39,28 @@ def fewest_changes(demand: Demand, relaxation: Relaxation, control: FleetControl
         Every service has an option.
     relaxation : Relaxation
         That of the demand.
-    control : FleetControl
-        With the running deployment, and another one that is proven to have fewest GPUs and slices.
+    running : Deployment
+        Deployment that is running now.
+    control : Control
+        Its incumbent is proven to have fewest GPUs and slices.
     backend : Backend
         Solver of the program.
     """
-    assert control.running is not None
-    assert control.cost is not None
+    assert control.goals is not None
     if control.expired:
         return False
-    program = ChangeProgram(demand, relaxation, control.running)
+    program = ChangeProgram(demand, relaxation, running)
     if program.choices > _MOST_CHOICES:
         return False
-    gpus, slices, changes = control.cost
+    gpus, slices, changes = map(int, control.goals)
     program.limit(gpus, slices, changes - 1)
     outcome = solve_program(
         program.linear.program, backend, control, on_solution=lambda values: _offer(program, values, control)
     )
-    return outcome.proves(control.cost[2])
+    return outcome.proves(control.goals[2])
 
 
-def _offer(program: ChangeProgram, values: Values, control: FleetControl) -> None:
+def _offer(program: ChangeProgram, values: Values, control: Control[Deployment]) -> None:
     deployment = program.deployment(values)
     if deployment is not None:
         control.offer(deployment)

@@ -50,7 +50,7 @@ class LpOutcome:
     bound: float
     values: Values | None
 
-    def proves(self, cost: int) -> bool:
+    def proves(self, cost: float) -> bool:
         """Whether nothing costs less than ``cost``, if the run was to find what does, in whole numbers.
 
         A solution that is optimal within the solver's tolerance may break a rule, and then it has not become the cost.

@@ -11,6 +11,7 @@ import pytest
 from command_line import Command, called
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import far
 from mig_opt.registry import Method
@@ -29,7 +30,7 @@ def small(tmp_path: Path) -> Path:
     return path
 
 
-def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control], None]) -> None:
+def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
     monkeypatch.setattr(Method, "load", lambda method: runner)
     monkeypatch.setattr("mig_opt.studies.comparing.warm_up", lambda method: None)
 
@@ -134,7 +135,7 @@ def test_no_schedule_is_an_answer(compare: Command, tmp_path: Path) -> None:
 
 
 def test_a_method_that_fails_is_told(compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(batch: Batch, control: Control) -> None:
+    def failing(batch: Batch, control: Control[Schedule]) -> None:
         raise ZeroDivisionError("broken")
 
     method_that(monkeypatch, failing)
@@ -149,7 +150,7 @@ def test_ctrl_c_shows_what_is_done(
 ) -> None:
     runs = 0
 
-    def interrupted(batch: Batch, control: Control) -> None:
+    def interrupted(batch: Batch, control: Control[Schedule]) -> None:
         nonlocal runs
         runs += 1
         if runs == 2:
@@ -167,7 +168,7 @@ def test_ctrl_c_shows_what_is_done(
 
 
 def test_ctrl_c_before_anything_is_done(compare: Command, small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(batch: Batch, control: Control) -> None:
+    def interrupted(batch: Batch, control: Control[Schedule]) -> None:
         raise KeyboardInterrupt
 
     method_that(monkeypatch, interrupted)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from strategies import tiny_batches
 
 from mig_opt import Batch, InputError, Task, export_model, get_gpu, load_instance, solve
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.files.batch.programs import check_model_path
 from mig_opt.models.solvers.backend import solve_program
@@ -52,7 +53,7 @@ def test_pulp_reads_it_back(tmp_path: Path) -> None:
     export_model(load_instance("rodinia-a30"), path)
     variables, program = pulp.LpProblem.fromMPS(str(path))
     assert "run_gaussian_on_2g_12gb_at_0" in variables
-    outcome = solve_program(program, Cbc(), Control())
+    outcome = solve_program(program, Cbc(), Control[Schedule]())
     assert outcome.objective == pytest.approx(28.43392)
 
 

@@ -26,10 +26,10 @@ EPS = 2e-9
 
 
 def run_far(batch: Batch, *, refine: bool = True, skip: bool = True) -> Schedule:
-    control = Control()
+    control = Control[Schedule]()
     far(batch, control, refine=refine, skip=skip)
-    assert control.schedule is not None
-    return control.schedule
+    assert control.plan is not None
+    return control.plan
 
 
 def allocation(family: AllocationFamily, batch: Batch) -> dict[str, str]:
@@ -127,7 +127,7 @@ def test_allocations_that_can_still_win_are_not_skipped() -> None:
     # 4.03, the longest task 4: both are close to 4.1, but below.
     tasks = (Task("wide", {2: 4.0}), Task("long", {1: 4.1, 2: 2.06}), Task("c", {1: 2.0}), Task("d", {1: 2.0}))
     batch = Batch(tasks, A30, operations=OperationCosts.zero(A30))
-    control = Control()
+    control = Control[Schedule]()
     far(batch, control, refine=False)
     assert [point.makespan for point in control.trajectory] == [4.1, 4.06]
 
@@ -185,11 +185,11 @@ def test_an_instance_is_not_destroyed_for_a_task_that_runs_elsewhere() -> None:
 
 def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
     batch = load_instance("miso-a100-32")
-    control = Control(time_limit=0.0)
+    control = Control[Schedule](time_limit=0.0)
     far(batch, control)
     assert control.expired
-    assert control.schedule is not None
-    assert validate(batch, control.schedule).valid
+    assert control.plan is not None
+    assert validate(batch, control.plan).valid
     assert len(control.trajectory) == 1
 
 
@@ -206,10 +206,10 @@ def test_schedules_are_valid_and_not_below_the_bounds(batch: Batch) -> None:
 
 @given(tiny_batches)
 def test_never_better_than_the_optimum(batch: Batch) -> None:
-    control = Control()
+    control = Control[Schedule]()
     brute_force(batch, control)
-    assert control.makespan is not None
-    assert run_far(batch).makespan >= control.makespan - EPS
+    assert control.objective is not None
+    assert run_far(batch).makespan >= control.objective - EPS
 
 
 @given(st.one_of(batches(max_tasks=14, max_gpus=3), realistic_batches(), realistic_batches(any_gpu, max_gpus=3)))
@@ -315,7 +315,7 @@ def test_each_schedule_that_far_reports_is_better_than_the_one_before(batch: Bat
         def on_incumbent(self, seconds: float, schedule: Schedule, lower_bound: float) -> None:
             found.append(schedule.makespan)
 
-    control = Control(callbacks=(Watch(),))
+    control = Control[Schedule](callbacks=(Watch(),))
     far(batch, control)
     assert found == sorted(set(found), reverse=True)
-    assert control.makespan == found[-1]
+    assert control.objective == found[-1]

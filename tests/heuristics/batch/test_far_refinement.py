@@ -12,6 +12,7 @@ from strategies import any_gpu, batches, realistic_batches, whole_seconds
 
 from mig_opt import generate_batch, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timeline import Slot
 from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
@@ -45,7 +46,7 @@ def refinement(tasks: dict[str, tuple[float, ...]], *, zero: bool = True, gpus: 
 
 def refined(batch: Batch) -> tuple[Control, Refinement]:
     """A control that knows the schedules of phases 1 and 2, and the refinement of the last one."""
-    control = Control()
+    control = Control[Schedule]()
     return control, Refinement(batch, best_plan(batch, control).slots())
 
 
@@ -57,7 +58,7 @@ def test_a_task_is_moved() -> None:
     # of the outer ones: 1 s is below the margin of 2 s.
     found = refinement({"2g@0": (1.0, 1.0), "1g@0": (4.0,), "1g@1": (4.0,), "1g@2": (4.0,), "1g@3": (4.0,)})
     assert found.makespan == 6.0
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert (found.moves, found.swaps) == (1, 0)
     assert found.makespan == 5.0
 
@@ -65,7 +66,7 @@ def test_a_task_is_moved() -> None:
 def test_tasks_are_swapped() -> None:
     # Figure 6: 5 + 5 against 3 + 3. No task is shorter than the margin of 4; 5 for 3 is half of it.
     found = refinement({"2g@0": (5.0, 5.0), "2g@2": (3.0, 3.0)})
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert (found.moves, found.swaps) == (0, 1)
     assert found.makespan == 8.0
 
@@ -73,7 +74,7 @@ def test_tasks_are_swapped() -> None:
 def test_the_move_that_fits_best_comes_first() -> None:
     # The margin is 6 s: 3 s is half of it, and both ends are 7 s then.
     found = refinement({"2g@0": (1.0, 5.0, 3.0, 1.0), "2g@2": (4.0,)})
-    found.run(Control(), max_steps=1)
+    found.run(Control[Schedule](), max_steps=1)
     assert found.makespan == 7.0
     assert (found.moves, found.swaps) == (1, 0)
 
@@ -83,25 +84,25 @@ def test_a_step_that_only_looks_good_is_not_taken() -> None:
     # Without it the first would end at 0.22, too.
     found = refinement({"2g@0": (0.1, 0.1)}, zero=False)
     assert found.makespan == pytest.approx(0.32)
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert (found.moves, found.swaps) == (0, 0)
     assert found.makespan == pytest.approx(0.32)
 
 
 def test_operations_are_not_always_too_much() -> None:
     found = refinement({"2g@0": (1.0, 1.0)}, zero=False)
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert found.moves == 1
     assert found.makespan == pytest.approx(0.24 + 1.0)
 
 
 def test_tasks_go_to_other_gpus() -> None:
     found = refinement({"2g@0": (3.0, 3.0), "2g@2": (6.0,), "2g@0/1": (1.0,)}, gpus=2)
-    found.run(Control())
+    found.run(Control[Schedule]())
     # 3 s go beside the 1 s; the 6 s stay alone and decide, so there is nothing more to gain.
     assert found.makespan == 6.0
     found = refinement({"4g@0": (3.0, 3.0), "4g@0/1": (1.0,)}, gpus=2)
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert found.makespan == 4.0
     assert sorted((run.gpu, run.begin, run.end) for run in found.schedule().runs) == [(0, 0, 3), (1, 0, 3), (1, 3, 4)]
 
@@ -109,9 +110,9 @@ def test_tasks_go_to_other_gpus() -> None:
 def test_two_that_end_last_are_relieved_one_after_the_other() -> None:
     # The makespan falls only with the second move.
     found = refinement({"4g@0": (3.0, 2.0), "4g@0/1": (3.0, 2.0), "4g@0/2": (1.0,), "4g@0/3": (1.0,)}, gpus=4)
-    found.run(Control(), max_steps=1)
+    found.run(Control[Schedule](), max_steps=1)
     assert (found.moves, found.makespan) == (1, 5.0)
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert (found.moves, found.makespan) == (2, 3.0)
 
 
@@ -123,7 +124,7 @@ def test_memory_forbids_moves() -> None:
     at = {str(entry.slot.placement): entry.tasks for entry in slots}
     at["1g.10gb@0"] += [0, 1, 2]
     found = Refinement(batch, [slots])
-    found.run(Control())
+    found.run(Control[Schedule]())
     schedule = found.schedule()
     assert validate(batch, schedule).valid
     # One of the two moves to another 1g.10gb, the small task anywhere.
@@ -143,7 +144,7 @@ def test_live_instances_take_part() -> None:
     ]
     found = Refinement(batch, [slots])
     assert found.makespan == 11.0
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert found.makespan == 8.0
     assert found.schedule().operations == ()
 
@@ -151,33 +152,33 @@ def test_live_instances_take_part() -> None:
 def test_limits() -> None:
     tasks = {"4g@0": (1.0,) * 8, "4g@0/1": (0.5,)}
     found = refinement(tasks, gpus=2)
-    found.run(Control(), max_steps=2)
+    found.run(Control[Schedule](), max_steps=2)
     assert found.moves == 2
     found = refinement(tasks, gpus=2)
-    found.run(Control(), min_improvement=0.2)
+    found.run(Control[Schedule](), min_improvement=0.2)
     assert found.moves == 1  # from 8 to 7, by an eighth
     found = refinement(tasks, gpus=2)
-    found.run(Control(time_limit=1e-9))
+    found.run(Control[Schedule](time_limit=1e-9))
     assert found.moves == 0
 
 
 def test_a_time_limit_leaves_time_for_the_refinement() -> None:
     batch = generate_batch(30, scaling="PoorScaling", seed=4)
-    whole = Control(deterministic=True)
+    whole = Control[Schedule](deterministic=True)
     far(batch, whole)
-    first = Control(deterministic=True)
+    first = Control[Schedule](deterministic=True)
     far(batch, first, refine=False)
     assert whole.makespan is not None
     assert first.makespan is not None
     assert whole.makespan < first.makespan
     # Time for the first allocation only, and a bit.
-    control = Control(deterministic=True, time_limit=first.clock / 100)
+    control = Control[Schedule](deterministic=True, time_limit=first.clock / 100)
     far(batch, control)
-    kept = Control(deterministic=True, time_limit=first.clock / 100)
+    kept = Control[Schedule](deterministic=True, time_limit=first.clock / 100)
     far(batch, kept, refine=False)
-    assert control.makespan is not None
+    assert control.objective is not None
     assert kept.makespan is not None
-    assert control.makespan <= kept.makespan
+    assert control.objective <= kept.makespan
 
 
 # Any batches
@@ -186,13 +187,13 @@ def test_a_time_limit_leaves_time_for_the_refinement() -> None:
 @given(st.one_of(batches(any_gpu, max_tasks=14, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
 def test_far_is_never_worse_than_its_phase_2_and_at_least_as_good_as_every_step(batch: Batch) -> None:
     control, found = refined(batch)
-    assert control.makespan is not None
-    found.run(Control())
-    whole = Control()
+    assert control.objective is not None
+    found.run(Control[Schedule]())
+    whole = Control[Schedule]()
     far(batch, whole)
     assert whole.schedule is not None
-    assert whole.schedule.makespan == pytest.approx(min(control.makespan, found.makespan), abs=1e-8)
-    assert whole.schedule.makespan <= control.makespan
+    assert whole.schedule.makespan == pytest.approx(min(control.objective, found.makespan), abs=1e-8)
+    assert whole.schedule.makespan <= control.objective
     assert validate(batch, whole.schedule).violations == ()
 
 
@@ -206,7 +207,7 @@ def test_every_step_is_a_valid_schedule_and_no_longer_than_the_one_before(batch:
         assert schedule.makespan == pytest.approx(found.makespan, abs=1e-8)
         assert found.makespan <= last
         last = found.makespan
-        found.run(Control(), max_steps=steps)
+        found.run(Control[Schedule](), max_steps=steps)
         if found.moves + found.swaps < steps:
             break
     else:
@@ -216,7 +217,7 @@ def test_every_step_is_a_valid_schedule_and_no_longer_than_the_one_before(batch:
 @given(batches(max_tasks=14, max_gpus=3, initial=False, zero_costs=True, times=whole_seconds))
 def test_it_ends_where_much_is_tied(batch: Batch) -> None:
     _, found = refined(batch)
-    found.run(Control())
+    found.run(Control[Schedule]())
     assert Counter(run.task for run in found.schedule().runs) == Counter(task.name for task in batch.tasks)
 
 

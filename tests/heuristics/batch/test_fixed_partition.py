@@ -39,11 +39,11 @@ FOUR = Batch(
 
 
 def run(batch: Batch, partition: str | tuple[Placement, ...]) -> Schedule:
-    control = Control()
+    control = Control[Schedule]()
     found = find_partition(batch.gpu, partition, batch.profile_set)
     fixpart(batch, control, found)
-    assert control.schedule is not None
-    return control.schedule
+    assert control.plan is not None
+    return control.plan
 
 
 def runs_of(schedule: Schedule) -> dict[str, tuple[int, float, float]]:
@@ -189,10 +189,10 @@ def test_no_partition_may_be_given_where_none_is_possible() -> None:
 
 
 def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
-    control = Control(time_limit=0.0)
+    control = Control[Schedule](time_limit=0.0)
     fixpart_best(FOUR, control)
     assert len(control.trajectory) == 1
-    assert control.schedule == run(FOUR, "2+2")
+    assert control.plan == run(FOUR, "2+2")
 
 
 # Any batches
@@ -236,7 +236,7 @@ def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
 
 @given(tiny_batches)
 def test_never_better_than_the_optimum(batch: Batch) -> None:
-    best = Control()
+    best = Control[Schedule]()
     brute_force(batch, best)
     assert best.makespan is not None
     for partition in suitable_partitions(batch):

@@ -23,10 +23,10 @@ EPS = 2e-9
 
 
 def run(batch: Batch, *, longest: bool = True) -> Schedule:
-    control = Control()
+    control = Control[Schedule]()
     (longest_first if longest else list_scheduling)(batch, control)
-    assert control.schedule is not None
-    return control.schedule
+    assert control.plan is not None
+    return control.plan
 
 
 def runs_of(schedule: Schedule) -> dict[str, tuple[str, int, float, float]]:
@@ -97,10 +97,10 @@ def test_schedules_are_valid_and_not_below_the_bounds(longest: bool, batch: Batc
 
 @given(st.booleans(), tiny_batches)
 def test_never_better_than_the_optimum(longest: bool, batch: Batch) -> None:
-    control = Control()
+    control = Control[Schedule]()
     brute_force(batch, control)
-    assert control.makespan is not None
-    assert run(batch, longest=longest).makespan >= control.makespan - EPS
+    assert control.objective is not None
+    assert run(batch, longest=longest).makespan >= control.objective - EPS
 
 
 @given(st.booleans(), batches(max_tasks=10, max_gpus=3))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from strategies import batches
 
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, load_instance, solve, validate
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch import local_search
 from mig_opt.instances import ScalingName
@@ -79,9 +80,9 @@ def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_run_that_is_over_does_not_begin() -> None:
     batch = generate_batch(10, seed=1)
-    control = Control(time_limit=0.0)
+    control = Control[Schedule](time_limit=0.0)
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)
     local_search.search(batch, control)
-    assert control.schedule == schedule
+    assert control.plan == schedule

@@ -27,10 +27,10 @@ SCALES, FLAT, LAST = {1: 6.0, 2: 2.0, 4: 2.0}, {1: 4.0, 2: 4.0, 4: 4.0}, {1: 9.0
 
 
 def run(batch: Batch) -> Schedule:
-    control = Control()
+    control = Control[Schedule]()
     miso_opt(batch, control)
-    assert control.schedule is not None
-    return control.schedule
+    assert control.plan is not None
+    return control.plan
 
 
 def runs_of(schedule: Schedule) -> dict[str, tuple[str, int, float]]:
@@ -181,7 +181,7 @@ def test_schedules_are_valid_and_not_below_the_bounds(batch: Batch) -> None:
 
 @given(tiny_batches)
 def test_never_better_than_the_optimum(batch: Batch) -> None:
-    control = Control()
+    control = Control[Schedule]()
     brute_force(batch, control)
-    assert control.makespan is not None
-    assert run(batch).makespan >= control.makespan - EPS
+    assert control.objective is not None
+    assert run(batch).makespan >= control.objective - EPS

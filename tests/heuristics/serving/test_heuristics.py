@@ -6,10 +6,10 @@ import pytest
 from demands import A30, A100, assert_serves, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
+from mig_opt.control import Control
 from mig_opt.gpu.model import get_gpu
 from mig_opt.heuristics.serving.mig_serving import partitions_into
 from mig_opt.registry import get_deploy_method
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -19,9 +19,9 @@ MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 
 
 def run(method: str, wanted: Demand) -> Deployment | None:
-    control = FleetControl()
+    control = Control(judge=Deployment.goals)
     get_deploy_method(method).load()(wanted, control)
-    return control.deployment
+    return control.plan
 
 
 # first-fit
@@ -198,7 +198,7 @@ def test_without_limits_there_is_always_a_deployment(method: str) -> None:
 def test_the_last_stage_of_parvagpu_never_makes_it_worse(wanted: Demand) -> None:
     costs = []
     for method in ("parvagpu", "parvagpu-unoptimized"):
-        control = FleetControl()
+        control = Control(judge=Deployment.goals)
         get_deploy_method(method).load()(wanted, control)
-        costs.append(control.cost)
+        costs.append(control.goals)
     assert costs[1] is None or (costs[0] is not None and costs[0] <= costs[1])

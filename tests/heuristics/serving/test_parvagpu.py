@@ -11,6 +11,7 @@ import pytest
 from demands import A30, A100, one_model, options, places
 
 import mig_opt
+from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Profile, catalogue, get_gpu
 from mig_opt.heuristics.serving.allocation_optimization import is_fragmented, optimize
 from mig_opt.heuristics.serving.demand_matching import Need, match, small_segments
@@ -18,8 +19,8 @@ from mig_opt.heuristics.serving.parvagpu import parvagpu, parvagpu_single, parva
 from mig_opt.heuristics.serving.rack import Piece, Rack
 from mig_opt.heuristics.serving.segment_relocation import fit, relocate, start_order
 from mig_opt.registry import Runner, get_deploy_method
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
+from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable
 
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
@@ -53,8 +54,8 @@ def shown(rack: Rack) -> list[list[str]]:
     ]
 
 
-def run(method: Runner, wanted: Demand) -> FleetControl:
-    control = FleetControl()
+def run(method: Runner, wanted: Demand) -> Control[Deployment]:
+    control = Control(judge=Deployment.goals)
     method(wanted, control)
     return control
 
@@ -216,7 +217,11 @@ def test_room_that_came_back_is_found() -> None:
 
 
 def optimized(rack: Rack, *needs: Need) -> Rack:
-    optimize(rack, {index: dataclasses.replace(one, service=index) for index, one in enumerate(needs)}, FleetControl())
+    optimize(
+        rack,
+        {index: dataclasses.replace(one, service=index) for index, one in enumerate(needs)},
+        Control(judge=Deployment.goals),
+    )
     return rack
 
 
@@ -261,17 +266,17 @@ def test_replicas_survive_the_optimisation() -> None:
 def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
     # A 3g alone on its GPU would become 15 single slices, on three GPUs.
     control = run(parvagpu, one_model({"a": 300.0}, {1: 20.0, 3: 300.0}))
-    assert places(control.deployment) == [["a:3@4"]]
+    assert places(control.plan) == [["a:3@4"]]
 
 
 def test_the_last_stage_looks_at_the_limits() -> None:
-    control = FleetControl()
+    control = Control(judge=Deployment.goals)
     control.done = True
     rack = rack_of((0, 3), (1, 3))
     optimize(rack, {0: need(200.0), 1: need(200.0)}, control)
     assert shown(rack) == [["0:3@4"], ["1:3@4"]]
     parvagpu(one_model({"a": 200.0, "b": 200.0}, MODEL), control)
-    assert places(control.deployment) == [["a:3@4"], ["b:3@4"]]
+    assert places(control.plan) == [["a:3@4"], ["b:3@4"]]
 
 
 # As a method
@@ -291,7 +296,7 @@ def test_single_means_one_process() -> None:
     assert places(run(parvagpu, wanted).deployment) == [["a:1@0"]]
     assert places(run(parvagpu_single, wanted).deployment) == [["a:1@0", "a:1@1"]]
     only_two = wanted.replace(tables=(dataclasses.replace(table, points=table.points[1:]),))
-    assert run(parvagpu_single, only_two).deployment is None
+    assert run(parvagpu_single, only_two).plan is None
 
 
 # What was published
@@ -319,14 +324,14 @@ def published_demand(scenario: str) -> Demand:
 @pytest.mark.parametrize(("method", "processes"), COUNTS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_published_counts(method: Runner, processes: int) -> None:
     demands = [published_demand(scenario).replace(max_processes=processes) for scenario in published.SCENARIOS]
-    assert tuple(run(method, wanted).cost[0] for wanted in demands) == COUNTS[method, processes]
+    assert tuple(run(method, wanted).goals[0] for wanted in demands) == COUNTS[method, processes]
 
 
 @pytest.mark.skipif(not published.FOLDER.is_dir(), reason="needs the published data")
 @pytest.mark.parametrize("scenario", published.SCENARIOS)
 def test_published_segments(scenario: str) -> None:
     """GPU for GPU the same instances, services, batches and processes as printed; only where they start differs."""
-    ours = run(parvagpu, published.demand(scenario)).deployment
+    ours = run(parvagpu, published.demand(scenario)).plan
     theirs = published.deployment(scenario)
     assert ours is not None
     assert ours.gpus == theirs.gpus

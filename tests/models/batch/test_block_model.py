@@ -15,6 +15,7 @@ from strategies import Decisions, decisions, tiny_batches
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import get_gpu
@@ -70,7 +71,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
     for choices, at in zip(model.assigned, places, strict=True):
         there = [choice for slot, choice in choices.items() if model.slots[slot].place == at]
         fixed.add_bool_or([fixed.get_bool_var_from_proto_index(choice.index) for choice in there])
-    outcome = run(fixed, Control(workers=1), Request())
+    outcome = run(fixed, Control[Schedule](workers=1), Request())
     return outcome.objective is not None and outcome.objective <= at_most
 
 
@@ -98,15 +99,15 @@ def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Deci
 
 @given(tiny_batches)
 def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
-    control = Control()
+    control = Control[Schedule]()
     brute_force(batch, control)
-    assert control.makespan is not None
+    assert control.objective is not None
     ticks = IntegerBatch(batch).ticks
-    true = ticks.nearest(control.makespan) if ticks.exact else ticks.floor(control.makespan) + 1
+    true = ticks.nearest(control.objective) if ticks.exact else ticks.floor(control.objective) + 1
     relaxed, strict = (optimum(block_model(batch, relaxed=relaxed)) for relaxed in (True, False))
     assert relaxed <= strict
     assert relaxed <= true
-    assert strict >= ticks.floor(control.makespan) - 50 * (not ticks.exact)
+    assert strict >= ticks.floor(control.objective) - 50 * (not ticks.exact)
 
 
 @given(tiny_batches)
@@ -247,14 +248,16 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
     profiles = {problem.places[model.slots[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
     slow = next(at for at, place in enumerate(problem.places) if place.placement.profile.name == "1g.6gb")
-    assert run(model.fixed([slow]), Control(workers=1), Request()).infeasible
+    assert run(model.fixed([slow]), Control[Schedule](workers=1), Request()).infeasible
 
 
 def test_nothing_below_the_optimum() -> None:
     problem = IntegerBatch(tiny.BATCH)
     for relaxed in (True, False):
         outcome = run(
-            BlockModel(problem, Form(at_most=633, relaxed=relaxed)).model, Control(workers=1), Request(at_least=7)
+            BlockModel(problem, Form(at_most=633, relaxed=relaxed)).model,
+            Control[Schedule](workers=1),
+            Request(at_least=7),
         )
         assert outcome == Outcome(None, None, 7, proven=False, infeasible=True)
 
@@ -263,7 +266,7 @@ def test_nothing_below_the_optimum() -> None:
 def test_the_best_schedule_is_a_complete_hint(relaxed: bool) -> None:
     problem = IntegerBatch(tiny.BATCH)
     model = BlockModel(problem, Form(at_most=700, relaxed=relaxed))
-    outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control(workers=1), Request())
+    outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control[Schedule](workers=1), Request())
     assert outcome.values is not None
     model.hint(outcome.values)
     solver = cp_model.CpSolver()

@@ -14,6 +14,7 @@ from strategies import Decisions, batches, decisions, tiny_batches
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
@@ -41,7 +42,7 @@ def horizon(batch: Batch) -> int:
 
 
 def solved(program: BlockProgram, backend: Backend | None = None) -> LpOutcome:
-    return solve_program(program.linear.program, backend or Highs(), Control())
+    return solve_program(program.linear.program, backend or Highs(), Control[Schedule]())
 
 
 def ticks(program: BlockProgram, backend: Backend | None = None) -> int:

@@ -11,6 +11,7 @@ from strategies import Decisions, batches, costs, decimal_seconds, decisions, in
 
 from mig_opt import solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, OperationCosts, get_gpu
@@ -20,11 +21,11 @@ from mig_opt.validation import validate
 A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
 
 
-def searched(batch: Batch) -> Control:
-    control = Control()
+def searched(batch: Batch) -> Control[Schedule]:
+    control = Control[Schedule]()
     brute_force(batch, control)
-    assert control.schedule is not None
-    assert validate(batch, control.schedule).valid
+    assert control.plan is not None
+    assert validate(batch, control.plan).valid
     return control
 
 
@@ -33,7 +34,7 @@ def searched(batch: Batch) -> Control:
 
 def test_the_tiny_instance() -> None:
     control = searched(tiny.BATCH)
-    assert control.makespan == tiny.OPTIMUM == control.lower_bound
+    assert control.objective == tiny.OPTIMUM == control.lower_bound
 
 
 @pytest.mark.parametrize(
@@ -65,15 +66,15 @@ def test_by_hand(batch: Batch, makespan: float) -> None:
 
 def test_rounded_times_give_a_bound_just_below() -> None:
     control = searched(Batch((Task("a", {4: 1 / 3}),), A30))
-    assert control.makespan == pytest.approx(0.13 + 1 / 3)
-    assert control.makespan - 1e-7 <= control.lower_bound < control.makespan
+    assert control.objective == pytest.approx(0.13 + 1 / 3)
+    assert control.objective - 1e-7 <= control.lower_bound < control.objective
 
 
 def test_a_sum_of_floats_just_below_its_decimal_loses_no_tick() -> None:
     times = (1956034.3, 1947827.5, 1056551.4, 1084872.0)
     batch = Batch(tuple(Task(f"t{at}", {4: t}) for at, t in enumerate(times)), A30, operations=OperationCosts.zero(A30))
     control = searched(batch)
-    assert control.makespan == 6045285.199999999
+    assert control.objective == 6045285.199999999
     assert control.lower_bound == 6045285.2
 
 
@@ -127,8 +128,8 @@ def test_the_textbook_model_finds_the_same_optimum_on_large_gpus(batch: Batch) -
 def test_no_decisions_give_a_shorter_schedule(case: Decisions) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
     control = searched(case.batch)
-    assert control.makespan is not None
-    assert control.makespan <= schedule.makespan + 2e-9
+    assert control.objective is not None
+    assert control.objective <= schedule.makespan + 2e-9
     assert control.lower_bound <= schedule.makespan + 2e-9
 
 
@@ -153,13 +154,13 @@ def test_when_the_time_is_up_there_is_no_bound() -> None:
 
 
 def test_one_gpu_searched_in_part_is_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
-    control = Control(time_limit=1000)
+    control = Control[Schedule](time_limit=1000)
     moments = iter(range(10**9))
     # The time is up after some 30 looks at the clock.
     monkeypatch.setattr(Control, "expired", property(lambda _: next(moments) > 30))
     brute_force(tiny.BATCH, control)
     assert control.lower_bound == 0.0
-    assert control.schedule is None or validate(tiny.BATCH, control.schedule).valid
+    assert control.plan is None or validate(tiny.BATCH, control.plan).valid
 
 
 def test_many_tasks_are_no_trouble_but_for_the_time() -> None:

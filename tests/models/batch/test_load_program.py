@@ -9,6 +9,7 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.tables import HeightTables
 from mig_opt.models.batch.cp import CpSat
@@ -24,7 +25,7 @@ def bound(problem: IntegerBatch, at_most: int) -> int:
     found = solve_program(
         program.linear.program,
         backend,
-        Control(workers=1),
+        Control[Schedule](workers=1),
         share=1.0,
         on_bound=lambda units: bounds.append(program.bound(units, backend.tolerance)),
     )
@@ -56,7 +57,7 @@ def test_never_above_the_schedule_of_far(batch: Batch) -> None:
 
 def raised(batch: Batch, method: str) -> tuple[int, int]:
     """Return the bound in ticks before and after, if the schedule of a method is known."""
-    control = Control(workers=1)
+    control = Control[Schedule](workers=1)
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)

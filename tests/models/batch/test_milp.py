@@ -35,6 +35,7 @@ from mig_opt import (
 )
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_program import BlockProgram
@@ -115,13 +116,13 @@ def test_a_small_synthetic_batch_is_proven(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_it_starts_without_a_schedule_too(method: str) -> None:
-    control = Control()
-    runners: dict[str, Callable[[Batch, Control], None]] = {
+    control = Control[Schedule]()
+    runners: dict[str, Callable[[Batch, Control[Schedule]], None]] = {
         "milp-highs": milp_module.milp_highs,
         "milp-cbc": milp_module.milp_cbc,
     }
     runners[method](tiny.BATCH, control)
-    assert control.makespan == tiny.OPTIMUM
+    assert control.objective == tiny.OPTIMUM
     assert control.lower_bound == tiny.OPTIMUM
 
 

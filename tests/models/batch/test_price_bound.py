@@ -11,6 +11,7 @@ from strategies import realistic_batches, tiny_batches
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, handover, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
 from mig_opt.loads.combining import Combination
@@ -23,9 +24,9 @@ from mig_opt.models.batch.price_bound import raise_bound_by_prices
 from mig_opt.models.batch.search import Search
 
 
-def started(batch: Batch, method: str = "far", control: Control | None = None) -> Search[BlockModel]:
+def started(batch: Batch, method: str = "far", control: Control[Schedule] | None = None) -> Search[BlockModel]:
     """Return a search that knows the schedule of a method, and no bound."""
-    control = control or Control(workers=1)
+    control = control or Control[Schedule](workers=1)
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
@@ -141,13 +142,13 @@ def test_nothing_is_said_of_live_instances() -> None:
 
 def test_it_needs_some_time_and_counts_it() -> None:
     batch = generate_batch(20, gpus=2, seed=0)
-    short = started(batch, control=Control(time_limit=1.0, workers=1))
+    short = started(batch, control=Control[Schedule](time_limit=1.0, workers=1))
     before = short.lower
     raise_bound_by_prices(short, share=1.0)
     assert short.lower == before
     found = []
     for _ in range(2):
-        control = Control(time_limit=5.0, deterministic=True)
+        control = Control[Schedule](time_limit=5.0, deterministic=True)
         search = started(batch, control=control)
         raise_bound_by_prices(search, share=0.5)
         assert before < search.lower

@@ -13,6 +13,7 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, Result, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.assignments import Assignments
 from mig_opt.loads.compiling import compiled
@@ -21,8 +22,8 @@ from mig_opt.models.batch.search import Search
 from mig_opt.models.batch.subsets import prove_by_subsets
 
 
-def by_subsets(batch: Batch) -> Control:
-    control = Control(workers=1)
+def by_subsets(batch: Batch) -> Control[Schedule]:
+    control = Control[Schedule](workers=1)
     search = Search(batch, control, CpSat())
     prove_by_subsets(search)
     return control
@@ -34,16 +35,16 @@ def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
     makespan = solve(batch, "brute-force").makespan
     control = by_subsets(batch)
     assert makespan is not None
-    assert control.makespan is not None
+    assert control.objective is not None
     # The worst possible start is proven, too, if nothing is better.
     assert control.lower_bound <= makespan * (1 + 1e-12) + 2e-9
-    assert equal_within_resolution(control.makespan, makespan + 2e-9)
+    assert equal_within_resolution(control.objective, makespan + 2e-9)
 
 
 @given(realistic_batches(max_tasks=5, max_gpus=2))
 @settings(max_examples=15)
 def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None:
-    one = Control(workers=1)
+    one = Control[Schedule](workers=1)
     Search(batch, one, CpSat()).run()
     two = by_subsets(batch)
     assert one.makespan is not None
@@ -92,9 +93,9 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
             told += 1
             yield [0] * 8
 
-    assert compiled(Control())
+    assert compiled(Control[Schedule]())
     monkeypatch.setattr(Assignments, "within", slowly)
-    prove_by_subsets(Search(generate_batch(8, seed=1), Control(0.5, workers=1), CpSat()))
+    prove_by_subsets(Search(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1), CpSat()))
     assert 1 < told < 1000
 
 

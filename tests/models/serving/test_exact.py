@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import Demand, Deployment, Segment, Status, deploy, load_demand
+from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, get_gpu
 from mig_opt.models.serving.exact import exact
 from mig_opt.models.solvers.backend import Job, LpOutcome
 from mig_opt.models.solvers.highs import Highs
-from mig_opt.serving.control import FleetControl
 from mig_opt.serving.covers import Covers, Kinds
 from mig_opt.serving.demand import GpuPool, Service, SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -122,10 +122,10 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
 
     monkeypatch.setattr(Highs, "run", errs)
     demand = load_demand("parvagpu-s2")
-    control = FleetControl()
+    control = Control(judge=Deployment.goals)
     exact(demand, control)
-    assert control.cost is not None
-    assert control.cost[0] == 3
+    assert control.goals is not None
+    assert control.goals[0] == 3
     assert 1e-6 in asked
 
 
@@ -295,11 +295,11 @@ def test_a_limited_pool_of_great_gpus_beside_any_number_of_poor_ones(seed: int) 
         Service("s2", 0.1, 10.568165923021006, "m1", 4),
     )
     demand = Demand(services, tables, (GpuPool(h100), GpuPool(a100, 2)))
-    control = FleetControl(seed=seed)
+    control = Control(judge=Deployment.goals, seed=seed)
     control.raise_bound(4, "compute slices")
     exact(demand, control)
-    assert control.cost is not None
-    assert (control.cost[0], control.lower_bound, control.proven[0]) == (6, 6, "gpus")
+    assert control.goals is not None
+    assert (control.goals[0], control.lower_bound, control.proven[0]) == (6, 6, "gpus")
 
 
 def test_why_there_is_no_deployment_beside_a_pool_without_limit() -> None:

@@ -15,6 +15,7 @@ import pulp
 import pytest
 from listening import presses_ctrl_c
 
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
 from mig_opt.models.solvers.backend import Backend, Job, LpOutcome, Values, solve_program
@@ -73,7 +74,7 @@ def market_split(rows: int = 5) -> LinearProgram:
 
 
 def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None, **more: Any) -> LpOutcome:
-    return solve_program(linear.program, backend, Control(time_limit=seconds), **more)
+    return solve_program(linear.program, backend, Control[Schedule](time_limit=seconds), **more)
 
 
 # How a run can end

@@ -11,6 +11,7 @@ batches are joined by :mod:`~mig_opt.heuristics.batch.far.concatenation`.
 from __future__ import annotations
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.refinement import Refinement
@@ -26,7 +27,7 @@ _SHARE_OF_REFINEMENT = 0.1
 
 def far(
     batch: Batch,
-    control: Control,
+    control: Control[Schedule],
     *,
     refine: bool = True,
     max_steps: int | None = None,
@@ -62,16 +63,16 @@ def far(
     if refine and not control.expired:
         refinement = Refinement(batch, best.slots())
         refinement.run(control, max_steps=max_steps, min_improvement=min_improvement)
-        if control.makespan is None or refinement.makespan < control.makespan:
+        if control.objective is None or refinement.makespan < control.objective:
             control.offer(refinement.schedule())
 
 
-def far_unrefined(batch: Batch, control: Control) -> None:
+def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:
     """Run FAR's phases 1 and 2 only."""
     far(batch, control, refine=False)
 
 
-def best_plan(batch: Batch, control: Control, *, kept: float = 0.0, skip: bool = True) -> RepartitionPlan:
+def best_plan(batch: Batch, control: Control[Schedule], *, kept: float = 0.0, skip: bool = True) -> RepartitionPlan:
     """Run phases 1 and 2, offer each schedule that is better than those before, and return the last plan.
 
     ``kept`` seconds of the time limit are left over; ``skip`` is as for :func:`far`.

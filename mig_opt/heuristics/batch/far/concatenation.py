@@ -75,7 +75,9 @@ class EndState:
         return EndState(live, driver_free, clear, max(self.makespan, schedule.makespan))
 
 
-def joined(batch: Batch, plan: Schedule, state: EndState, join: Join, control: Control | None = None) -> Schedule:
+def joined(
+    batch: Batch, plan: Schedule, state: EndState, join: Join, control: Control[Schedule] | None = None
+) -> Schedule:
     """Return a schedule for a batch that begins in ``state``, made from its plan for empty GPUs.
 
     Parameters
@@ -94,7 +96,7 @@ def joined(batch: Batch, plan: Schedule, state: EndState, join: Join, control: C
     if join != "trivial":
         best = min((_arranged(batch, plan, state, backward) for backward in (True, False)), key=_makespan)
         if join == "moved":
-            best.run(control or Control())
+            best.run(control or Control[Schedule]())
         cleaning = _cleaning(batch, state)
         if best.makespan <= _offset(state, cleaning) + plan.makespan:
             return best.schedule()

@@ -132,7 +132,7 @@ class Refinement:
         """Seconds of the assignment as it is."""
         return max(self._makespans)
 
-    def run(self, control: Control, *, max_steps: int | None = None, min_improvement: float = 0.0) -> None:
+    def run(self, control: Control[Schedule], *, max_steps: int | None = None, min_improvement: float = 0.0) -> None:
         """Take steps until none is left that improves, or the time is up.
 
         Parameters
@@ -180,7 +180,7 @@ class Refinement:
     def _profile(self, place: _Place) -> Profile:
         return self._gpus[place[0]].timeline.slots[place[1]].placement.profile
 
-    def _improve(self, source: _Place, control: Control) -> bool:
+    def _improve(self, source: _Place, control: Control[Schedule]) -> bool:
         """Take a step that relieves ``source``, if one is found."""
         for profile in self._profiles[self._profile(source).compute_slices]:
             ends = self._first_ends[profile]
