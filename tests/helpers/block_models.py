@@ -12,7 +12,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.batch.solver import Form
+from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 
 A30 = get_gpu("A30")
@@ -26,7 +27,7 @@ def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None
     return BlockModel(problem, Form(at_most=horizon, relaxed=relaxed, copies=copies or {}))
 
 
-def solved(model: BlockModel) -> Outcome:
+def solved(model: BlockModel) -> IntegerOutcome:
     outcome = run(model.model, Control[Schedule](workers=1), Request())
     assert outcome.proven
     return outcome

@@ -25,8 +25,9 @@ from mig_opt.models.batch.improving import Improvement
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.price_bound import prices_tell_of, raise_bound_by_prices
 from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.batch.solver import Form
 from mig_opt.models.batch.subsets import prove_by_subsets
+from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 
 _FEW = 12
@@ -111,12 +112,12 @@ class CpSat:
         """Return a model."""
         return BlockModel(problem, form)
 
-    def improve(self, model: BlockModel, control: Control[Schedule], request: Request) -> Outcome:
+    def improve(self, model: BlockModel, control: Control[Schedule], request: Request) -> IntegerOutcome:
         """Minimise, and report on the way."""
         return run(model.model, control, request)
 
     def complete(
         self, model: BlockModel, places: Sequence[int], control: Control[Schedule], *, share: float
-    ) -> Outcome:
+    ) -> IntegerOutcome:
         """Find the best solution with each task at its given place."""
         return run(model.fixed(places), control, Request(share=share), workers=1)

@@ -19,17 +19,16 @@ from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem
 from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
 from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.solver import Form, Outcome, Request
-from mig_opt.models.solvers.backend import Backend, Values, solve_program
+from mig_opt.models.batch.solver import Form
+from mig_opt.models.solvers.backend import Backend, IntegerOutcome, Request, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc
-from mig_opt.models.solvers.highs import Highs
+from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.result import Status
 
 
 def milp(batch: Batch, control: Control[Schedule]) -> None:
     """Search with HiGHS, or with CBC where HiGHS cannot be loaded; else like :func:`milp_highs`."""
-    highs = Highs()
-    _search(batch, control, Cbc() if highs.missing() else highs)
+    _search(batch, control, highs_or_cbc())
 
 
 def milp_highs(batch: Batch, control: Control[Schedule]) -> None:
@@ -79,11 +78,11 @@ class _Milp:
 
     def complete(
         self, model: BlockProgram, places: Sequence[int], control: Control[Schedule], *, share: float
-    ) -> Outcome:
+    ) -> IntegerOutcome:
         with model.fixed(places):
             return self.improve(model, control, Request(share=share))
 
-    def improve(self, model: BlockProgram, control: Control[Schedule], request: Request) -> Outcome:
+    def improve(self, model: BlockProgram, control: Control[Schedule], request: Request) -> IntegerOutcome:
         leeway = model.ticks(model.linear.leeway(self._backend.tolerance))
 
         def whole(bound: float) -> int:
@@ -107,13 +106,12 @@ class _Milp:
             on_solution=report_solution,
             on_bound=report_bound,
         )
-        if found.status is Status.INFEASIBLE:
-            return Outcome(None, None, request.at_least, proven=False, infeasible=True)
-        return Outcome(
-            None if found.values is None else model.whole(found.values),
+        if found.infeasible:
+            return SolverOutcome(Status.INFEASIBLE, None, request.at_least, None)
+        return SolverOutcome(
+            found.status,
             None if found.objective is None else math.ceil(model.ticks(found.objective) - leeway),
             whole(found.bound),
-            proven=found.status is Status.OPTIMAL,
-            infeasible=False,
+            None if found.values is None else model.whole(found.values),
             blur=math.floor(2 * leeway),
         )

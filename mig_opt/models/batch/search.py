@@ -21,7 +21,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models.batch.solver import Form, M, Outcome, Request, Solver
+from mig_opt.models.batch.solver import Form, M, Solver
+from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
 _FIRST_SHARE = 0.85
 """Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
@@ -144,7 +145,7 @@ class Search(Generic[M]):
         form = Form(at_least=self.lower, at_most=self.upper - below, relaxed=relaxed, copies=copies or {})
         return self.solver.build(self.problem, form)
 
-    def _solve(self, model: M, *, share: float, holds_for_all: bool) -> Outcome:
+    def _solve(self, model: M, *, share: float, holds_for_all: bool) -> IntegerOutcome:
         request = Request(
             at_least=self.lower,
             share=share,
@@ -177,7 +178,7 @@ class Search(Generic[M]):
             model = self.model(relaxed=False)
             self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=share))
 
-    def offer(self, model: M, outcome: Outcome) -> None:
+    def offer(self, model: M, outcome: IntegerOutcome) -> None:
         """Keep the schedule of a solution, if there is one and it is better."""
         if outcome.values is not None:
             self._keep(model, outcome.values)
@@ -189,7 +190,7 @@ class Search(Generic[M]):
         else:
             self.control.offer(model.schedule(values))
 
-    def _note(self, model: M, outcome: Outcome) -> None:
+    def _note(self, model: M, outcome: IntegerOutcome) -> None:
         """Remember what a schedule takes in the model, and how well the solver can tell."""
         self._blur = max(self._blur, outcome.blur)
         if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
+from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,60 +30,6 @@ class Form:
     at_most: int
     relaxed: bool
     copies: Mapping[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """What a solver is to do with a model.
-
-    Attributes
-    ----------
-    at_least : int
-        A known lower bound of the objective.
-    share : float
-        The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts
-        it, by its own operations.
-    for_proof : bool
-        Whether a proof is wanted rather than better solutions on the way.
-    on_solution : callable or None
-        Called with the values of every variable for each better solution.
-    on_bound : callable or None
-        Called with each better bound.
-    """
-
-    at_least: int = 0
-    share: float = 1.0
-    for_proof: bool = False
-    on_solution: Callable[[Sequence[int]], None] | None = None
-    on_bound: Callable[[int], None] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a solver ended with, in ticks.
-
-    Attributes
-    ----------
-    values : sequence of int or None
-        The value of every variable in the best solution; None if there is none.
-    objective : int or None
-        Its objective.
-    bound : int
-        No solution has a smaller objective. (If there is no solution at all, ``infeasible`` says so.)
-    proven : bool
-        Whether the solution is optimal for the model.
-    infeasible : bool
-        Whether the model has no solution.
-    blur : int
-        Ticks that the tolerances of the solver do not tell apart: an optimum may be that much above its ``bound``.
-    """
-
-    values: Sequence[int] | None
-    objective: int | None
-    bound: int
-    proven: bool
-    infeasible: bool
-    blur: int = 0
 
 
 class Model(Protocol):
@@ -121,8 +68,8 @@ class Solver(Protocol[M]):
     def build(self, problem: IntegerBatch, form: Form) -> M:
         """Return a model."""
 
-    def improve(self, model: M, control: Control[Schedule], request: Request) -> Outcome:
+    def improve(self, model: M, control: Control[Schedule], request: Request) -> IntegerOutcome:
         """Minimise, and report on the way."""
 
-    def complete(self, model: M, places: Sequence[int], control: Control[Schedule], *, share: float) -> Outcome:
+    def complete(self, model: M, places: Sequence[int], control: Control[Schedule], *, share: float) -> IntegerOutcome:
         """Find the best solution with each task at its given place, within that share of the time that is left."""

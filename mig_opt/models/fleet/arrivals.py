@@ -27,8 +27,8 @@ from mig_opt.control import Limits
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import Placement, Profile
-from mig_opt.models.batch.solver import Request
 from mig_opt.models.solvers import cpsat
+from mig_opt.models.solvers.backend import Request
 
 Goal = Literal["makespan", "completion"]
 """What is least: the last end of a job, or the sum of all ends."""

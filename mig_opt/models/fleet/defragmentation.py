@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mig_opt.control import Limits
-from mig_opt.models.solvers.backend import Backend, Values, solve_program
-from mig_opt.models.solvers.cbc import Cbc
-from mig_opt.models.solvers.highs import Highs
+from mig_opt.models.solvers.backend import Values, solve_program
+from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term
 from mig_opt.result import Status
 
@@ -139,9 +138,7 @@ def choose(
     """
     program = _Program(columns, task, without)
     weight = program.aim_at(goal)
-    highs = Highs()
-    backend: Backend = Cbc() if highs.missing() else highs
-    outcome = solve_program(program.linear.program, backend, limits)
+    outcome = solve_program(program.linear.program, highs_or_cbc(), limits)
     counts = {} if outcome.values is None else program.counts(outcome.values)
     bound = None
     if math.isfinite(outcome.bound):

@@ -18,9 +18,8 @@ from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.packing import Counts, Packer, Whole
 from mig_opt.models.serving.fewest_changes import fewest_changes
-from mig_opt.models.solvers.backend import Backend, LpOutcome, Values, solve_program
-from mig_opt.models.solvers.cbc import Cbc
-from mig_opt.models.solvers.highs import Highs
+from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solve_program
+from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.result import Status
 from mig_opt.serving.assembling import filled
@@ -56,8 +55,7 @@ def exact(
     running : Deployment, optional
         Deployment that is running now, from which the control counts changes.
     """
-    highs = Highs()
-    backend: Backend = Cbc() if highs.missing() else highs
+    backend = highs_or_cbc()
     relaxation = relaxation or Relaxation(demand)
     if not _fewest_gpus(demand, relaxation, control, backend):
         return
@@ -213,7 +211,7 @@ class FleetProgram:
 
     def solve(
         self, control: Control[Deployment], backend: Backend, on_bound: Callable[[float], None] | None = None
-    ) -> LpOutcome:
+    ) -> ProgramOutcome:
         """Look for solutions and report what they are as deployments.
 
         That there are none is believed only if a second look with other tolerances finds none either: with those that

@@ -1,34 +1,40 @@
-"""Runs solvers of mixed-integer programs so that limits, Ctrl-C and progress work the same way for each of them.
+"""The interface to all solvers, and runs of solvers of mixed-integer programs within the limits of a method.
 
-PuLP builds the programs and knows how to hand them over, but its own statuses cannot be trusted: it says ``Optimal``
-when the time is up, and takes values for a solution that are none. So each backend
-(:mod:`~mig_opt.models.solvers.highs`, :mod:`~mig_opt.models.solvers.cbc`) tells what happened from what the solver
-itself says.
+Every solver ends with a :class:`SolverOutcome`: a status, an objective, a bound and the values of the variables.
+PuLP builds the mixed-integer programs and knows how to hand them over, but its own statuses cannot be trusted: it says
+``Optimal`` when the time is up, and takes values for a solution that are none. So each backend
+(:mod:`~mig_opt.models.solvers.highs`, :mod:`~mig_opt.models.solvers.cbc`) tells the outcome from what the solver itself
+says.
 """
 
 from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
-
-import pulp
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from mig_opt.control import Limits, interruptibly
 from mig_opt.result import Status
+
+if TYPE_CHECKING:
+    import pulp
 
 NODES_PER_SECOND = 10
 """Nodes of a search tree that take about a second: from some hundred for five tasks to a few for twenty."""
 
 Values = Mapping[str, float]
-"""The value of every variable, by name."""
+"""Value of every variable, by name."""
+
+T = TypeVar("T")
+V = TypeVar("V")
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
-class LpOutcome:
-    """What a run ended with.
+class SolverOutcome(Generic[V, N]):
+    """Outcome of one run of a solver.
 
     Attributes
     ----------
@@ -36,33 +42,99 @@ class LpOutcome:
         ``optimal``: the solution is, within the solver's tolerance. ``feasible``: the time was up, with a solution.
         ``infeasible``: there is no solution. ``no_solution``: the time was up before one was found. ``interrupted``:
         stopped, with a solution or without.
-    objective : float or None
-        Of the best solution.
-    bound : float
-        No solution has a smaller objective, within the solver's tolerance; infinite if there is none, and minus
-        infinity if nothing is known.
-    values : mapping of str to float or None
-        The best solution.
+    objective : number or None
+        Objective of the best solution.
+    bound : number
+        No solution has a smaller objective, within the solver's tolerance.
+    values : sequence of int, mapping of str to float, or None
+        Best solution: the value of every variable, in order or by name.
+    blur : int
+        Of a block model: ticks that the tolerances of the solver do not tell apart, so that an optimum may be that much
+        above ``bound``.
     """
 
     status: Status
-    objective: float | None
-    bound: float
-    values: Values | None
+    objective: N | None
+    bound: N
+    values: V | None
+    blur: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """True if the solution is optimal for the model."""
+        return self.status is Status.OPTIMAL
+
+    @property
+    def infeasible(self) -> bool:
+        """True if the model has no solution."""
+        return self.status is Status.INFEASIBLE
 
     def proves(self, cost: float) -> bool:
-        """Whether nothing costs less than ``cost``, if the run was to find what does, in whole numbers.
+        """Return True if nothing costs less than ``cost``, given that the run looked for such a thing.
 
-        A solution that is optimal within the solver's tolerance may break a rule, and then it has not become the cost.
+        Costs are whole numbers. A solution that is optimal within the solver's tolerance may break a rule, and then it
+        has not become the cost.
         """
-        if self.status is Status.OPTIMAL:
-            return self.objective is not None and cost < self.objective + 0.5
-        return self.status is Status.INFEASIBLE
+        return self.infeasible or (self.proven and self.objective is not None and cost < self.objective + 0.5)
+
+
+IntegerOutcome = SolverOutcome[Sequence[int], int]
+"""Outcome of a run in whole numbers. Its ``bound`` stays finite where there is no solution."""
+
+ProgramOutcome = SolverOutcome[Values, float]
+"""Outcome of a mixed-integer program. Its ``bound`` is infinite if there is no solution, minus infinity if unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Request to minimise a model in whole numbers.
+
+    Attributes
+    ----------
+    at_least : int
+        A known lower bound of the objective.
+    share : float
+        The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts
+        it, by its own operations.
+    for_proof : bool
+        True if a proof is wanted rather than better solutions on the way.
+    on_solution : callable or None
+        Called with the values of every variable for each better solution.
+    on_bound : callable or None
+        Called with each better bound.
+    """
+
+    at_least: int = 0
+    share: float = 1.0
+    for_proof: bool = False
+    on_solution: Callable[[Sequence[int]], None] | None = None
+    on_bound: Callable[[int], None] | None = None
+
+
+class Guard:
+    """Keeper of the first exception of a callback: exceptions must not cross a solver's C++ frames.
+
+    Attributes
+    ----------
+    failure : BaseException or None
+        To be raised once the solver has ended.
+    """
+
+    def __init__(self) -> None:
+        self.failure: BaseException | None = None
+
+    def call(self, report: Callable[[T], None], argument: T) -> None:
+        """Call ``report``, unless a report has failed before."""
+        if self.failure is None:
+            try:
+                report(argument)
+            except BaseException as error:
+                self.failure = error
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """What a backend has to do.
+class ProgramRun:
+    """Task of a backend: a program and the limits of the run.
 
     Attributes
     ----------
@@ -95,14 +167,14 @@ class Job:
 
 
 class Backend(Protocol):
-    """A solver of mixed-integer programs.
+    """Interface of a solver of mixed-integer programs.
 
     Attributes
     ----------
     name : str
-        What people call it.
+        Name for messages.
     tolerance : float
-        By how much it lets rows be broken, integers be fractional and the objective be off.
+        Largest error in a row, in an integer and in the objective that it lets pass.
     """
 
     name: str
@@ -111,7 +183,7 @@ class Backend(Protocol):
     def missing(self) -> str | None:
         """Return why it cannot be used here and how to mend that; None if it can."""
 
-    def run(self, job: Job) -> LpOutcome:
+    def run(self, run: ProgramRun) -> ProgramOutcome:
         """Solve a program."""
 
 
@@ -124,7 +196,7 @@ def solve_program(
     start: Values | None = None,
     on_solution: Callable[[Values], None] | None = None,
     on_bound: Callable[[float], None] | None = None,
-) -> LpOutcome:
+) -> ProgramOutcome:
     """Minimise ``program`` within the limits of ``control``.
 
     The solver works in a thread or process of its own while this thread waits, so that Ctrl-C reaches it: the solver is
@@ -154,7 +226,7 @@ def solve_program(
         If the solver fails.
     """
     if control.expired:
-        return LpOutcome(Status.NO_SOLUTION, None, -math.inf, None)
+        return SolverOutcome(Status.NO_SOLUTION, None, -math.inf, None)
     stop = threading.Event()
     best = -math.inf
 
@@ -164,20 +236,19 @@ def solve_program(
             best = bound
             on_bound(bound)
 
-    def report_solution(values: Values) -> None:
-        if on_solution is not None:
-            on_solution(values)
+    def report_early(bound: float) -> None:
+        # When bounds are told on the way depends on the clock.
+        if not control.deterministic:
+            report_bound(bound)
 
     seconds, nodes = _limits(control, share)
-    # When bounds are told on the way depends on the clock.
-    report_early: Callable[[float], None] = _keep_quiet if control.deterministic else report_bound
-    job = Job(program, seconds, nodes, control.seed, start, stop, report_solution, report_early)
+    run = ProgramRun(program, seconds, nodes, control.seed, start, stop, on_solution or (lambda _: None), report_early)
 
-    def work() -> LpOutcome:
-        outcome = backend.run(job)
+    def work() -> ProgramOutcome:
+        outcome = backend.run(run)
         report_bound(outcome.bound)
         if outcome.values is not None:
-            report_solution(outcome.values)
+            run.on_solution(outcome.values)
         return outcome
 
     outcome = interruptibly(work, stop.set)
@@ -192,7 +263,3 @@ def _limits(control: Limits, share: float) -> tuple[float | None, int | None]:
         return None, None
     seconds = max(control.remaining * share, 0.01)
     return (None, math.ceil(seconds * NODES_PER_SECOND)) if control.deterministic else (seconds, None)
-
-
-def _keep_quiet(_: float) -> None:
-    """Tell nobody."""

@@ -18,7 +18,7 @@ from pathlib import Path
 from pulp.apis.coin_api import pulp_cbc_path
 
 from mig_opt.errors import SolverError
-from mig_opt.models.solvers.backend import Job, LpOutcome, Values
+from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome, Values
 from mig_opt.result import Status
 
 _PATIENCE = 3.0
@@ -40,7 +40,7 @@ class Cbc:
             return None
         return f'PuLP brings no program {_program()} for this machine; use HiGHS: pip install "highspy>=1.10,<1.15"'
 
-    def run(self, job: Job) -> LpOutcome:
+    def run(self, run: ProgramRun) -> ProgramOutcome:
         """Solve a program.
 
         Raises
@@ -49,18 +49,18 @@ class Cbc:
             If CBC ends without an answer.
         """
         with tempfile.TemporaryDirectory(prefix="mig-opt-", ignore_cleanup_errors=True) as folder:
-            return _Run(job, Path(folder), self.tolerance).outcome()
+            return _Execution(run, Path(folder), self.tolerance).outcome()
 
 
 def _program() -> Path:
     return Path(f"{pulp_cbc_path}.exe" if os.name == "nt" else pulp_cbc_path).resolve()
 
 
-class _Run:
-    """One run in a folder of its own."""
+class _Execution:
+    """One run of the program CBC in a folder of its own."""
 
-    def __init__(self, job: Job, folder: Path, tolerance: float) -> None:
-        self._job = job
+    def __init__(self, run: ProgramRun, folder: Path, tolerance: float) -> None:
+        self._run = run
         self._solution = folder / "solution.txt"
         self._bound = -math.inf
         self._result = self._last = ""
@@ -69,24 +69,24 @@ class _Run:
         self._infeasible = False
         self._stopped = False
         model, start = folder / "model.mps", folder / "start.txt"
-        _, self._names, _, _ = job.program.writeMPS(str(model), rename=1)
+        _, self._names, _, _ = run.program.writeMPS(str(model), rename=1)
         options = [str(model)]
-        if job.start is not None:
-            start.write_text(_listed(job.start, self._names), encoding="ascii")
+        if run.start is not None:
+            start.write_text(_listed(run.start, self._names), encoding="ascii")
             options += ["-mips", str(start)]
-        if job.seconds is not None:
-            options += ["-sec", f"{job.seconds:.3f}", "-timeMode", "elapsed"]
-        if job.nodes is not None:
-            options += ["-maxNodes", str(job.nodes)]
+        if run.seconds is not None:
+            options += ["-sec", f"{run.seconds:.3f}", "-timeMode", "elapsed"]
+        if run.nodes is not None:
+            options += ["-maxNodes", str(run.nodes)]
         for option in ("primalT", "dualT", "integerT", "increment"):
             options += [f"-{option}", f"{tolerance:g}"]
         # CBC 2.10.3 was seen to "prove" wrong optima of programs that it had preprocessed, and that saves no time here.
         options += ["-preprocess", "off"]
         # Seeds of 0 and -1 have a meaning of their own.
-        options += ["-ratio", "0", "-allow", "0", "-randomS", str(job.seed + 1), "-randomC", str(job.seed + 1)]
+        options += ["-ratio", "0", "-allow", "0", "-randomS", str(run.seed + 1), "-randomC", str(run.seed + 1)]
         self._command = [str(_program()), *options, "-solve"]
 
-    def outcome(self) -> LpOutcome:
+    def outcome(self) -> ProgramOutcome:
         code = self._execute("-printingOptions", "all", "-solution", str(self._solution))
         if code and not (self._stopped or self._limited):
             # CBC 2.10.3 crashes when it has to write a solution after it saw at first sight that there is none, and
@@ -125,16 +125,16 @@ class _Run:
             over.set()
             watchdog.join()
             process.stdout.close()
-        self._limited |= self._job.seconds is not None and time.monotonic() - began >= self._job.seconds
+        self._limited |= self._run.seconds is not None and time.monotonic() - began >= self._run.seconds
         return process.returncode
 
     def _watch(self, process: subprocess.Popen[str], over: threading.Event, began: float) -> None:
         """Tell CBC to end when it has to; kill it if it does not listen."""
-        deadline = math.inf if self._job.seconds is None else began + self._job.seconds + _PATIENCE
-        while not self._job.stop.wait(0.02) and time.monotonic() < deadline:
+        deadline = math.inf if self._run.seconds is None else began + self._run.seconds + _PATIENCE
+        while not self._run.stop.wait(0.02) and time.monotonic() < deadline:
             if over.is_set():
                 return
-        self._stopped = self._job.stop.is_set()
+        self._stopped = self._run.stop.is_set()
         # Again and again: a program that is only just starting does not listen.
         deadline = time.monotonic() + _PATIENCE
         while sys.platform != "win32" and time.monotonic() < deadline:
@@ -159,9 +159,9 @@ class _Run:
         # 1e50 and the like stand for nothing.
         if self._bound < bound < 1e30:
             self._bound = bound
-            self._job.on_bound(bound)
+            self._run.on_bound(bound)
 
-    def _concluded(self) -> LpOutcome:
+    def _concluded(self) -> ProgramOutcome:
         """Tell from the log and the file with the solution what happened.
 
         The file alone is not enough: when the time is up it may say "Infeasible", and its values may be those of a
@@ -171,14 +171,14 @@ class _Run:
         early = Status.INTERRUPTED if self._stopped else Status.NO_SOLUTION if self._limited else None
         # A program without integers has no line with a result.
         if status == "Optimal" and self._result in ("Optimal solution found", ""):
-            return LpOutcome(Status.OPTIMAL, float(objective), _below(objective), values)
+            return SolverOutcome(Status.OPTIMAL, float(objective), _below(objective), values)
         if status in ("Optimal", "Stopped") and self._found:
             found = Status.INTERRUPTED if self._stopped else Status.FEASIBLE
-            return LpOutcome(found, float(objective), self._bound, values)
+            return SolverOutcome(found, float(objective), self._bound, values)
         if (status in ("Infeasible", "Integer") or self._infeasible) and early is None:
-            return LpOutcome(Status.INFEASIBLE, None, math.inf, None)
+            return SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
         if early is not None:
-            return LpOutcome(early, None, self._bound, None)
+            return SolverOutcome(early, None, self._bound, None)
         raise SolverError(f"CBC ends with {status or 'no answer'!r} ({self._result or self._last})")
 
     def _read_solution(self) -> tuple[str, str, Values]:

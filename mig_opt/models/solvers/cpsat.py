@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TypeVar
 
 from ortools.sat.python import cp_model
 
 from mig_opt.control import Limits, interruptibly
 from mig_opt.errors import SolverError
-from mig_opt.models.batch.solver import Outcome, Request
-
-T = TypeVar("T")
-
+from mig_opt.models.solvers.backend import Guard, IntegerOutcome, Request, SolverOutcome
+from mig_opt.result import Status
 
 SECONDS_PER_UNIT = 1.0
 """Seconds that a unit of the solver's deterministic time takes: measured 0.6 to 1.3 with one worker, on block models of
@@ -21,37 +17,31 @@ SECONDS_PER_UNIT = 1.0
 
 
 class _Reporter(cp_model.CpSolverSolutionCallback):
-    """Passes solutions and bounds on. Exceptions must not cross the solver's C++ frames: they stop it, and are kept."""
+    """Callback that passes solutions and bounds on."""
 
     def __init__(self, control: Limits, request: Request) -> None:
         super().__init__()
         self._control = control
         self._request = request
-        self.failure: BaseException | None = None
+        self.guard = Guard()
 
     def on_solution_callback(self) -> None:
         if self._request.on_solution is not None:
-            self._guard(self._request.on_solution, self.response_proto.solution)
+            self.guard.call(self._request.on_solution, self.response_proto.solution)
         if self.ends:
             self.stop_search()
 
     @property
     def ends(self) -> bool:
-        """Whether what was reported last ends the run."""
-        return self.failure is not None or self._control.done
+        """True if the last report ends the run."""
+        return self.guard.failure is not None or self._control.done
 
     def on_bound(self, bound: float) -> None:
         if self._request.on_bound is not None:
-            self._guard(self._request.on_bound, _ceil(bound))
-
-    def _guard(self, report: Callable[[T], None], what: T) -> None:
-        try:
-            report(what)
-        except BaseException as error:
-            self.failure = self.failure or error
+            self.guard.call(self._request.on_bound, _ceil(bound))
 
 
-def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: int | None = None) -> Outcome:
+def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: int | None = None) -> IntegerOutcome:
     """Minimise ``model`` within the limits of ``control``; without time left, nothing is solved.
 
     The solver works in a thread of its own while this one waits, so that Ctrl-C reaches it: the solver is then told
@@ -64,7 +54,7 @@ def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: 
     control : Control
         Time, seed and workers.
     request : Request
-        What is wanted. For a proof one or two workers use a search without linear programming, which on small models
+        Request. For a proof one or two workers use a search without linear programming, which on small models
         proves several times faster in most cases.
     workers : int, optional
         Threads, if not those of ``control``.
@@ -75,7 +65,7 @@ def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: 
         If the solver rejects the model.
     """
     if control.expired:
-        return Outcome(None, None, request.at_least, proven=False, infeasible=False)
+        return SolverOutcome(Status.NO_SOLUTION, None, request.at_least, None)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers or control.workers
     solver.parameters.random_seed = control.seed
@@ -101,31 +91,25 @@ def run(model: cp_model.CpModel, control: Limits, request: Request, *, workers: 
 
     solver.best_bound_callback = report_bound
     status = interruptibly(lambda: int(solver.solve(model, reporter)), solver.stop_search)
-    if reporter.failure is not None:
-        raise reporter.failure
+    if reporter.guard.failure is not None:
+        raise reporter.guard.failure
     control.spend(solver.response_proto.deterministic_time * SECONDS_PER_UNIT)
     return _outcome(solver, status, request.at_least)
 
 
-def _outcome(solver: cp_model.CpSolver, status: int, at_least: int) -> Outcome:
-    # With status UNKNOWN the objective means nothing, but the bound counts.
-    solved = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+def _outcome(solver: cp_model.CpSolver, status: int, at_least: int) -> IntegerOutcome:
     if status == cp_model.MODEL_INVALID:
         raise SolverError(f"CP-SAT rejects the model: {solver.solution_info()}")
     if status == cp_model.INFEASIBLE:
-        return Outcome(None, None, at_least, proven=False, infeasible=True)
-    objective = round(solver.objective_value) if solved else None
+        return SolverOutcome(Status.INFEASIBLE, None, at_least, None)
     bound = _ceil(solver.best_objective_bound)
-    proven = status == cp_model.OPTIMAL
-    if proven and objective is not None:
-        bound = objective
-    return Outcome(
-        list(solver.response_proto.solution) if solved else None,
-        objective,
-        max(bound, at_least),
-        proven=proven,
-        infeasible=False,
-    )
+    # With status UNKNOWN the objective means nothing, but the bound counts.
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return SolverOutcome(Status.NO_SOLUTION, None, max(bound, at_least), None)
+    objective, values = round(solver.objective_value), list(solver.response_proto.solution)
+    if status == cp_model.OPTIMAL:
+        return SolverOutcome(Status.OPTIMAL, objective, max(objective, at_least), values)
+    return SolverOutcome(Status.FEASIBLE, objective, max(bound, at_least), values)
 
 
 def _ceil(bound: float) -> int:

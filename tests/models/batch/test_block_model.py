@@ -21,8 +21,10 @@ from mig_opt.control import Control
 from mig_opt.gpu.model import get_gpu
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
-from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.batch.solver import Form
+from mig_opt.models.solvers.backend import Request, SolverOutcome
 from mig_opt.models.solvers.cpsat import run
+from mig_opt.result import Status
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
@@ -259,7 +261,7 @@ def test_nothing_below_the_optimum() -> None:
             Control[Schedule](workers=1),
             Request(at_least=7),
         )
-        assert outcome == Outcome(None, None, 7, proven=False, infeasible=True)
+        assert outcome == SolverOutcome(Status.INFEASIBLE, None, 7, None)
 
 
 @pytest.mark.parametrize("relaxed", [True, False])

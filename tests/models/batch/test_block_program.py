@@ -20,7 +20,7 @@ from mig_opt.control import Control
 from mig_opt.gpu.model import OperationCosts, get_gpu
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.batch.solver import Form
-from mig_opt.models.solvers.backend import Backend, LpOutcome, solve_program
+from mig_opt.models.solvers.backend import Backend, ProgramOutcome, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import distinct_names
@@ -41,7 +41,7 @@ def horizon(batch: Batch) -> int:
     return ticks + sum(place.free + place.destroy for place in problem.places if place.free is not None)
 
 
-def solved(program: BlockProgram, backend: Backend | None = None) -> LpOutcome:
+def solved(program: BlockProgram, backend: Backend | None = None) -> ProgramOutcome:
     return solve_program(program.linear.program, backend or Highs(), Control[Schedule]())
 
 

@@ -35,8 +35,9 @@ from mig_opt.control import Control
 from mig_opt.models.batch import cp as cp_module
 from mig_opt.models.batch import search
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.solver import Form, Outcome, Request
+from mig_opt.models.batch.solver import Form
 from mig_opt.models.solvers import cpsat
+from mig_opt.models.solvers.backend import IntegerOutcome, Request, SolverOutcome
 
 A30, A100, RTX = get_gpu("A30"), get_gpu("A100"), get_gpu("RTX-PRO-6000")
 
@@ -211,7 +212,7 @@ def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tup
     steps, shares = Steps(monkeypatch), []
     original = cpsat.run
 
-    def watched(model: Any, control: Control[Schedule], request: Request, **arguments: Any) -> Outcome:
+    def watched(model: Any, control: Control[Schedule], request: Request, **arguments: Any) -> IntegerOutcome:
         if request.on_solution:
             shares.append(request.share)
         return original(model, control, request, **arguments)
@@ -283,7 +284,7 @@ def test_the_solver_starts_from_the_best_schedule(monkeypatch: pytest.MonkeyPatc
     hints: list[int] = []
     original = cpsat.run
 
-    def watched(model: Any, control: Control[Schedule], request: Request, **arguments: Any) -> Outcome:
+    def watched(model: Any, control: Control[Schedule], request: Request, **arguments: Any) -> IntegerOutcome:
         if request.on_solution:
             assert len(model.proto.solution_hint.vars) == len(model.proto.variables)
             hints.append(len(model.proto.solution_hint.vars))
@@ -305,8 +306,8 @@ def test_it_starts_without_a_schedule_too() -> None:
 
 @pytest.mark.usefixtures("block_model_only")
 def test_a_solver_that_loses_solutions_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    def lossy(*args: Any, **arguments: Any) -> Outcome:
-        return Outcome(None, None, 0, proven=False, infeasible=True)
+    def lossy(*args: Any, **arguments: Any) -> IntegerOutcome:
+        return SolverOutcome(Status.INFEASIBLE, None, 0, None)
 
     monkeypatch.setattr(cp_module, "run", lossy)
     with pytest.raises(SolverError, match="no solution of a model that has one"):

@@ -40,7 +40,7 @@ from mig_opt.control import Control
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.batch.solver import Form
-from mig_opt.models.solvers.backend import Job, LpOutcome
+from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 
 A30, A100, RTX = (get_gpu(name) for name in ("A30", "A100", "RTX-PRO-6000"))
 METHODS = ["milp-highs", "milp-cbc"]
@@ -153,9 +153,9 @@ LONG = Batch((Task("a", {1: 1234.6789}), Task("b", {1: 2345.6891, 2: 1345.6891})
 def test_a_bound_stays_one_whatever_the_solver_says_within_its_tolerance(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def optimistic(program: Any, backend: Any, control: Any, **arguments: Any) -> LpOutcome:
-        outcome: LpOutcome = run(program, backend, control, **arguments)
-        return LpOutcome(outcome.status, outcome.objective, outcome.bound * (1 + 1e-8), outcome.values)
+    def optimistic(program: Any, backend: Any, control: Any, **arguments: Any) -> ProgramOutcome:
+        outcome: ProgramOutcome = run(program, backend, control, **arguments)
+        return SolverOutcome(outcome.status, outcome.objective, outcome.bound * (1 + 1e-8), outcome.values)
 
     run = milp_module.solve_program
     monkeypatch.setattr(milp_module, "solve_program", optimistic)
@@ -173,8 +173,8 @@ def test_a_bound_stays_one_whatever_the_solver_says_within_its_tolerance(
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_solver_that_loses_solutions_is_noticed(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def lossy(*args: Any, **arguments: Any) -> LpOutcome:
-        return LpOutcome(Status.INFEASIBLE, None, math.inf, None)
+    def lossy(*args: Any, **arguments: Any) -> ProgramOutcome:
+        return SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
 
     monkeypatch.setattr(milp_module, "solve_program", lossy)
     with pytest.raises(SolverError, match=r"(HiGHS|CBC) finds no solution of a model that has one"):
@@ -198,7 +198,7 @@ def test_ctrl_c_keeps_the_best_schedule(method: str, monkeypatch: pytest.MonkeyP
     batch = generate_batch(12, seed=3)
     pressed: list[float] = []
 
-    def watched(program: Any, backend: Any, control: Any, **arguments: Any) -> LpOutcome:
+    def watched(program: Any, backend: Any, control: Any, **arguments: Any) -> ProgramOutcome:
         def press(bound: float) -> None:
             # The solver is at work, in a thread of its own, and has told its first bound.
             if not pressed and threading.current_thread() is not threading.main_thread():
@@ -206,7 +206,7 @@ def test_ctrl_c_keeps_the_best_schedule(method: str, monkeypatch: pytest.MonkeyP
                 os.kill(os.getpid(), signal.SIGINT)
             arguments["on_bound"](bound)
 
-        outcome: LpOutcome = run(program, backend, control, **{**arguments, "on_bound": press})
+        outcome: ProgramOutcome = run(program, backend, control, **{**arguments, "on_bound": press})
         return outcome
 
     run = milp_module.solve_program
@@ -238,9 +238,9 @@ def without(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
 def backends_of(method: str, monkeypatch: pytest.MonkeyPatch) -> tuple[Result, set[str]]:
     used: set[str] = set()
 
-    def watched(program: Any, backend: Any, control: Any, **arguments: Any) -> LpOutcome:
+    def watched(program: Any, backend: Any, control: Any, **arguments: Any) -> ProgramOutcome:
         used.add(backend.name)
-        outcome: LpOutcome = run(program, backend, control, **arguments)
+        outcome: ProgramOutcome = run(program, backend, control, **arguments)
         return outcome
 
     run = milp_module.solve_program
@@ -289,11 +289,11 @@ def test_two_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_start_is_given_to_the_solver(monkeypatch: pytest.MonkeyPatch) -> None:
-    starts: list[Job] = []
+    starts: list[ProgramRun] = []
 
-    def watched(self: Any, job: Job) -> LpOutcome:
+    def watched(self: Any, job: ProgramRun) -> ProgramOutcome:
         starts.append(job)
-        outcome: LpOutcome = run(self, job)
+        outcome: ProgramOutcome = run(self, job)
         return outcome
 
     run = milp_module.Highs.run

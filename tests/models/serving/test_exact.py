@@ -16,7 +16,7 @@ from mig_opt import Demand, Deployment, Segment, Status, deploy, load_demand
 from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, get_gpu
 from mig_opt.models.serving.exact import exact
-from mig_opt.models.solvers.backend import Job, LpOutcome
+from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.serving.covers import Covers, Kinds
 from mig_opt.serving.demand import GpuPool, Service, SloRule
@@ -116,9 +116,9 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
     """One that errs whenever its tolerance is tight proves nothing, and still the three GPUs are found."""
     run, asked = Highs.run, []
 
-    def errs(self: Highs, job: Job) -> LpOutcome:
+    def errs(self: Highs, job: ProgramRun) -> ProgramOutcome:
         asked.append(self.tolerance)
-        return LpOutcome(Status.INFEASIBLE, None, math.inf, None) if self.tolerance < 1e-8 else run(self, job)
+        return SolverOutcome(Status.INFEASIBLE, None, math.inf, None) if self.tolerance < 1e-8 else run(self, job)
 
     monkeypatch.setattr(Highs, "run", errs)
     demand = load_demand("parvagpu-s2")

@@ -18,7 +18,7 @@ from listening import presses_ctrl_c
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models.solvers.backend import Backend, Job, LpOutcome, Values, solve_program
+from mig_opt.models.solvers.backend import Backend, ProgramOutcome, ProgramRun, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc, _below
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import LinearProgram
@@ -73,7 +73,7 @@ def market_split(rows: int = 5) -> LinearProgram:
     return linear
 
 
-def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None, **more: Any) -> LpOutcome:
+def solved(linear: LinearProgram, backend: Backend, seconds: float | None = None, **more: Any) -> ProgramOutcome:
     return solve_program(linear.program, backend, Control[Schedule](time_limit=seconds), **more)
 
 
@@ -106,7 +106,7 @@ def test_optimal_after_a_search(backend: Backend) -> None:
 def test_no_solution_of_the_relaxation(backend: Backend) -> None:
     linear = knapsack()
     linear.at_most("little", [(linear.variables[0], 1), (linear.variables[1], 1)], 0.5)
-    assert solved(linear, backend) == LpOutcome(Status.INFEASIBLE, None, math.inf, None)
+    assert solved(linear, backend) == SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
 
 
 def test_no_solution_in_integers(backend: Backend) -> None:
@@ -114,7 +114,7 @@ def test_no_solution_in_integers(backend: Backend) -> None:
     choices = [linear.choice(f"x{at}") for at in range(12)]
     linear.equal("odd", [(choice, 2 * at + 4) for at, choice in enumerate(choices)], 77)
     linear.minimise(choices[0])
-    assert solved(linear, backend) == LpOutcome(Status.INFEASIBLE, None, math.inf, None)
+    assert solved(linear, backend) == SolverOutcome(Status.INFEASIBLE, None, math.inf, None)
 
 
 def test_a_row_without_variables_that_does_not_hold(backend: Backend) -> None:
@@ -153,9 +153,9 @@ def test_no_time_at_all(backend: Backend) -> None:
     assert outcome.bound < math.inf
 
 
-def job(linear: LinearProgram, stop: threading.Event, **more: Any) -> Job:
+def job(linear: LinearProgram, stop: threading.Event, **more: Any) -> ProgramRun:
     told = {"on_solution": lambda values: None, "on_bound": lambda bound: None, "start": None, **more}
-    return Job(linear.program, None, None, 0, stop=stop, **told)
+    return ProgramRun(linear.program, None, None, 0, stop=stop, **told)
 
 
 def test_interrupted_with_a_solution(backend: Backend) -> None:
@@ -225,7 +225,7 @@ def test_ctrl_c_reports_the_best_and_goes_on(backend: Backend) -> None:
 
 
 def test_ctrl_c_before_it_begins(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    def pressed(self: Any, job: Job) -> LpOutcome:
+    def pressed(self: Any, job: ProgramRun) -> ProgramOutcome:
         presses_ctrl_c()
         return run(self, job)
 
