@@ -19,7 +19,15 @@ from mig_opt.batch.bounds import Bound, lower_bounds
 from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.control import Callbacks
-from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError
+from mig_opt.errors import (
+    InputError,
+    MigOptError,
+    PolicyError,
+    Problem,
+    SolverError,
+    UnknownGpuError,
+    UnknownMethodError,
+)
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
@@ -214,6 +222,7 @@ __all__ = [
     "OperationCosts",
     "Placement",
     "Point",
+    "PolicyError",
     "Problem",
     "Profile",
     "ProfileTable",

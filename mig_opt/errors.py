@@ -6,6 +6,7 @@
     ├── InputError (also a ValueError)    what was given is wrong; lists every problem
     │   ├── UnknownGpuError               no such GPU in the catalogue
     │   └── UnknownMethodError            no such method in the registry
+    ├── PolicyError                       a scheduler of a simulation did something impossible
     └── SolverError                       a method broke its contract; please report it
 """
 
@@ -88,6 +89,10 @@ class UnknownMethodError(InputError):
 
 class SolverError(MigOptError):
     """A method returned something that it must not return."""
+
+
+class PolicyError(MigOptError):
+    """A scheduler of a simulation did something impossible, such as placing two jobs on one slice."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

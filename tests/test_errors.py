@@ -7,7 +7,16 @@ import pickle
 
 import pytest
 
-from mig_opt.errors import InputError, MigOptError, Problem, SolverError, UnknownGpuError, UnknownMethodError, nearest
+from mig_opt.errors import (
+    InputError,
+    MigOptError,
+    PolicyError,
+    Problem,
+    SolverError,
+    UnknownGpuError,
+    UnknownMethodError,
+    nearest,
+)
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,8 @@ def test_problems_may_come_from_a_generator() -> None:
 
 def test_a_solver_error_is_no_input_error() -> None:
     assert issubclass(SolverError, MigOptError)
+    assert issubclass(PolicyError, MigOptError)
+    assert not issubclass(PolicyError, SolverError)
     assert not issubclass(SolverError, ValueError)
 
 

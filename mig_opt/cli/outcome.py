@@ -14,7 +14,7 @@ from typing import ParamSpec
 import typer
 
 from mig_opt.cli.interruption import interrupted
-from mig_opt.errors import InputError, Problem, SolverError
+from mig_opt.errors import InputError, PolicyError, Problem, SolverError
 from mig_opt.texts import printable
 
 P = ParamSpec("P")
@@ -103,8 +103,8 @@ def report(error: BaseException) -> int:
     match error:
         case KeyboardInterrupt():
             return interrupted()
-        case InputError():
-            say(_block(error))
+        case InputError() | PolicyError():
+            say(_block(error) if isinstance(error, InputError) else f"error: {error}")
             return BAD_INPUT
         case WrongInputsError():
             say("\n".join(map(_block, error.errors)))

@@ -11,9 +11,8 @@ from mig_opt.errors import InputError
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.geometry import members
 from mig_opt.gpu.model import GpuModel
-from mig_opt.gpu.states import GpuState, States
 from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.ranking import Key, Ranking
+from mig_opt.simulation.instances import GpuStates
 from mig_opt.simulation.registry import get_policy
 
 _NO_JOB = -1
@@ -70,30 +69,22 @@ class _Kind(NamedTuple):
     gpu: GpuModel
 
 
-class _StandingFleet:
+class _StandingFleet(GpuStates):
     """A cluster where jobs never end, and migrations take no time."""
 
     def __init__(self, fleet: Fleet) -> None:
+        super().__init__(fleet.geometry, fleet.masks)
         self.trace = _Kind(fleet.geometry.gpu)
-        self.geometry = fleet.geometry
         self.moves: list[Move] = []
-        self._known = States(fleet.geometry)
-        self.states = [self._known.get(mask, 0) for mask in fleet.masks]
         self._spots = [(gpu, place) for gpu, mask in enumerate(fleet.masks) for place in members(mask)]
         self._jobs = {spot: job for job, spot in enumerate(self._spots)}
-        self._rankings: list[Ranking[GpuState]] = []
-
-    def ranking(self, key: Key) -> Ranking[GpuState]:
-        """Return the GPUs in an order that depends on their states."""
-        self._rankings.append(Ranking(self.states, key))
-        return self._rankings[-1]
 
     def job_at(self, gpu: int, placement: int) -> int | None:
         """Return the job on an instance."""
         return self._jobs.get((gpu, placement))
 
     def movable(self, job: int) -> bool:
-        """Whether a job may migrate: always."""
+        """Return True for every job."""
         return 0 <= job < len(self._spots)
 
     def migrate(self, job: int, gpu: int, placement: int) -> None:
@@ -103,10 +94,5 @@ class _StandingFleet:
         del self._jobs[source]
         self._spots[job] = target
         self._jobs[target] = job
-        self._set(source[0], self.states[source[0]].busy & ~(1 << source[1]))
-        self._set(gpu, self.states[gpu].busy | 1 << placement)
-
-    def _set(self, gpu: int, busy: int) -> None:
-        self.states[gpu] = self._known.get(busy, 0)
-        for ranking in self._rankings:
-            ranking.changed.add(gpu)
+        self.become(source[0], self.states[source[0]].busy & ~(1 << source[1]), 0)
+        self.become(gpu, self.states[gpu].busy | 1 << placement, 0)

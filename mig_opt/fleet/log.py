@@ -16,7 +16,7 @@ from mig_opt.gpu.geometry import Geometry
 from mig_opt.gpu.model import Placement
 
 
-class Outcome(IntEnum):
+class RunOutcome(IntEnum):
     """How a run ended."""
 
     FINISHED = 0
@@ -48,7 +48,7 @@ class LoggedRun:
         The instance.
     begin, end : float
         Seconds after the start of the trace.
-    outcome : Outcome
+    outcome : RunOutcome
         How it ended.
     """
 
@@ -57,7 +57,7 @@ class LoggedRun:
     placement: Placement
     begin: float
     end: float
-    outcome: Outcome
+    outcome: RunOutcome
 
 
 class Log:
@@ -70,7 +70,7 @@ class Log:
     geometry : Geometry
         Its numbers are those of the placements here.
     run_job, run_gpu, run_placement, run_begin, run_end, run_outcome : array
-        The runs, column by column; outcomes are those of :class:`Outcome`.
+        The runs, column by column; outcomes are those of :class:`RunOutcome`.
     operation_kind, operation_gpu, operation_placement, operation_begin, operation_end : array
         The operations; kinds are indices of ``KINDS``.
     scheduled : array
@@ -96,7 +96,7 @@ class Log:
         self.scheduled = array("d", [math.nan]) * len(trace.jobs)
         self.finished = array("d", [math.nan]) * len(trace.jobs)
 
-    def add_run(self, job: int, place: tuple[int, int], begin: float, end: float, outcome: Outcome) -> None:
+    def add_run(self, job: int, place: tuple[int, int], begin: float, end: float, outcome: RunOutcome) -> None:
         """Note a run that has ended; its place is GPU and placement."""
         self.run_job.append(job)
         self.run_gpu.append(place[0])
@@ -125,7 +125,7 @@ class Log:
             self.run_outcome,
             strict=True,
         ):
-            yield LoggedRun(job, gpu, placements[placement], begin, end, Outcome(outcome))
+            yield LoggedRun(job, gpu, placements[placement], begin, end, RunOutcome(outcome))
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations in the order in which they were decided."""
@@ -145,7 +145,7 @@ class Log:
         """Return the names of the jobs that were never done."""
         return tuple(job.name for job, end in zip(self.trace.jobs, self.finished, strict=True) if math.isnan(end))
 
-    def count(self, outcome: Outcome) -> int:
+    def count(self, outcome: RunOutcome) -> int:
         """Return how many runs ended that way."""
         return self.run_outcome.count(outcome)
 

@@ -1,4 +1,4 @@
-"""What decisions need to know about a kind of GPU, as small tables that are computed once.
+"""Tables of a kind of GPU and of the states of its GPUs, each computed once.
 
 Placements, profiles and sets of them are numbers here: a placement is its index, a set of placements is a bit mask.
 """
@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
@@ -16,7 +17,7 @@ from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """A placed state: what is left of a GPU on which some placements are busy.
+    """Room that is left on a GPU on which some placements are busy.
 
     Attributes
     ----------
@@ -35,6 +36,64 @@ class Occupancy:
     used_compute: int
     used_memory: int
     cost: int
+
+
+class Option(NamedTuple):
+    """A placement that a job could take on a GPU in some state.
+
+    Attributes
+    ----------
+    cost : int
+        Fragmentation cost of the GPU afterwards, in units of ``1 / Geometry.unit``.
+    creates : bool
+        True if the instance has to be created.
+    placement : int
+        Number of the placement.
+    """
+
+    cost: int
+    creates: bool
+    placement: int
+
+
+class GpuState:
+    """State of a GPU: jobs run on the busy placements, on the idle ones there are instances without a job.
+
+    States are made by :meth:`Geometry.state`; equal ones are one object.
+
+    Attributes
+    ----------
+    busy, idle : int
+        Masks of placements.
+    occupancy : Occupancy
+        Room that the busy ones leave.
+    """
+
+    __slots__ = ("_options", "busy", "geometry", "idle", "occupancy")
+
+    def __init__(self, geometry: Geometry, busy: int, idle: int) -> None:
+        self.geometry = geometry
+        self.busy = busy
+        self.idle = idle
+        self.occupancy: Occupancy = geometry.occupancy(busy)
+        self._options: dict[int, tuple[Option, ...]] = {}
+
+    def options(self, profile: int) -> tuple[Option, ...]:
+        """Return the placements for a job on a profile: least cost first, then instances that exist, then by start."""
+        found = self._options.get(profile)
+        if found is None:
+            cost_of = self.geometry.occupancy
+            found = self._options[profile] = tuple(
+                sorted(
+                    Option(cost_of(self.busy | 1 << place).cost, not self.idle >> place & 1, place)
+                    for place in self.occupancy.available[profile]
+                )
+            )
+        return found
+
+    def idle_of(self, profile: int) -> tuple[int, ...]:
+        """Return the idle instances of a profile, by start."""
+        return tuple(place for place in self.geometry.placements_of[profile] if self.idle >> place & 1)
 
 
 class Geometry:
@@ -76,6 +135,7 @@ class Geometry:
         self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
         self._occupancies: dict[int, Occupancy] = {}
+        self._states: dict[tuple[int, int], GpuState] = {}
 
     def index(self, profile: str, start: int) -> int:
         """Return the number of a placement.
@@ -104,10 +164,17 @@ class Geometry:
         return mask
 
     def occupancy(self, busy: int) -> Occupancy:
-        """Return the placed state with these busy placements."""
+        """Return the room that is left beside these busy placements."""
         found = self._occupancies.get(busy)
         if found is None:
             found = self._occupancies[busy] = self._occupy(busy)
+        return found
+
+    def state(self, busy: int, idle: int) -> GpuState:
+        """Return the state with these busy and idle placements."""
+        found = self._states.get((busy, idle))
+        if found is None:
+            found = self._states[busy, idle] = GpuState(self, busy, idle)
         return found
 
     def fragmentation(self, busy: int) -> float:

@@ -1,4 +1,4 @@
-"""What a GPU can still become: the partition state machine of MIGM, and its future-configuration reachability.
+"""Partition state machine of MIGM, and the future-configuration reachability of a state.
 
 From *Managing Multi Instance GPUs for High Throughput and Energy Savings* (MIGM), section 4.2. A state is a set of
 placed instances. Creating one is a transition (destroying one goes back). A state to which nothing can be added is a
@@ -83,23 +83,18 @@ def reachable_configurations(
     >>> [len(reachable_configurations(gpu, [gpu.placement("1g.5gb", start)])) for start in range(7)]
     [6, 6, 6, 6, 6, 6, 12]
     """
-    import networkx as nx
-
-    machine = partition_state_machine(gpu, profiles)
     begin = tuple(sorted(state, key=lambda placement: placement.start))
-    if begin not in machine:
+    if begin not in gpu.placed_states(profiles):
         shown = " + ".join(map(str, begin))
         raise InputError([Problem("state", f"{shown} is no state of {gpu.name} with the profiles {profiles!r}")])
-    reached = {begin, *nx.descendants(machine, begin)}
-    return tuple(state for state in machine if state in reached and machine.out_degree(state) == 0)
+    return tuple(final for final in gpu.maximal_partitions(profiles) if set(final).issuperset(begin))
 
 
 class Reachability:
     """Reachability of states that are masks of placements, each computed once.
 
-    What a state can become is a maximal set of instances that may exist together in what it leaves free, so its final
-    states are the maximal cliques of the graph of the placements that do not conflict. States may have other
-    instances than those that are counted.
+    The final states of a state are the maximal cliques of the graph that joins the free placements which may exist
+    together. The state itself may have instances of other profiles than those that are counted.
 
     Parameters
     ----------
@@ -123,12 +118,10 @@ class Reachability:
 
         self._conflicts = geometry.conflicts
         counted = set(geometry.gpu.profiles_of(profiles))
-        self._counted = tuple(
-            index for index, placement in enumerate(geometry.placements) if placement.profile in counted
-        )
-        self._together: nx.Graph[int] = nx.Graph()
-        self._together.add_nodes_from(self._counted)
-        self._together.add_edges_from(
+        self._counted = [index for index, placement in enumerate(geometry.placements) if placement.profile in counted]
+        self._compatible: nx.Graph[int] = nx.Graph()
+        self._compatible.add_nodes_from(self._counted)
+        self._compatible.add_edges_from(
             (one, two) for one in self._counted for two in self._counted if not self._conflicts[one] >> two & 1
         )
         self._known: dict[tuple[int, ...], int] = {}
@@ -140,6 +133,6 @@ class Reachability:
         free = tuple(index for index in self._counted if not self._conflicts[index] & state)
         found = self._known.get(free)
         if found is None:
-            cliques = nx.find_cliques(self._together.subgraph(free)) if free else [[]]
+            cliques = nx.find_cliques(self._compatible.subgraph(free)) if free else [[]]
             found = self._known[free] = sum(1 for _ in cliques)
         return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from mig_opt.fleet.log import Log, LoggedRun, Outcome
+from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
 from mig_opt.fleet.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
-from mig_opt.heuristics.fleet.forecast import MemoryForecast
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.cluster import Cluster, Policy
 from mig_opt.simulation.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
-from mig_opt.simulation.policy import Policy
 from mig_opt.simulation.registry import PolicyEntry, get_policy, policies
 from mig_opt.simulation.simulator import Simulation, simulate
 from mig_opt.validation.fleet.logs import check_log
@@ -19,13 +17,12 @@ __all__ = [
     "Job",
     "Log",
     "LoggedRun",
-    "MemoryForecast",
     "Metrics",
-    "Outcome",
     "Policy",
     "PolicyEntry",
     "PowerModel",
     "ProfiledRun",
+    "RunOutcome",
     "SensitivityFit",
     "Simulation",
     "Spread",

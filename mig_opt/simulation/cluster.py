@@ -1,21 +1,46 @@
-"""What a policy sees, and what it may do."""
+"""The interface between a policy and the simulator: the fleet that it sees, and the events that it is told of."""
 
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
-from mig_opt.errors import SolverError
-from mig_opt.fleet.log import Log, Outcome
+from mig_opt.errors import PolicyError
+from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.gpu.geometry import Geometry, members
-from mig_opt.gpu.states import GpuState
-from mig_opt.simulation.event_queue import MOVE, WAKE, ActiveRun, Progress
-from mig_opt.simulation.fleet import Fleet
-from mig_opt.simulation.ranking import Key, Ranking
+from mig_opt.gpu.geometry import Geometry, GpuState, members
+from mig_opt.simulation.event_queue import MOVE, WAKE, ActiveRun, EventQueue
+from mig_opt.simulation.instances import FleetInstances, Key, Ranking
 
 _BRIEF = 1e-6
 _MOST_BRIEF = 10_000
 """Wake-ups in a row, each asked for in the one before and due within so many seconds: more of them never end."""
+
+
+class Policy(Protocol):
+    """A scheduler. Jobs are indices in ``cluster.trace.jobs``, placements those of ``cluster.geometry.placements``.
+
+    It knows of a job what it reads in the trace; one that models a scheduler with less knowledge must not look. All
+    that it remembers belongs to one simulation and is made in :meth:`begin`.
+    """
+
+    def begin(self, cluster: Cluster) -> None:
+        """Start afresh; nothing has arrived. Instances may be created already."""
+
+    def arrived(self, cluster: Cluster, job: int) -> None:
+        """Learn that a job waits."""
+
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Learn that a job is done; its instance is idle."""
+
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        """Learn that a job ran out of memory when it needed so much; it waits again, its instance is idle."""
+
+    def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Learn that a job ran out of memory too often and is given up; its instance is idle."""
+
+    def woken(self, cluster: Cluster, tag: int) -> None:
+        """Act at a time for which the policy asked by :meth:`Cluster.wake`."""
 
 
 class Cluster:
@@ -23,7 +48,7 @@ class Cluster:
 
     A policy reads the state and acts by :meth:`start`, :meth:`migrate`, :meth:`stop`, :meth:`create`, :meth:`destroy`
     and :meth:`wake`. What it decides counts at once: the state of a GPU shows instances that are still being created,
-    and a migrating job in its new place. An action that is impossible raises :class:`~mig_opt.SolverError`.
+    and a migrating job in its new place. An action that is impossible raises :class:`~mig_opt.PolicyError`.
 
     Attributes
     ----------
@@ -48,19 +73,17 @@ class Cluster:
         self.waiting: dict[int, None] = {}
         self.log = Log(trace, geometry)
         self.actions = 0
-        """How many actions there were so far."""
+        """Number of actions so far."""
         self._jobs = trace.jobs
-        self._fleet = Fleet(trace, geometry, self.log)
-        self.states = self._fleet.states
-        self._progress = Progress(trace.jobs, trace.pcie_limit)
+        self._instances = FleetInstances(trace, geometry, self.log)
+        self.states = self._instances.states
+        self.events = EventQueue(trace.jobs, trace.pcie_limit)
         self._runs: dict[int, ActiveRun] = {}
         self._places: dict[tuple[int, int], ActiveRun] = {}
         self._tags: dict[int, tuple[int, int]] = {}
         self._brief = 0
         self._sizes = tuple(placement.profile.compute_slices for placement in geometry.placements)
         self._memory = tuple(placement.profile.memory_gb for placement in geometry.placements)
-
-    # What there is
 
     def ranking(self, key: Key) -> Ranking[GpuState]:
         """Return the GPUs in an order that depends on their states, for decisions whose cost does not grow with them.
@@ -74,7 +97,7 @@ class Cluster:
 
             gpu = cluster.ranking(key).best(profile)
         """
-        return self._fleet.ranking(key)
+        return self._instances.ranking(key)
 
     def state(self, gpu: int) -> GpuState:
         """Return the state of a GPU."""
@@ -89,18 +112,16 @@ class Cluster:
 
         It is in the past, or the instance is being created, or a migrating job leaves it then.
         """
-        return self._fleet.ready(gpu, placement)
+        return self._instances.ready(gpu, placement)
 
     def driver_free(self, gpu: int) -> float:
         """Return the second at which a GPU's driver has done all operations that it has been given."""
-        return self._fleet.driver_free(gpu)
+        return self._instances.driver_free(gpu)
 
     def place(self, job: int) -> tuple[int, int] | None:
         """Return GPU and placement that a job has, those of its replica if it migrates; None if it has none."""
         run = self._runs.get(job)
-        if run is None:
-            return None
-        return run.target or (run.gpu, run.placement)
+        return None if run is None else run.place
 
     def job_at(self, gpu: int, placement: int) -> int | None:
         """Return the job that has an instance, or None."""
@@ -108,7 +129,7 @@ class Cluster:
         return None if run is None else run.job
 
     def movable(self, job: int) -> bool:
-        """Whether a job runs and is not about to migrate already."""
+        """Return True if a job runs and does not migrate already."""
         run = self._runs.get(job)
         return run is not None and run.target is None and run.begin <= self.now
 
@@ -123,7 +144,7 @@ class Cluster:
         return 0.0 if run is None or run.begin > self.now else _memory_at(self._jobs[job], run.progress(self.now))
 
     def expected_end(self, job: int) -> float:
-        """Return when a job that has a place would be done if its neighbours stayed and its memory were enough."""
+        """Return the second at which a job with a place ends if its neighbours stay and its memory is enough."""
         run = self._runs[job]
         return max(self.now, run.since) + (1 - run.progress(self.now)) * run.seconds * run.slowdown
 
@@ -141,34 +162,36 @@ class Cluster:
             return 1.0
         there = self.place(job)
         itself = there is None or there[0] != gpu
-        return self._progress.slowdown(job, self.bound_on(gpu) + itself)
+        return self.events.slowdown(job, self.bound_on(gpu) + itself)
 
-    # What can be done
+    # Actions
 
     def start(self, job: int, gpu: int, placement: int) -> None:
         """Give a waiting job an instance. One that is there is used; else it is created, after idle ones in the way."""
         if job not in self.waiting:
-            raise SolverError(f"job {self._jobs[job].name!r} was started, but does not wait")
+            raise PolicyError(f"{self._name(job)} was started, but does not wait")
+        self._check(gpu, placement)
         seconds = self._seconds(job, placement)
-        begin = self._fleet.claim(gpu, placement, self.now)
+        begin = self._instances.claim(gpu, placement, self.now)
         del self.waiting[job]
         self.actions += 1
         if math.isnan(self.log.scheduled[job]):
             self.log.scheduled[job] = self.now
         wanted = self._jobs[job]
         limit = _limit(wanted, self._memory[placement])
-        run = ActiveRun(job, (gpu, placement), begin, seconds, limit, bound=wanted.pcie_gbps > 0)
+        run = ActiveRun(job, gpu, placement, begin, seconds, limit, bound=wanted.pcie_gbps > 0, since=begin)
         self._runs[job] = self._places[gpu, placement] = run
-        self._progress.launch(run, self.now)
+        self.events.launch(run, self.now)
 
     def migrate(self, job: int, gpu: int, placement: int) -> None:
         """Move a running job: it goes on until a replica is ready and is there from that moment on."""
         if not self.movable(job):
-            raise SolverError(f"job {self._jobs[job].name!r} was to migrate, but does not run or migrates already")
+            raise PolicyError(f"{self._name(job)} was to migrate, but does not run or migrates already")
+        self._check(gpu, placement)
         self._seconds(job, placement)
         run = self._runs[job]
-        ready = self._fleet.claim(gpu, placement, self.now)
-        self._fleet.release(run.gpu, run.placement, ready)
+        ready = self._instances.claim(gpu, placement, self.now)
+        self._instances.release(run.gpu, run.placement, ready)
         self.actions += 1
         del self._places[run.gpu, run.placement]
         self._places[gpu, placement] = run
@@ -176,48 +199,45 @@ class Cluster:
         if ready <= self.now:
             self.move(run)
         else:
-            self._progress.foresee(ready, MOVE, run)
+            self.events.push(ready, MOVE, run)
 
     def stop(self, job: int) -> None:
         """Take its place from a job; it waits again and will start from zero."""
         run = self._runs.get(job)
         if run is None:
-            raise SolverError(f"job {self._jobs[job].name!r} was stopped, but has no place")
+            raise PolicyError(f"{self._name(job)} was stopped, but has no place")
         self.actions += 1
-        self.close(run, Outcome.STOPPED)
+        self.close(run, RunOutcome.STOPPED)
         self.waiting[job] = None
 
     def create(self, gpu: int, placement: int) -> None:
         """Create an idle instance; idle ones in the way are destroyed first."""
+        self._check(gpu, placement)
         self.actions += 1
-        self._fleet.create(gpu, placement, self.now)
+        self._instances.create(gpu, placement, self.now)
 
     def destroy(self, gpu: int, placement: int) -> None:
         """Destroy an idle instance."""
+        self._check(gpu, placement)
         self.actions += 1
-        self._fleet.destroy(gpu, placement, self.now)
+        self._instances.destroy(gpu, placement, self.now)
 
     def wake(self, time: float, tag: int = 0) -> None:
         """Ask to be woken at a later second, with a tag to know why."""
         if not time > self.now:
-            raise SolverError(f"to be woken at {time:g} s was asked for at {self.now:g} s; it must be later")
+            raise PolicyError(f"to be woken at {time:g} s was asked for at {self.now:g} s; it must be later")
         brief = self._brief + 1 if time - self.now < _BRIEF else 0
         if brief > _MOST_BRIEF:
-            raise SolverError(
+            raise PolicyError(
                 f"to be woken within {_BRIEF:g} s was asked for {brief} times in a row, at {self.now:g} s"
             )
-        self._tags[self._progress.foresee(time, WAKE)] = (tag, brief)
+        self._tags[self.events.push(time, WAKE)] = (tag, brief)
 
-    # What happens by itself: for the simulator
-
-    @property
-    def events(self) -> Progress:
-        """What is going to happen."""
-        return self._progress
+    # For the simulator
 
     @property
     def running(self) -> int:
-        """How many jobs have a place."""
+        """Number of jobs that have a place."""
         return len(self._runs)
 
     def wake_up(self, number: int) -> int:
@@ -233,20 +253,20 @@ class Cluster:
         """Let a job go on in its replica, which is ready."""
         assert run.target is not None
         if run.begin < self.now:
-            self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, Outcome.MIGRATED)
+            self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, RunOutcome.MIGRATED)
         placement = run.target[1]
         limit = _limit(self._jobs[run.job], self._memory[placement])
-        self._progress.move(run, self._seconds(run.job, placement), limit, self.now)
+        self.events.move(run, self._seconds(run.job, placement), limit, self.now)
 
-    def close(self, run: ActiveRun, outcome: Outcome) -> tuple[int, int]:
+    def close(self, run: ActiveRun, outcome: RunOutcome) -> tuple[int, int]:
         """End a run, and return which instance is idle now."""
         if run.begin <= self.now:
             self.log.add_run(run.job, (run.gpu, run.placement), run.begin, self.now, outcome)
-        self._progress.drop(run, self.now)
-        gpu, placement = run.target or (run.gpu, run.placement)
+        self.events.drop(run, self.now)
+        gpu, placement = run.place
         del self._runs[run.job]
         del self._places[gpu, placement]
-        self._fleet.release(gpu, placement, self.now)
+        self._instances.release(gpu, placement, self.now)
         return gpu, placement
 
     def needed(self, run: ActiveRun) -> float:
@@ -256,9 +276,19 @@ class Cluster:
     def _seconds(self, job: int, placement: int) -> float:
         seconds = self._jobs[job].times.get(self._sizes[placement])
         if seconds is None:
-            name, where = self._jobs[job].name, self.geometry.placements[placement]
-            raise SolverError(f"job {name!r} was put on {where}, but has no time for its size")
+            where = self.geometry.placements[placement]
+            raise PolicyError(f"{self._name(job)} was put on {where}, but has no time for its size")
         return seconds
+
+    def _name(self, job: int) -> str:
+        return f"job {self._jobs[job].name!r}" if 0 <= job < len(self._jobs) else f"job number {job}"
+
+    def _check(self, gpu: int, placement: int) -> None:
+        """Refuse a GPU or a placement that does not exist."""
+        if not 0 <= gpu < len(self.states):
+            raise PolicyError(f"there is no GPU {gpu}; the GPUs are numbered from 0 to {len(self.states) - 1}")
+        if not 0 <= placement < len(self._sizes):
+            raise PolicyError(f"there is no placement {placement}; they are numbered from 0 to {len(self._sizes) - 1}")
 
 
 def _limit(job: Job, memory_gb: float) -> float:

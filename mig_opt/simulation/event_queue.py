@@ -1,14 +1,15 @@
-"""How far the jobs are: rates that change with the neighbours, and the events that follow from them."""
+"""Event queue of the simulator: the runs of jobs, their speed beside their neighbours, and the events that follow."""
 
 from __future__ import annotations
 
 import heapq
 import itertools
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from mig_opt.fleet.trace import Job
 
-# What happens in the same moment happens in this order: room is made before it is asked for.
+# Events of the same moment happen in this order: room is made before it is asked for.
 END: Final = 0
 MOVE: Final = 1
 BEGIN: Final = 2
@@ -16,6 +17,7 @@ ARRIVAL: Final = 3
 WAKE: Final = 4
 
 
+@dataclass(slots=True, eq=False)
 class ActiveRun:
     """A job that has a place, from the decision to the end of its run.
 
@@ -27,51 +29,39 @@ class ActiveRun:
         Where it runs.
     begin : float
         Second at which it begins or began there.
-    since, done : float
-        At the second ``since`` it had done this share of its work (0 to 1).
     seconds : float
-        What all of its work takes there, alone.
-    slowdown : float
-        By how much it is slower now.
+        Seconds that all of its work takes there, alone.
     limit : float
         Share of the work at which it ends: 1, or where its memory is more than its instance has.
     bound : bool
-        Whether it competes for PCIe.
+        True if it competes for PCIe.
+    since, done : float
+        At the second ``since`` it had done this share of its work (0 to 1).
+    slowdown : float
+        Factor on ``seconds`` now.
     target : tuple of (int, int), optional
         GPU and placement of the replica that it moves to.
     version : int
-        An end that was foreseen in an earlier version no longer holds; -1 once the run is over.
+        An end that was queued in an earlier version no longer holds; -1 once the run is over.
     """
 
-    __slots__ = (
-        "begin",
-        "bound",
-        "done",
-        "gpu",
-        "job",
-        "limit",
-        "placement",
-        "seconds",
-        "since",
-        "slowdown",
-        "target",
-        "version",
-    )
+    job: int
+    gpu: int
+    placement: int
+    begin: float
+    seconds: float
+    limit: float
+    bound: bool
+    since: float
+    done: float = 0.0
+    slowdown: float = 1.0
+    target: tuple[int, int] | None = None
+    version: int = 0
 
-    def __init__(
-        self, job: int, place: tuple[int, int], begin: float, seconds: float, limit: float, *, bound: bool
-    ) -> None:
-        self.job = job
-        self.gpu, self.placement = place
-        self.begin = begin
-        self.since = begin
-        self.done = 0.0
-        self.seconds = seconds
-        self.slowdown = 1.0
-        self.limit = limit
-        self.bound = bound
-        self.target: tuple[int, int] | None = None
-        self.version = 0
+    @property
+    def place(self) -> tuple[int, int]:
+        """GPU and placement that the job has, those of its replica if it migrates."""
+        return self.target or (self.gpu, self.placement)
 
     def progress(self, now: float) -> float:
         """Return the share of its work that is done."""
@@ -81,7 +71,7 @@ class ActiveRun:
 
 
 class Event(NamedTuple):
-    """Something that is going to happen; by time, kind, and the order in which it was foreseen."""
+    """An event to come; ordered by time, kind, and the order in which it was queued."""
 
     time: float
     kind: int
@@ -89,9 +79,15 @@ class Event(NamedTuple):
     run: ActiveRun | None
     version: int
 
+    @property
+    def holds(self) -> bool:
+        """True unless the run has ended since the event was queued, or changed its speed before its end."""
+        run = self.run
+        return run is None or run.version == self.version or (self.kind != END and run.version >= 0)
 
-class Progress:
-    """The runs that compete for PCIe on each GPU, and what is going to happen when.
+
+class EventQueue:
+    """The events to come, and the runs on each GPU that compete for PCIe.
 
     Parameters
     ----------
@@ -113,40 +109,31 @@ class Progress:
         wanted = self._jobs[job]
         return max(1.0, wanted.sensitivity * wanted.pcie_gbps * competitors / self._limit)
 
-    def next_time(self) -> float | None:
-        """Return when something happens next; what no longer holds is dropped."""
+    def peek(self) -> Event | None:
+        """Return the next event that holds, and drop those before it; None if there is none."""
         events = self._events
         while events:
-            event = events[0]
-            if (
-                event.run is None
-                or event.run.version == event.version
-                or (event.kind != END and event.run.version >= 0)
-            ):
-                return event.time
+            if events[0].holds:
+                return events[0]
             heapq.heappop(events)
         return None
 
-    def next_kind(self) -> int:
-        """Return what happens next."""
-        return self._events[0].kind
-
     def pop(self) -> Event:
-        """Return the next event, which then is over."""
+        """Take the next event off the queue."""
         return heapq.heappop(self._events)
 
-    def foresee(self, time: float, kind: int, run: ActiveRun | None = None) -> int:
-        """Note an event, and return its number."""
+    def push(self, time: float, kind: int, run: ActiveRun | None = None) -> int:
+        """Queue an event, and return its number."""
         number = next(self._numbers)
         heapq.heappush(self._events, Event(time, kind, number, run, 0 if run is None else run.version))
         return number
 
     def launch(self, run: ActiveRun, now: float) -> None:
-        """Foresee how a new run goes on: it begins now or later."""
+        """Queue the next event of a new run, which begins now or later."""
         if not run.bound:
-            self._foresee_end(run, now)
+            self._push_end(run, now)
         elif run.begin > now:
-            self.foresee(run.begin, BEGIN, run)
+            self.push(run.begin, BEGIN, run)
         else:
             self.join(run, now)
 
@@ -155,21 +142,13 @@ class Progress:
         bound = self._bound.setdefault(run.gpu, {})
         bound[run] = None
         run.slowdown = self.slowdown(run.job, len(bound))
-        self._foresee_end(run, now)
+        self._push_end(run, now)
         self._pace(bound, now)
 
-    def leave(self, run: ActiveRun, now: float) -> None:
-        """Let a run no longer compete on its GPU; its neighbours speed up."""
-        bound = self._bound.get(run.gpu)
-        if bound is not None and run in bound:
-            del bound[run]
-            self._pace(bound, now)
-
     def drop(self, run: ActiveRun, now: float) -> None:
-        """Forget what was foreseen for a run that is over."""
+        """Forget the events of a run that is over."""
         run.version = -1
-        if run.bound:
-            self.leave(run, now)
+        self._leave(run, now)
 
     def move(self, run: ActiveRun, seconds: float, limit: float, now: float) -> None:
         """Let a run go on at its target, where all of its work takes ``seconds``."""
@@ -177,16 +156,23 @@ class Progress:
         elsewhere = run.bound and run.target[0] != run.gpu
         if elsewhere or seconds != run.seconds or limit != run.limit:
             run.done, run.since = run.progress(now), now
-            self.leave(run, now)
+            self._leave(run, now)
             run.gpu, run.placement = run.target
             run.begin, run.seconds, run.limit, run.target = now, seconds, limit, None
             run.slowdown = 1.0
             run.version += 1
             self.launch(run, now)
         else:
-            # The end that was foreseen stays to the last bit.
+            # The end that was queued stays to the last bit.
             run.gpu, run.placement = run.target
             run.begin, run.target = now, None
+
+    def _leave(self, run: ActiveRun, now: float) -> None:
+        """Let a run no longer compete on its GPU; its neighbours speed up."""
+        bound = self._bound.get(run.gpu, {}) if run.bound else {}
+        if run in bound:
+            del bound[run]
+            self._pace(bound, now)
 
     def _pace(self, bound: dict[ActiveRun, None], now: float) -> None:
         for run in bound:
@@ -195,8 +181,8 @@ class Progress:
                 run.done, run.since = run.progress(now), now
                 run.slowdown = slowdown
                 run.version += 1
-                self._foresee_end(run, now)
+                self._push_end(run, now)
 
-    def _foresee_end(self, run: ActiveRun, now: float) -> None:
+    def _push_end(self, run: ActiveRun, now: float) -> None:
         end = run.since + max(0.0, run.limit - run.done) * (run.seconds * run.slowdown)
-        self.foresee(max(now, end), END, run)
+        self.push(max(now, end), END, run)

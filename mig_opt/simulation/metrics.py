@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.log import CREATE, DESTROY, Log, Outcome
+from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,9 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         fragmentation=area / makespan if makespan else 0.0,
         creations=log.operation_kind.count(CREATE),
         destructions=log.operation_kind.count(DESTROY),
-        migrations=log.count(Outcome.MIGRATED),
-        failures=log.count(Outcome.OUT_OF_MEMORY),
-        stops=log.count(Outcome.STOPPED),
+        migrations=log.count(RunOutcome.MIGRATED),
+        failures=log.count(RunOutcome.OUT_OF_MEMORY),
+        stops=log.count(RunOutcome.STOPPED),
         energy=trace.gpus * makespan * (power.idle + (power.full - power.idle) * share),
     )
 

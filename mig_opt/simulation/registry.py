@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.simulation.policy import Policy
+from mig_opt.simulation.cluster import Policy
 
 
 @dataclass(frozen=True, slots=True)

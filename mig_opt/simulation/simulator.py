@@ -1,4 +1,4 @@
-"""Runs a scheduler on a trace."""
+"""The simulator: runs a policy on a trace, event by event."""
 
 from __future__ import annotations
 
@@ -11,41 +11,40 @@ from functools import cached_property
 
 from mig_opt.arguments import wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.log import Log, Outcome
+from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE
+from mig_opt.simulation.cluster import Cluster, Policy
+from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.policy import Policy
 from mig_opt.simulation.registry import get_policy, policy_label
 
 Observer = Callable[[Cluster], None]
 
 IDLE_WAKES = 1000
-"""A policy that is woken so often in an empty fleet, with jobs waiting, and does nothing each time, never will."""
+"""Wake-ups in a row without an action, in an empty fleet with jobs waiting, after which a simulation ends."""
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """What came of it.
+    """RunOutcome of one simulation.
 
     Attributes
     ----------
     trace : Trace
-        What arrived.
+        The jobs and the fleet.
     policy : str
-        Who decided.
+        Name of the policy.
     log : Log
-        What happened.
+        Runs and operations.
     unfinished : tuple of str
         Jobs that were never done: the policy left them waiting, or they ran out of memory too often.
     events : int
-        How many events there were.
+        Number of events.
     runtime_s : float
         Seconds that the simulation took.
     options : mapping of str to object
-        What was set of the policy.
+        Options of the policy that were set.
     """
 
     trace: Trace
@@ -58,12 +57,12 @@ class Simulation:
 
     @property
     def label(self) -> str:
-        """The policy with what was set of it, such as ``static:backfill=true``."""
+        """The policy with its options, such as ``static:backfill=true``."""
         return policy_label(self.policy, self.options)
 
     @cached_property
     def metrics(self) -> Metrics:
-        """Waits, completion times, utilisation and so on, with energy by the default :class:`PowerModel`."""
+        """Waiting times, flow times, utilisation and so on, with energy by the default :class:`PowerModel`."""
         return measure(self.log)
 
     def metrics_with(self, power: PowerModel) -> Metrics:
@@ -84,7 +83,7 @@ def simulate(
     Parameters
     ----------
     trace : Trace
-        What arrives, and the fleet.
+        The jobs that arrive, and the fleet.
     policy : str or Policy
         A name of :func:`mig_opt.policies`, or a scheduler of your own (see :class:`mig_opt.simulation.Policy`).
     failure_limit : int
@@ -103,8 +102,8 @@ def simulate(
     ------
     InputError
         With every problem of the arguments.
-    SolverError
-        If the policy does what cannot be done, such as placing two jobs on one slice.
+    PolicyError
+        If the policy does something impossible, such as placing two jobs on one slice.
 
     Examples
     --------
@@ -178,35 +177,34 @@ class _Loop:
         self.idle_wakes = 0
 
     def run(self) -> int:
-        """Let everything happen, and return how many events that were."""
+        """Process all events, and return their number."""
         cluster, observer, jobs = self.cluster, self.observer, self.cluster.trace.jobs
-        agenda = cluster.events
+        queue = cluster.events
         coming, events, count = 0, 0, len(jobs)
         self.policy.begin(cluster)
         while self.idle_wakes < IDLE_WAKES:
-            soonest = agenda.next_time()
+            event = queue.peek()
             arrival = jobs[coming].arrival if coming < count else math.inf
-            if soonest is None and coming == count:
+            if event is None and coming == count:
                 break
             events += 1
-            if soonest is None or arrival < soonest or (arrival == soonest and agenda.next_kind() > ARRIVAL):
+            if event is None or (arrival, ARRIVAL) < event[:2]:
                 cluster.now = arrival
                 cluster.waiting[coming] = None
                 coming += 1
                 self.policy.arrived(cluster, coming - 1)
             else:
-                cluster.now = soonest
-                self._happen(coming == count)
+                cluster.now = event.time
+                self._process(queue.pop(), last=coming == count)
             if observer is not None:
                 observer(cluster)
             if coming == count and not cluster.running and not cluster.waiting:
                 break
         return events
 
-    def _happen(self, last: bool) -> None:
-        cluster = self.cluster
-        event = cluster.events.pop()
-        run = event.run
+    def _process(self, event: Event, *, last: bool) -> None:
+        """Let an event happen; it is the last that is known if ``last`` and no job runs."""
+        cluster, run = self.cluster, event.run
         if event.kind == WAKE:
             actions = cluster.actions
             self.policy.woken(cluster, cluster.wake_up(event.number))
@@ -220,11 +218,11 @@ class _Loop:
         elif event.kind == BEGIN:
             cluster.events.join(run, cluster.now)
         elif event.kind == END and run.limit >= 1:
-            gpu, placement = cluster.close(run, Outcome.FINISHED)
+            gpu, placement = cluster.close(run, RunOutcome.FINISHED)
             cluster.log.finished[run.job] = cluster.now
             self.policy.finished(cluster, run.job, gpu, placement)
         else:
-            gpu, placement = cluster.close(run, Outcome.OUT_OF_MEMORY)
+            gpu, placement = cluster.close(run, RunOutcome.OUT_OF_MEMORY)
             self.failures[run.job] += 1
             if self.failures[run.job] < self.failure_limit:
                 cluster.waiting[run.job] = None

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from online_worlds import A100, TABLES, place
 
 from mig_opt import GpuModel, InputError, catalogue, get_gpu
-from mig_opt.gpu.geometry import geometry_of, members
-from mig_opt.gpu.states import GpuState, States
-from mig_opt.simulation.ranking import Ranking
+from mig_opt.gpu.geometry import GpuState, geometry_of, members
+from mig_opt.simulation.instances import Ranking
 
 
 def busy(*names: str) -> int:
@@ -89,7 +88,7 @@ def test_members() -> None:
 
 def test_options_of_a_state() -> None:
     """3g on an empty GPU: at 4 it costs nothing, at 0 it costs 1.75 / 6; an idle instance comes first among equals."""
-    state = States(TABLES).get(0, busy("1g.5gb@5"))
+    state = TABLES.state(0, busy("1g.5gb@5"))
     assert [
         TABLES.placements[option.placement].start for option in state.options(TABLES.profile_of[place("3g.20gb@0")])
     ] == [4, 0]
@@ -101,23 +100,23 @@ def test_options_of_a_state() -> None:
 
 
 def test_equal_states_are_one_object() -> None:
-    states = States(TABLES)
-    assert states.get(1, 2) is states.get(1, 2)
-    assert states.get(1, 2) is not states.get(2, 1)
+    states = TABLES
+    assert states.state(1, 2) is states.state(1, 2)
+    assert states.state(1, 2) is not states.state(2, 1)
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from(["", "1g.5gb@0", "4g.20gb@0", "7g.40gb@0"])), max_size=60))
 def test_ranking_against_a_search(changes: list[tuple[int, str]]) -> None:
     """After any changes, asked now and then: the least key, then the least index; refused ones stay in the order."""
-    pool = States(TABLES)
-    states = [pool.get(0, 0)] * 6
+    pool = TABLES
+    states = [pool.state(0, 0)] * 6
 
     def key(state: GpuState, profile: int) -> int | None:
         return state.occupancy.used_compute if state.occupancy.available[profile] else None
 
     ranking = Ranking(states, key)
     for number, (gpu, name) in enumerate(changes):
-        states[gpu] = pool.get(busy(name) if name else 0, 0)
+        states[gpu] = pool.state(busy(name) if name else 0, 0)
         ranking.changed.add(gpu)
         profile = number % 6
         order = sorted((found, gpu) for gpu, state in enumerate(states) if (found := key(state, profile)) is not None)
@@ -133,12 +132,12 @@ def test_ranking_against_a_search(changes: list[tuple[int, str]]) -> None:
 
 
 def test_a_ranking_does_not_grow_without_end() -> None:
-    pool = States(TABLES)
-    states = [pool.get(0, 0)] * 2
+    pool = TABLES
+    states = [pool.state(0, 0)] * 2
     ranking = Ranking(states, lambda state, profile: state.occupancy.used_compute)
     for _ in range(5000):
         for mask in (busy("1g.5gb@0"), 0):
-            states[1] = pool.get(mask, 0)
+            states[1] = pool.state(mask, 0)
             ranking.changed.add(1)
             assert ranking.best(5) == 0
     assert len(ranking._heaps[5]) < 2000

@@ -9,7 +9,7 @@ import pytest
 from online_worlds import NO_COSTS, Scripted, assert_sound, job, place, trace
 
 from mig_opt import InputError, Job, simulate, validate
-from mig_opt.simulation import Log, Outcome, PowerModel, Spread, check_log, fragmentation_series, measure
+from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, fragmentation_series, measure
 
 
 def two_jobs() -> Log:
@@ -99,7 +99,7 @@ def eventful() -> Log:
 def test_an_eventful_log_is_sound() -> None:
     log = eventful()
     assert_sound(log)
-    assert [log.count(outcome) for outcome in Outcome] == [3, 1, 1, 1]
+    assert [log.count(outcome) for outcome in RunOutcome] == [3, 1, 1, 1]
 
 
 def messages(log: Log) -> str:
@@ -112,27 +112,27 @@ def test_a_time_that_is_wrong_is_found(column: str, change: float) -> None:
     """Of every run but the stopped one, which could have been stopped at any other moment."""
     log = eventful()
     for index, outcome in enumerate(log.run_outcome):
-        if outcome != Outcome.STOPPED:
+        if outcome != RunOutcome.STOPPED:
             changed = deepcopy(log)
             getattr(changed, column)[index] += change
-            assert messages(changed), (index, Outcome(outcome))
+            assert messages(changed), (index, RunOutcome(outcome))
 
 
 def test_each_mistake_has_its_message() -> None:
     log = eventful()
     last = max(range(len(log.run_job)), key=lambda index: log.run_end[index])
 
-    def with_run(begin: float, end: float, outcome: Outcome) -> Log:
+    def with_run(begin: float, end: float, outcome: RunOutcome) -> Log:
         changed = deepcopy(log)
         changed.add_run(log.run_job[last], (1, place("1g.5gb@0")), begin, end, outcome)
         return changed
 
     late = log.run_end[last]
-    assert "runs again after it was done" in messages(with_run(late, late + 1, Outcome.STOPPED))
-    assert "was finished 2 times" in messages(with_run(late, late + 9, Outcome.FINISHED))
-    assert "migrated, but does not go on" in messages(with_run(late, late + 1, Outcome.MIGRATED))
-    assert "before" in messages(with_run(-1, 0, Outcome.STOPPED))
-    assert "of its work where memory allows 1" in messages(with_run(late, late + 90, Outcome.STOPPED))
+    assert "runs again after it was done" in messages(with_run(late, late + 1, RunOutcome.STOPPED))
+    assert "was finished 2 times" in messages(with_run(late, late + 9, RunOutcome.FINISHED))
+    assert "migrated, but does not go on" in messages(with_run(late, late + 1, RunOutcome.MIGRATED))
+    assert "before" in messages(with_run(-1, 0, RunOutcome.STOPPED))
+    assert "of its work where memory allows 1" in messages(with_run(late, late + 90, RunOutcome.STOPPED))
     lost = deepcopy(log)
     lost.finished[log.run_job[last]] = math.nan
     assert "but nan is noted" in messages(lost)

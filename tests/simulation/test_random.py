@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from online_worlds import Chaos, assert_sound, audit, columns, traces
 
 from mig_opt import Simulation, Trace, policies, simulate
-from mig_opt.simulation import Outcome, get_policy
+from mig_opt.simulation import RunOutcome, get_policy
 
 NAMES = [policy.name for policy in policies()]
 
@@ -22,7 +22,7 @@ def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
     done = simulate(trace, Chaos(seed), failure_limit=5, observer=audit)
     assert_sound(done.log)
     failures = [
-        sum(run.job == job and run.outcome == Outcome.OUT_OF_MEMORY for run in done.log.runs())
+        sum(run.job == job and run.outcome == RunOutcome.OUT_OF_MEMORY for run in done.log.runs())
         for job in range(len(trace.jobs))
     ]
     assert {job.name for job, failed in zip(trace.jobs, failures, strict=True) if failed == 5} == set(done.unfinished)
@@ -100,5 +100,5 @@ def test_nobody_knows_how_memory_will_grow(name: str, trace: Trace, data: st.Dat
         return trace.replace(jobs=tuple(jobs))
 
     much = simulate(with_peak(100.0), name, failure_limit=1, **options)
-    failed = min((run.end for run in much.log.runs() if run.outcome is Outcome.OUT_OF_MEMORY), default=math.inf)
+    failed = min((run.end for run in much.log.runs() if run.outcome is RunOutcome.OUT_OF_MEMORY), default=math.inf)
     assert decided(simulate(with_peak(4.5), name, failure_limit=1, **options), failed) == decided(much, failed)

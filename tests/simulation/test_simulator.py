@@ -9,7 +9,7 @@ import pytest
 from online_worlds import NO_COSTS, Scripted, Step, assert_sound, audit, job, operations, place, rows, trace
 from places import DOCS
 
-from mig_opt import InputError, Job, Simulation, SolverError, Trace, get_gpu, policies, simulate
+from mig_opt import InputError, Job, PolicyError, Simulation, Trace, get_gpu, policies, simulate
 from mig_opt.simulation import Cluster, Policy
 
 
@@ -324,7 +324,7 @@ def test_a_policy_that_wakes_up_in_ever_the_same_moment_is_stopped() -> None:
         def woken(self, cluster: Cluster, tag: int) -> None:
             cluster.wake(math.nextafter(cluster.now, math.inf))
 
-    with pytest.raises(SolverError, match="10001 times in a row, at 1 s"):
+    with pytest.raises(PolicyError, match="10001 times in a row, at 1 s"):
         simulate(trace(job("a", 0.0, "1g.5gb", 10.0)), Sleepless({"a": (0, "1g.5gb@0")}))
 
 
@@ -384,12 +384,17 @@ def test_a_waiting_threshold_is_not_cut_off() -> None:
         (lambda cluster: cluster.create(0, place("7g.40gb@0")), "7g.40gb@0 of GPU 0 was to be created"),
         (lambda cluster: cluster.destroy(0, place("1g.5gb@0")), "1g.5gb@0 of GPU 0 was to be destroyed"),
         (lambda cluster: cluster.wake(1.5), "must be later"),
+        (lambda cluster: cluster.start(7, 0, 0), "job number 7 was started, but does not wait"),
+        (lambda cluster: cluster.start(1, 1, 0), "there is no GPU 1; the GPUs are numbered from 0 to 0"),
+        (lambda cluster: cluster.migrate(0, -1, 0), "there is no GPU -1"),
+        (lambda cluster: cluster.create(0, 99), "there is no placement 99"),
+        (lambda cluster: cluster.destroy(0, -1), "there is no placement -1"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done(act: Step, message: str) -> None:
     wanted = trace(job("a", 0, "1g.5gb", 9), job("b", 1, "3g.20gb", 3), job("c", 1, "1g.5gb", 3))
     places = {"a": (0, "1g.5gb@0"), "c": (0, "1g.5gb@6")}
-    with pytest.raises(SolverError, match=message):
+    with pytest.raises(PolicyError, match=message):
         run(wanted, places, (1.5, act))
 
 

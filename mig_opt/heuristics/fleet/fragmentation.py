@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 from mig_opt.arguments import wrong_flag, wrong_share
 from mig_opt.errors import InputError
-from mig_opt.gpu.geometry import members
-from mig_opt.gpu.states import GpuState
+from mig_opt.gpu.geometry import GpuState, members
 from mig_opt.heuristics.fleet.queueing import QueueingPolicy
 from mig_opt.simulation.cluster import Cluster
 

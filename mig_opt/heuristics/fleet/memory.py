@@ -14,8 +14,7 @@ from mig_opt.arguments import wrong_flag, wrong_number
 from mig_opt.errors import InputError
 from mig_opt.heuristics.fleet.forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import Fit, PartitionManager
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.policy import Policy
+from mig_opt.simulation.cluster import Cluster, Policy
 
 _MOST_LOOKS = 1000
 """Looks at a job in what it has left: a job that runs for years is not looked at every second."""

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mig_opt.fleet.trace import Job
-from mig_opt.gpu.geometry import members
+from mig_opt.gpu.geometry import GpuState, members
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.reachability import Reachability
-from mig_opt.gpu.states import GpuState
 from mig_opt.simulation.cluster import Cluster
 
 

@@ -7,14 +7,13 @@ import math
 
 from mig_opt.arguments import wrong_integer, wrong_number, wrong_share
 from mig_opt.errors import Problem
-from mig_opt.gpu.states import GpuState
+from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.planning.choosing import Choice, Effort, Order
 from mig_opt.heuristics.fleet.planning.plans import Plan
 from mig_opt.heuristics.fleet.planning.sequencing import Aim
 from mig_opt.heuristics.fleet.planning.situation import Situation, Wish, profiles_for
 from mig_opt.registry import get_method, run_problems
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.policy import Policy
+from mig_opt.simulation.cluster import Cluster, Policy
 
 _MOST_GPUS = 64
 """On larger fleets only those GPUs are looked at that have room or are free first."""

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from mig_opt.arguments import wrong_flag
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
-from mig_opt.gpu.states import GpuState, Option
 from mig_opt.heuristics.fleet.partitioning import fleet_partitions
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.policy import Policy
+from mig_opt.simulation.cluster import Cluster, Policy
 
 
 class QueueingPolicy(Policy):

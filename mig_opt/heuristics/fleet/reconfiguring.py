@@ -10,17 +10,15 @@ from typing import NamedTuple
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Job
-from mig_opt.gpu.geometry import Geometry
-from mig_opt.gpu.states import GpuState
+from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.dividing import Divider, smallest_instances
 from mig_opt.heuristics.fleet.draining import Draining
 from mig_opt.heuristics.fleet.estimates import Estimates, predicted
 from mig_opt.heuristics.fleet.partitioning import fleet_partitions
 from mig_opt.heuristics.fleet.queueing import profile_for
 from mig_opt.heuristics.fleet.waiting import Kind, Waiting, WaitingJobs
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.policy import Policy
-from mig_opt.simulation.ranking import Ranking
+from mig_opt.simulation.cluster import Cluster, Policy
+from mig_opt.simulation.instances import Ranking
 
 
 class View(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.geometry import GpuState
 from mig_opt.gpu.model import Profile
-from mig_opt.gpu.states import GpuState
 from mig_opt.heuristics.fleet.queueing import QueueingPolicy
 
 

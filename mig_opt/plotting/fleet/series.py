@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.fleet.log import Log, Outcome
+from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.gpu.model import GpuModel
 from mig_opt.simulation.metrics import fragmentation_series
 
@@ -98,7 +98,7 @@ def wait_steps(log: Log) -> Steps:
 
 def migration_times(log: Log) -> Numbers:
     """Return the seconds at which jobs went on elsewhere, rising."""
-    moved = np.array(log.run_outcome, int) == Outcome.MIGRATED
+    moved = np.array(log.run_outcome, int) == RunOutcome.MIGRATED
     return np.sort(np.array(log.run_end)[moved])
 
 
@@ -120,7 +120,7 @@ def hops(log: Log) -> list[Hop]:
         Hop(log.run_end[one], one, two)
         for own in runs.values()
         for one, two in pairwise(own)
-        if log.run_outcome[one] == Outcome.MIGRATED
+        if log.run_outcome[one] == RunOutcome.MIGRATED
     ]
 
 

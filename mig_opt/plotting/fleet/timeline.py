@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mig_opt.batch.lifetimes import lives_of
-from mig_opt.fleet.log import Log, Outcome
+from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.plotting.fleet.series import busy_shares, hops
 from mig_opt.plotting.sheet import INK
 from mig_opt.plotting.texts import PALETTE, contrast, elide, one_line
@@ -29,7 +29,7 @@ _BAND = 1.3  # inches of the use of many GPUs
 _FONTS = (7.0, 6.0, 5.0)
 _PADDING = 1.2  # points between a name and the edge of its rectangle
 _BINS = 300
-_MARKS = {Outcome.OUT_OF_MEMORY: ("x", "out of memory"), Outcome.STOPPED: ("s", "stopped by the scheduler")}
+_MARKS = {RunOutcome.OUT_OF_MEMORY: ("x", "out of memory"), RunOutcome.STOPPED: ("s", "stopped by the scheduler")}
 
 
 def detailed(log: Log) -> bool:

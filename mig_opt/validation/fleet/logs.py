@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mig_opt.errors import Problem
-from mig_opt.fleet.log import Log, LoggedRun, Outcome
+from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
 from mig_opt.fleet.trace import Job, Trace
 
 
@@ -35,7 +35,7 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
         own = sorted(runs[number], key=lambda entry: (entry[1].begin, entry[1].end, entry[0]))
         problems += _order_problems(job, own, tolerance)
         problems += _work_problems(job, own, work, tolerance)
-        done = [run.end for _, run in own if run.outcome is Outcome.FINISHED]
+        done = [run.end for _, run in own if run.outcome is RunOutcome.FINISHED]
         noted = log.finished[number]
         if len(done) > 1:
             problems.append(Problem(f"jobs[{number}]", f"{job.name!r} was finished {len(done)} times"))
@@ -48,16 +48,16 @@ def _order_problems(job: Job, runs: Sequence[tuple[int, LoggedRun]], tolerance: 
     free, before = job.arrival, None
     for index, run in runs:
         path = f"runs[{index}]"
-        if before is Outcome.FINISHED:
+        if before is RunOutcome.FINISHED:
             yield Problem(path, f"{job.name!r} runs again after it was done")
         if run.begin < free - tolerance:
             yield Problem(path, f"{job.name!r} begins at {run.begin}, before {free}: its arrival, or its run before")
-        if before is Outcome.MIGRATED and run.begin > free + tolerance:
+        if before is RunOutcome.MIGRATED and run.begin > free + tolerance:
             yield Problem(path, f"{job.name!r} migrated at {free}, but goes on only at {run.begin}")
         if run.end < run.begin:
             yield Problem(path, f"{job.name!r} ends at {run.end}, before it begins at {run.begin}")
         free, before = run.end, run.outcome
-    if before is Outcome.MIGRATED:
+    if before is RunOutcome.MIGRATED:
         yield Problem(f"runs[{runs[-1][0]}]", f"{job.name!r} migrated, but does not go on")
 
 
@@ -74,17 +74,17 @@ def _work_problems(
         elif job.memory_gb is not None and job.memory_gb > profile.memory_gb:
             allowed = 0.0
         close = tolerance * max(1.0, 1 / job.times[profile.compute_slices])
-        exact = run.outcome in {Outcome.FINISHED, Outcome.OUT_OF_MEMORY}
-        wanted = 1.0 if run.outcome is Outcome.FINISHED else allowed
+        exact = run.outcome in {RunOutcome.FINISHED, RunOutcome.OUT_OF_MEMORY}
+        wanted = 1.0 if run.outcome is RunOutcome.FINISHED else allowed
         # A job that migrates to less memory than it uses is over there at once.
-        moved_too_far = run.outcome is not Outcome.FINISHED and run.end == run.begin and done > allowed
+        moved_too_far = run.outcome is not RunOutcome.FINISHED and run.end == run.begin and done > allowed
         if done > allowed + close and not moved_too_far:
             yield Problem(f"runs[{index}]", f"{job.name!r} did {done:.9g} of its work where memory allows {allowed:g}")
         elif exact and abs(done - wanted) > close and not moved_too_far:
             yield Problem(
                 f"runs[{index}]", f"{job.name!r} is {run.outcome.name} after {done:.9g} of its work, not {wanted:g}"
             )
-        if run.outcome is not Outcome.MIGRATED:
+        if run.outcome is not RunOutcome.MIGRATED:
             done = 0.0
 
 

@@ -9,7 +9,7 @@ import pytest
 from command_line import Command, called, refuses
 
 from mig_opt import Job, Trace, get_gpu, write_trace
-from mig_opt.simulation import simulate
+from mig_opt.simulation import get_policy, simulate
 
 
 @pytest.fixture
@@ -247,3 +247,15 @@ def test_json_stays_json_beside_files(mig_opt: Command) -> None:
 def test_log_and_chart_need_two_files(mig_opt: Command) -> None:
     refuses(mig_opt("t.json", "--save-log", "a.png", "--plot", "a.png"), "a.png: is wanted for both log and chart")
     refuses(mig_opt("t.json", "--save-log", "t.json"), "t.json: is read as well")
+
+
+def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    mig_opt: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = type(get_policy("first-fit").load())
+    monkeypatch.setattr(chosen, "arrived", lambda policy, cluster, job: cluster.stop(job))
+    code, out, err = mig_opt("t.json", "--policy", "first-fit")
+    assert (code, out) == (2, "")
+    assert "job 'a' was stopped, but has no place" in err
+    assert "Traceback" not in err
+    assert "report it" not in err

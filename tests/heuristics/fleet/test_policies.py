@@ -15,7 +15,7 @@ from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.gpu.geometry import members
 from mig_opt.heuristics.fleet.fragmentation import FragmentationAware
 from mig_opt.heuristics.fleet.partitioning import fleet_partitions
-from mig_opt.simulation import Cluster, Outcome
+from mig_opt.simulation import Cluster, RunOutcome
 
 
 def run(policy: str, wanted: Trace, **options: object) -> Simulation:
@@ -140,13 +140,13 @@ class Checked(FragmentationAware):
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         elsewhere = bool(cluster.waiting) or self.lazy(cluster.states[gpu])
-        moves = cluster.log.count(Outcome.MIGRATED)
+        moves = cluster.log.count(RunOutcome.MIGRATED)
         super().finished(cluster, job, gpu, placement)
         state = cluster.states[gpu]
         if elsewhere:
             return
         self.looked += 1
-        self.most_moves = max(self.most_moves, cluster.log.count(Outcome.MIGRATED) - moves)
+        self.most_moves = max(self.most_moves, cluster.log.count(RunOutcome.MIGRATED) - moves)
         for source in members(state.busy):
             for target in TABLES.occupancy(state.busy).available[TABLES.profile_of[source]]:
                 after = TABLES.fragmentation(state.busy ^ 1 << source | 1 << target)

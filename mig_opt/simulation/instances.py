@@ -1,0 +1,212 @@
+"""The instances on the GPUs of a fleet, the drivers that create and destroy them, and rankings of the GPUs."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, TypeVar
+
+from mig_opt.errors import PolicyError
+from mig_opt.fleet.log import CREATE, DESTROY, Log
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.geometry import Geometry, GpuState, members
+
+Key = Callable[[GpuState, int], int | None]
+"""Rates a GPU state for a profile: the least integer >= 0 is best, ``None`` rules the GPU out."""
+
+_State = TypeVar("_State", bound=Hashable)
+
+_BITS = 20
+_GPU = (1 << _BITS) - 1
+
+
+class Ranking(Generic[_State]):
+    """The GPUs in order of preference, for each profile; a decision costs the logarithm of their number.
+
+    The key of a GPU depends on its state alone, so it is computed once for each state. A heap for each profile holds
+    the GPUs by key, then by index; entries that no longer hold are dropped when they come up.
+
+    Parameters
+    ----------
+    states : sequence
+        The state of each GPU, of :class:`GpuState` or anything else that equals itself and repeats. The owner says in
+        :attr:`changed` which of them are new.
+    key : callable
+        The order.
+    """
+
+    def __init__(self, states: Sequence[_State], key: Callable[[_State, int], int | None]) -> None:
+        self.changed: set[int] = set()
+        """GPUs whose state may be another than when the ranking was last asked."""
+        self._states = states
+        self._key = key
+        self._heaps: dict[int, list[int]] = {}
+        self._entries: dict[int, list[int]] = {}
+        self._known: dict[int, dict[_State, int]] = {}
+
+    def best(self, profile: int) -> int | None:
+        """Return the first GPU for a profile, or None if all are ruled out."""
+        heap, entries = self._up_to_date(profile)
+        while heap:
+            entry = heap[0]
+            if entries[entry & _GPU] == entry:
+                return entry & _GPU
+            heapq.heappop(heap)
+        return None
+
+    def first(self, profile: int, accept: Callable[[int], bool], *, below: int) -> int | None:
+        """Return the first GPU for a profile that is accepted, of those whose key is less than ``below``, or None."""
+        heap, entries = self._up_to_date(profile)
+        refused: list[int] = []
+        found = None
+        while heap:
+            entry = heap[0]
+            gpu = entry & _GPU
+            if entry >> _BITS >= below:
+                break
+            current = entries[gpu] == entry and entry not in refused[-1:]
+            if current and accept(gpu):
+                found = gpu
+                break
+            heapq.heappop(heap)
+            if current:
+                refused.append(entry)
+        for entry in refused:
+            heapq.heappush(heap, entry)
+        return found
+
+    def _up_to_date(self, profile: int) -> tuple[list[int], list[int]]:
+        if self.changed:
+            for asked, heap in self._heaps.items():
+                self._update(asked, heap)
+            self.changed.clear()
+        if profile not in self._heaps:
+            known: dict[_State, int] = {}
+            self._known[profile] = known
+            self._entries[profile] = [self._entry(profile, known, gpu) for gpu in range(len(self._states))]
+            self._heaps[profile] = sorted(entry for entry in self._entries[profile] if entry >= 0)
+        return self._heaps[profile], self._entries[profile]
+
+    def _update(self, profile: int, heap: list[int]) -> None:
+        entries, known = self._entries[profile], self._known[profile]
+        for gpu in self.changed:
+            entry = self._entry(profile, known, gpu)
+            if entry != entries[gpu]:
+                entries[gpu] = entry
+                if entry >= 0:
+                    heapq.heappush(heap, entry)
+        if len(heap) > 3 * len(entries) + 1000:
+            heap[:] = sorted(entry for entry in entries if entry >= 0)
+
+    def _entry(self, profile: int, known: dict[_State, int], gpu: int) -> int:
+        state = self._states[gpu]
+        key = known.get(state)
+        if key is None:
+            found = self._key(state, profile)
+            key = known[state] = -1 if found is None else found << _BITS
+        return key if key < 0 else key | gpu
+
+
+class GpuStates:
+    """The states of the GPUs of a fleet, with rankings that follow every change.
+
+    Attributes
+    ----------
+    geometry : Geometry
+        The placements of each GPU.
+    states : list of GpuState
+        The state of each GPU.
+    """
+
+    def __init__(self, geometry: Geometry, busy: Sequence[int]) -> None:
+        self.geometry = geometry
+        self.states: list[GpuState] = [geometry.state(mask, 0) for mask in busy]
+        self._rankings: list[Ranking[GpuState]] = []
+
+    def ranking(self, key: Key) -> Ranking[GpuState]:
+        """Return the GPUs in an order that is kept up to date."""
+        ranking = Ranking(self.states, key)
+        self._rankings.append(ranking)
+        return ranking
+
+    def become(self, gpu: int, busy: int, idle: int) -> None:
+        """Give a GPU another state."""
+        self.states[gpu] = self.geometry.state(busy, idle)
+        for ranking in self._rankings:
+            ranking.changed.add(gpu)
+
+
+class FleetInstances(GpuStates):
+    """Instances of all GPUs, as policies see them: a decision counts as done.
+
+    An operation is queued at its GPU's driver in the moment of the decision and takes its turn, so the second at which
+    it ends is known at once. An instance that is not there yet, or that a migrating job has not left yet, belongs to
+    the state all the same; the next job on it waits until it is ready.
+    """
+
+    def __init__(self, trace: Trace, geometry: Geometry, log: Log) -> None:
+        super().__init__(geometry, [0] * trace.gpus)
+        self._log = log
+        self._driver = [0.0] * trace.gpus
+        self._ready: dict[tuple[int, int], float] = {}
+        profiles = [placement.profile for placement in geometry.placements]
+        self._seconds = (
+            tuple(trace.operations.of("create", profile) for profile in profiles),
+            tuple(trace.operations.of("destroy", profile) for profile in profiles),
+        )
+
+    def ready(self, gpu: int, placement: int) -> float:
+        """Return the second from which on an instance can be used or destroyed."""
+        return self._ready[gpu, placement]
+
+    def driver_free(self, gpu: int) -> float:
+        """Return the second at which a GPU's driver has done all operations that it has been given."""
+        return self._driver[gpu]
+
+    def claim(self, gpu: int, placement: int, now: float) -> float:
+        """Make an instance busy and return the second at which it is ready; it is created if it does not exist."""
+        state, bit = self.states[gpu], 1 << placement
+        if state.busy & self.geometry.conflicts[placement]:
+            raise PolicyError(
+                f"{self._name(gpu, placement)} was claimed for a job while another has it or a part of it"
+            )
+        if not state.idle & bit:
+            self.create(gpu, placement, now)
+            state = self.states[gpu]
+        self.become(gpu, state.busy | bit, state.idle ^ bit)
+        return max(now, self._ready[gpu, placement])
+
+    def release(self, gpu: int, placement: int, free: float) -> None:
+        """Make an instance idle; its job is gone from ``free`` on."""
+        state, bit = self.states[gpu], 1 << placement
+        self._ready[gpu, placement] = max(self._ready[gpu, placement], free)
+        self.become(gpu, state.busy ^ bit, state.idle | bit)
+
+    def create(self, gpu: int, placement: int, now: float) -> None:
+        """Create an idle instance; idle ones that are in the way are destroyed first."""
+        state, conflicts = self.states[gpu], self.geometry.conflicts[placement]
+        if state.busy & conflicts or state.idle >> placement & 1:
+            raise PolicyError(f"{self._name(gpu, placement)} was to be created, but it exists, or a job is in the way")
+        blocking = state.idle & conflicts
+        for other in members(blocking):
+            self._operate(DESTROY, gpu, other, max(now, self._ready.pop((gpu, other))))
+        self._ready[gpu, placement] = self._operate(CREATE, gpu, placement, now)
+        self.become(gpu, state.busy, state.idle & ~blocking | 1 << placement)
+
+    def destroy(self, gpu: int, placement: int, now: float) -> None:
+        """Destroy an idle instance."""
+        state = self.states[gpu]
+        if not state.idle >> placement & 1:
+            raise PolicyError(f"{self._name(gpu, placement)} was to be destroyed, but there is no idle instance")
+        self._operate(DESTROY, gpu, placement, max(now, self._ready.pop((gpu, placement))))
+        self.become(gpu, state.busy, state.idle ^ 1 << placement)
+
+    def _name(self, gpu: int, placement: int) -> str:
+        return f"{self.geometry.placements[placement]} of GPU {gpu}"
+
+    def _operate(self, kind: int, gpu: int, placement: int, earliest: float) -> float:
+        begin = max(earliest, self._driver[gpu])
+        end = begin + self._seconds[kind][placement]
+        self._driver[gpu] = end
+        self._log.add_operation(kind, gpu, placement, begin, end)
+        return end
