@@ -79,12 +79,6 @@ class Event(NamedTuple):
     run: ActiveRun | None
     version: int
 
-    @property
-    def holds(self) -> bool:
-        """True unless the run has ended since the event was queued, or changed its speed before its end."""
-        run = self.run
-        return run is None or run.version == self.version or (self.kind != END and run.version >= 0)
-
 
 class EventQueue:
     """The events to come, and the runs on each GPU that compete for PCIe.
@@ -110,11 +104,13 @@ class EventQueue:
         return max(1.0, wanted.sensitivity * wanted.pcie_gbps * competitors / self._limit)
 
     def peek(self) -> Event | None:
-        """Return the next event that holds, and drop those before it; None if there is none."""
+        """Return the next event, or None; those of runs that are over and ends that have shifted are dropped."""
         events = self._events
         while events:
-            if events[0].holds:
-                return events[0]
+            event = events[0]
+            run = event.run
+            if run is None or run.version == event.version or (event.kind != END and run.version >= 0):
+                return event
             heapq.heappop(events)
         return None
 

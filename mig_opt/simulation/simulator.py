@@ -188,7 +188,7 @@ class _Loop:
             if event is None and coming == count:
                 break
             events += 1
-            if event is None or (arrival, ARRIVAL) < event[:2]:
+            if event is None or arrival < event.time or (arrival == event.time and event.kind > ARRIVAL):
                 cluster.now = arrival
                 cluster.waiting[coming] = None
                 coming += 1
