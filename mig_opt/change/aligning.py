@@ -1,15 +1,14 @@
-"""Which GPU of a new deployment is which of the running fleet, and where on it each segment goes."""
+"""Alignment of a new deployment with the running fleet: the numbers of its GPUs and the places of its segments."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from mig_opt.change.arrangements import Arrangement, arrangements
-from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.gpu.model import GpuModel, Placement, get_gpu
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation.serving.fleets import check_fleets
 
@@ -17,9 +16,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Way = tuple[str, int, int]
+Arrangement = Mapping[str, tuple[int, ...]]
+"""The start slices of instances on a GPU, ascending, by profile name."""
+Filling = tuple[str, int, int]
 """Service, batch size and processes: how an instance is filled."""
-Running = Mapping[tuple[str, int], Way]
+Running = Mapping[tuple[str, int], Filling]
 """How each instance of a GPU is filled, by profile name and start slice."""
 
 
@@ -89,12 +90,12 @@ def _by_gpu(deployment: Deployment) -> dict[int, tuple[Segment, ...]]:
     return {gpu: tuple(sorted(found[gpu], key=lambda segment: segment.start)) for gpu in sorted(found)}
 
 
-def _way(segment: Segment) -> Way:
+def _filling(segment: Segment) -> Filling:
     return segment.service, segment.batch, segment.processes
 
 
 def _filled(segments: Iterable[Segment]) -> Running:
-    return {(segment.profile, segment.start): _way(segment) for segment in segments}
+    return {(segment.profile, segment.start): _filling(segment) for segment in segments}
 
 
 # Between GPUs
@@ -102,14 +103,14 @@ def _filled(segments: Iterable[Segment]) -> Running:
 
 @dataclasses.dataclass(frozen=True)
 class _Wanted:
-    """What a GPU is to have: how many instances of each profile are filled in each way."""
+    """Wanted content of a GPU: how many instances of each profile are filled in each way."""
 
     kind: GpuModel
-    counts: frozenset[tuple[tuple[str, Way], int]]
+    counts: frozenset[tuple[tuple[str, Filling], int]]
 
     @classmethod
     def of(cls, kind: GpuModel, segments: Iterable[Segment]) -> _Wanted:
-        return cls(kind, frozenset(Counter((segment.profile, _way(segment)) for segment in segments).items()))
+        return cls(kind, frozenset(Counter((segment.profile, _filling(segment)) for segment in segments).items()))
 
     @cached_property
     def arrangements(self) -> tuple[Arrangement, ...]:
@@ -122,7 +123,7 @@ def _matched(
     """Return the GPUs of the running fleet that take the new ones of one kind, as many as there are."""
     from mig_opt.models.serving.matching import best_matching
 
-    ours: dict[frozenset[tuple[tuple[str, int], Way]], list[int]] = defaultdict(list)
+    ours: dict[frozenset[tuple[tuple[str, int], Filling]], list[int]] = defaultdict(list)
     for gpu, segments in old.items():
         ours[frozenset(_filled(segments).items())].append(gpu)
     theirs: dict[_Wanted, list[int]] = defaultdict(list)
@@ -147,23 +148,25 @@ def _gains(old: Sequence[Running], new: Sequence[_Wanted]) -> NDArray[np.int64]:
     """Return how many segments can stay if a new GPU (row) takes the place of an old one."""
     import numpy as np
 
-    holders: dict[tuple[str, int, Way], NDArray[np.int64]] = {}
+    holders: dict[tuple[str, int, Filling], NDArray[np.int64]] = {}
     for index, state in enumerate(old):
-        for (name, start), way in state.items():
-            holders.setdefault((name, start, way), np.zeros(len(old), dtype=np.int64))[index] = 1
+        for (name, start), filling in state.items():
+            holders.setdefault((name, start, filling), np.zeros(len(old), dtype=np.int64))[index] = 1
     nowhere = np.zeros(len(old), dtype=np.int64)
-    there: dict[tuple[str, tuple[int, ...], Way], NDArray[np.int64]] = {}
+    there: dict[tuple[str, tuple[int, ...], Filling], NDArray[np.int64]] = {}
 
-    def holding(name: str, starts: tuple[int, ...], way: Way) -> NDArray[np.int64]:
-        key = name, starts, way
+    def holding(name: str, starts: tuple[int, ...], filling: Filling) -> NDArray[np.int64]:
+        key = name, starts, filling
         if key not in there:
-            there[key] = sum((holders.get((name, start, way), nowhere) for start in starts), start=nowhere)
+            there[key] = sum((holders.get((name, start, filling), nowhere) for start in starts), start=nowhere)
         return there[key]
 
     gains = np.zeros((len(new), len(old)), dtype=np.int64)
     for row, wanted in enumerate(new):
         for places in wanted.arrangements:
-            staying = (np.minimum(holding(name, places[name], way), count) for (name, way), count in wanted.counts)
+            staying = (
+                np.minimum(holding(name, places[name], filling), count) for (name, filling), count in wanted.counts
+            )
             gains[row] = np.maximum(gains[row], sum(staying, start=nowhere))
     return gains
 
@@ -177,7 +180,7 @@ def _arranged(kind: GpuModel, old: Running, segments: Sequence[Segment]) -> dict
     The most segments stay, then the most instances; then the most new instances are where nothing has to end before
     they can be created, and the most segments where they were to be.
     """
-    counts = Counter((segment.profile, _way(segment)) for segment in segments)
+    counts = Counter((segment.profile, _filling(segment)) for segment in segments)
     places = {(segment.profile, segment.start) for segment in segments}
     # An instance that waits for nothing can serve before another one of its service ends.
     used = set().union(*(kind.placement(*place).footprint for place in old))
@@ -190,8 +193,8 @@ def _arranged(kind: GpuModel, old: Running, segments: Sequence[Segment]) -> dict
 
     def worth(arrangement: Arrangement) -> tuple[int, int, int, int]:
         there = [(name, start) for name, starts in arrangement.items() for start in starts]
-        ways = Counter((place[0], old[place]) for place in there if place in old)
-        staying = sum(min(count, counts[way]) for way, count in ways.items())
+        fillings = Counter((place[0], old[place]) for place in there if place in old)
+        staying = sum(min(count, counts[filling]) for filling, count in fillings.items())
         kept, early, same = (sum(place in known for place in there) for known in (old, ready, places))
         return staying, kept, early, same
 
@@ -208,7 +211,7 @@ def _seated(
     free = list(starts)
 
     def stays(segment: Segment, start: int) -> bool:
-        return old.get((name, start)) == _way(segment)
+        return old.get((name, start)) == _filling(segment)
 
     def was_there(segment: Segment, start: int) -> bool:
         return segment.start == start
@@ -221,3 +224,49 @@ def _seated(
                 free.remove(start)
                 yield segment, start
     yield from zip(waiting, free, strict=True)
+
+
+@cache
+def arrangements(gpu: GpuModel, profiles: tuple[str, ...]) -> tuple[Arrangement, ...]:
+    """Return the ways to place instances of these profiles together on one GPU.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        The kind of GPU.
+    profiles : tuple of str
+        One name for each instance, in any order (sorted is best: what was found is kept).
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> found = arrangements(get_gpu("A30"), ("1g.6gb", "2g.12gb"))
+    >>> [(places["1g.6gb"], places["2g.12gb"]) for places in found]
+    [((0,), (2,)), ((2,), (0,)), ((3,), (0,)), ((1,), (2,))]
+    """
+    wanted = Counter(profiles)
+    places = sorted(
+        (gpu.placement(name, start) for name in wanted for start in gpu.profile(name).starts),
+        key=lambda placement: (placement.start, placement.profile.name),
+    )
+    return tuple(map(_by_profile, _extended((), places, wanted)))
+
+
+def _extended(
+    state: tuple[Placement, ...], places: Sequence[Placement], wanted: Counter[str]
+) -> Iterator[tuple[Placement, ...]]:
+    """Yield the states that have what is wanted beyond ``state``, each once: by rising start slices."""
+    if not wanted:
+        yield state
+    for place in places:
+        name = place.profile.name
+        if wanted[name]:
+            free = [other for other in places if other.start >= place.footprint.stop]
+            yield from _extended((*state, place), free, wanted - Counter((name,)))
+
+
+def _by_profile(state: tuple[Placement, ...]) -> Arrangement:
+    starts: dict[str, tuple[int, ...]] = {}
+    for place in state:
+        starts[place.profile.name] = (*starts.get(place.profile.name, ()), place.start)
+    return starts

@@ -115,7 +115,7 @@ class _Part:
 
     @property
     def shortest(self) -> bool:
-        """Whether no plan with as few interruptions is shorter."""
+        """True if no plan with as few interruptions is shorter."""
         meets = self.plan.ticks == self._problem.least_ticks(self._gpus)
         return self._problem.exact and (meets or self._nothing_shorter)
 

@@ -235,6 +235,14 @@ class GpuModel:
         }[profiles]
         return tuple(sorted(chosen, key=lambda profile: (-profile.compute_slices, -profile.memory_slices)))
 
+    def blocked_slices(self, profile: Profile) -> int:
+        """Return the compute slices that an instance of a plain profile keeps from others.
+
+        Those of a double-memory profile are as many as its memory slices: it also blocks the compute of the memory that
+        it takes from its neighbour.
+        """
+        return profile.compute_slices if profile in self.profiles_of("base") else profile.memory_slices
+
     def placements(self, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
         """Return every legal placement, those that contain others first."""
         return _placements(self, profiles)

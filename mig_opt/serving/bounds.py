@@ -84,7 +84,7 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
 
 
 class Relaxation:
-    """What is known of a demand without looking at whole GPUs.
+    """Relaxation of a demand in which GPUs need not be whole: dual prices of instances and lower bounds.
 
     Parameters
     ----------

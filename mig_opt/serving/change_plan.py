@@ -1,4 +1,4 @@
-"""What a change from one deployment to another is: steps in time that end and begin segments."""
+"""Plan of a change from one deployment to another: steps in time that end and begin segments."""
 
 from __future__ import annotations
 

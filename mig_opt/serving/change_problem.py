@@ -1,4 +1,4 @@
-"""What there is to decide in a change: which of its moves come before which.
+"""Decisions of a change between deployments: the order of its moves.
 
 Throughput and time are whole numbers here, so that every method compares them alike.
 """
@@ -254,22 +254,14 @@ class ChangeProblem:
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """The GPUs with moves, in groups that have no service in common that can lack throughput."""
-        leader = {gpu: gpu for gpu in self.by_gpu}
+        import networkx as nx
 
-        def find(gpu: int) -> int:
-            while leader[gpu] != gpu:
-                leader[gpu] = leader[leader[gpu]]
-                gpu = leader[gpu]
-            return gpu
-
+        together: nx.Graph[int] = nx.Graph()
+        together.add_nodes_from(self.by_gpu)
         for need in self.needs.values():
-            gpus = [self.moves[index].gpu for index in (*need.ending, *need.beginning)]
-            for gpu in gpus:
-                leader[find(gpu)] = find(gpus[0])
-        groups: dict[int, list[int]] = defaultdict(list)
-        for gpu in leader:
-            groups[find(gpu)].append(gpu)
-        return tuple(map(tuple, groups.values()))
+            nx.add_path(together, [self.moves[index].gpu for index in (*need.ending, *need.beginning)])
+        order = {gpu: rank for rank, gpu in enumerate(self.by_gpu)}
+        return tuple(tuple(sorted(group, key=order.__getitem__)) for group in nx.connected_components(together))
 
 
 def _by_place(deployment: Deployment) -> dict[Place, Segment]:

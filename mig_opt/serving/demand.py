@@ -108,7 +108,7 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True)
 class SloRule:
-    """How much of a service's SLO the latency of a segment may take; the rest is for requests that wait for a batch.
+    """Rule for the share of an SLO that the latency of a segment may take; the rest is for the wait for a batch.
 
     Attributes
     ----------
@@ -142,14 +142,27 @@ class SloRule:
         return round(self.share * (math.floor(slo_ms) if self.whole_ms else slo_ms) / _MS, 12)
 
     def allows(self, latency: float, slo: float) -> bool:
-        """Whether a segment with this latency serves a service with this SLO (seconds) in time."""
+        """Return True if a segment of some latency serves a service in time.
+
+        Parameters
+        ----------
+        latency : float
+            Of the segment, in seconds.
+        slo : float
+            Of the service, in seconds.
+
+        Returns
+        -------
+        bool
+            True if the latency is within the limit.
+        """
         limit = self.limit(slo)
         return latency < limit if self.whole_ms else latency <= limit
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """The best way to serve a service with an instance of one size.
+    """Best triplet (size, batch, processes) of a service for one instance size.
 
     Attributes
     ----------
@@ -223,7 +236,7 @@ class Demand:
 
     @cached_property
     def options(self) -> tuple[tuple[Option, ...], ...]:
-        """How each service can be served: the best way for each pool and instance size.
+        """Best triplets (size, batch, processes) of each service, one for each pool and instance size.
 
         ParvaGPU calls these the optimal triplets (its Algorithm 1).
         """

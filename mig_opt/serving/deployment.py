@@ -1,4 +1,4 @@
-"""What a deployment is: segments placed on GPUs, and what it costs and leaves unused."""
+"""Deployments: segments placed on GPUs, with their cost and what they leave unused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Segment:
 
     @property
     def identity(self) -> tuple[str, int, str, int, int, int]:
-        """What makes it the same segment in two deployments: service, instance, batch size and processes."""
+        """Key of the same segment in two deployments: service, instance, batch size and processes."""
         return self.service, self.gpu, self.profile, self.start, self.batch, self.processes
 
 
@@ -152,7 +152,20 @@ class Deployment:
         return Deployment(tuple(self.gpus[gpu] for gpu in used), tuple(segments))
 
     def replace(self, *, gpus: Iterable[str] | None = None, segments: Iterable[Segment] | None = None) -> Deployment:
-        """Return a copy with other GPUs or segments."""
+        """Return a copy with other GPUs or segments.
+
+        Parameters
+        ----------
+        gpus : iterable of str, optional
+            Names of the GPUs, in place of these.
+        segments : iterable of Segment, optional
+            In place of these.
+
+        Returns
+        -------
+        Deployment
+            The copy.
+        """
         return Deployment(
             self.gpus if gpus is None else tuple(gpus), self.segments if segments is None else tuple(segments)
         )

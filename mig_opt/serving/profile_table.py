@@ -1,4 +1,4 @@
-"""Profile tables: what a model achieves on instances of each size.
+"""Profile tables: throughput and latency of a model on instances of each size.
 
 The terms are those of ParvaGPU (Lee et al., SC 2024), section III.
 """
@@ -15,7 +15,7 @@ from mig_opt.gpu.model import GpuModel, Profile, get_gpu
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """What was measured for one way to fill an instance.
+    """Throughput and latency measured for one triplet (size, batch, processes).
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class ProfileTable:
-    """What a model achieves on the instances of one kind of GPU.
+    """Measured points of a model on the instances of one kind of GPU.
 
     Attributes
     ----------

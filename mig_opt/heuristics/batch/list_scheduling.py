@@ -1,4 +1,4 @@
-"""The methods ``list`` and ``lpt``: list scheduling, for what an allocation gives without any care for partitions.
+"""The methods ``list`` and ``lpt``: list scheduling of the allocation of least work.
 
 R. L. Graham: "Bounds on multiprocessing timing anomalies", SIAM Journal on Applied Mathematics 17 (1969),
 doi:10.1137/0117039. Sizes are chosen as in the first allocation of J. Turek et al. (SPAA 1992): of least work.
@@ -13,6 +13,7 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import Profile
+from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.placing import Placing
 
 _SECONDS_PER_TASK = 1.5e-5
@@ -44,15 +45,10 @@ def longest_first(batch: Batch, control: Control[Schedule]) -> None:
 
 
 def _profiles_of_least_work(batch: Batch) -> list[Profile]:
-    base = batch.gpu.profiles_of("base")
-    profiles = sorted(batch.gpu.profiles_of(batch.profile_set), key=lambda p: (p.compute_slices, p.memory_slices))
-    # A double-memory profile also blocks the compute of the memory that it takes from its neighbour.
-    slices = {profile: profile.compute_slices if profile in base else profile.memory_slices for profile in profiles}
-    chosen = []
-    for task in batch.tasks:
-        work = {p: slices[p] * seconds for p in profiles if (seconds := task.time_on(p)) is not None}
-        chosen.append(min(work, key=work.__getitem__))
-    return chosen
+    """Return the profile of each task in the first allocation of the family."""
+    groups = AllocationFamily(batch).groups
+    chosen = {index: profile for profile, group in groups.items() for _, index in group}
+    return [chosen[index] for index in range(len(batch.tasks))]
 
 
 def _schedule(batch: Batch, control: Control[Schedule], pairs: Sequence[tuple[Task, Profile]]) -> None:

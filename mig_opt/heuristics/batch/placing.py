@@ -1,4 +1,4 @@
-"""Tasks put on placements one after the other, for methods that never look back."""
+"""Greedy placement of tasks, one after the other, for methods that never revise a decision."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mig_opt.gpu.model import Placement
 
 
 class Placing:
-    """What exists on the GPUs, and from when on, while tasks are put on placements.
+    """State of the GPUs while tasks are put on placements: instances, and when they and the free slices are available.
 
     A task runs on the instance of that shape which exists there, after what that one has to run already; if there is
     none, whatever is in the way is destroyed and one is created. Live instances of the initial state count like others,

@@ -1,4 +1,4 @@
-"""Demand matching: which segments a service gets (ParvaGPU, Algorithm 1)."""
+"""Demand matching: the segments that each service gets (ParvaGPU, Algorithm 1)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SPARE = 1e-11
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What has to be served of a service, and how GPUs of one kind can do it.
+    """Requests of a service that have to be served, and the ways in which GPUs of one kind can do it.
 
     Attributes
     ----------
@@ -50,13 +50,12 @@ class Need:
 
 def yield_of(gpu: GpuModel, option: Option) -> float:
     """Return requests per second and compute slice."""
-    return option.point.throughput / _slices(gpu, option.profile)
+    return option.point.throughput / _blocked_slices(gpu, option.profile)
 
 
 @cache
-def _slices(gpu: GpuModel, profile: Profile) -> int:
-    # A double-memory profile also blocks the compute of the memory that it takes from its neighbour.
-    return profile.compute_slices if profile in gpu.profiles_of("base") else profile.memory_slices
+def _blocked_slices(gpu: GpuModel, profile: Profile) -> int:
+    return gpu.blocked_slices(profile)  # asked very often
 
 
 def match(need: Need) -> list[Option]:

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel
 from mig_opt.heuristics.serving.demand_matching import SPARE, Need
-from mig_opt.heuristics.serving.pools import offer_plans
-from mig_opt.heuristics.serving.rack import Piece, Rack, largest_first
+from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, largest_first, offer_plans
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 
@@ -23,22 +22,22 @@ def first_fit(demand: Demand, control: Control[Deployment]) -> None:
     ----------
     demand : Demand
         Any demand; how GPUs of several kinds and limited numbers are dealt with is said in
-        :mod:`~mig_opt.heuristics.serving.pools`.
+        :mod:`~mig_opt.heuristics.serving.filling`.
     control : Control
         Reports. It is soon done, limits come into effect only after it.
     """
     offer_plans(demand, control, _filled)
 
 
-def _filled(gpu: GpuModel, needs: Sequence[Need]) -> Rack:
-    rack = Rack(gpu)
-    pieces = []
+def _filled(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
+    gpus = FilledGpus(gpu)
+    segments = []
     for need in needs:
         best = need.best()
         count = math.ceil(need.rate * (1 - SPARE) / best.point.throughput)
-        pieces += [Piece(need.service, best)] * max(count, need.replicas)
-    for piece in largest_first(pieces):
-        starts = tuple(sorted(piece.profile.starts))
-        if not rack.put(piece, starts):
-            rack.put_new(piece, starts)
-    return rack
+        segments += [PlannedSegment(need.service, best)] * max(count, need.replicas)
+    for segment in largest_first(segments):
+        starts = tuple(sorted(segment.profile.starts))
+        if not gpus.put(segment, starts):
+            gpus.put_new(segment, starts)
+    return gpus

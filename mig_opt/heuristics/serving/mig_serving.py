@@ -18,8 +18,7 @@ from functools import cache
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.heuristics.serving.demand_matching import SPARE
-from mig_opt.heuristics.serving.pools import deployment_of
-from mig_opt.heuristics.serving.rack import Piece
+from mig_opt.heuristics.serving.filling import PlannedSegment, deployment_of
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 
@@ -67,7 +66,7 @@ def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """What a service lacks.
+    """Demand of a service that is not served yet.
 
     Attributes
     ----------
@@ -86,12 +85,12 @@ class _Configuration:
     """Instances of a GPU with their services, and what the services lack then."""
 
     rank: tuple[float, int]
-    held: list[tuple[Piece, Placement]]
+    held: list[tuple[PlannedSegment, Placement]]
     lacks: dict[int, _Lack]
 
 
 class _Market:
-    """What services lack, and what they would gain from instances."""
+    """Demand of all services that is not served yet, and their gains from instances."""
 
     def __init__(self, demand: Demand) -> None:
         self._demand = demand
@@ -140,7 +139,7 @@ class _Market:
             if loss < 0:
                 option = self._offers[service][key]
                 lacks[service] = self._after(service, lacks.get(service, self.lacks[service]), option)
-                held.append((Piece(service, option), placement))
+                held.append((PlannedSegment(service, option), placement))
                 score -= loss
                 slices += placement.profile.compute_slices
         return _Configuration((round(score, _SCORE_DIGITS), -slices), held, lacks)

@@ -2,23 +2,24 @@
 
 M. Lee et al.: "ParvaGPU: Efficient Spatial GPU Sharing for Large-Scale DNN Inference in Cloud Environments", SC 2024.
 The best points of each instance size are :attr:`mig_opt.serving.demand.Demand.options`, the other stages are
-:mod:`~mig_opt.heuristics.serving.demand_matching`, :mod:`~mig_opt.heuristics.serving.segment_relocation` and
-:mod:`~mig_opt.heuristics.serving.allocation_optimization`.
+:mod:`~mig_opt.heuristics.serving.demand_matching` (Algorithm 1), and segment relocation and allocation optimisation
+(Algorithm 2) here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel
-from mig_opt.heuristics.serving.allocation_optimization import optimize
-from mig_opt.heuristics.serving.demand_matching import Need, match
-from mig_opt.heuristics.serving.pools import offer_plans
-from mig_opt.heuristics.serving.rack import Piece, Rack
-from mig_opt.heuristics.serving.segment_relocation import relocate
+from mig_opt.heuristics.serving.demand_matching import Need, match, small_segments
+from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
+
+SMALL = (1, 2)
+"""Compute slices of the segments that replace others."""
 
 
 def parvagpu(demand: Demand, control: Control[Deployment]) -> None:
@@ -28,16 +29,16 @@ def parvagpu(demand: Demand, control: Control[Deployment]) -> None:
     ----------
     demand : Demand
         Any demand; how GPUs of several kinds and limited numbers are dealt with is said in
-        :mod:`~mig_opt.heuristics.serving.pools`.
+        :mod:`~mig_opt.heuristics.serving.filling`.
     control : Control
         Limits and reports. The last stage looks at the limits, the others are soon done.
     """
     parvagpu_unoptimized(demand, control)
 
-    def optimized(gpu: GpuModel, needs: Sequence[Need]) -> Rack:
-        rack = _relocated(gpu, needs)
-        optimize(rack, {need.service: need for need in needs}, control)
-        return rack
+    def optimized(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
+        gpus = _relocated(gpu, needs)
+        optimize(gpus, {need.service: need for need in needs}, control)
+        return gpus
 
     if not control.expired:
         offer_plans(demand, control, optimized)
@@ -53,7 +54,89 @@ def parvagpu_unoptimized(demand: Demand, control: Control[Deployment]) -> None:
     offer_plans(demand, control, _relocated)
 
 
-def _relocated(gpu: GpuModel, needs: Sequence[Need]) -> Rack:
-    rack = Rack(gpu)
-    relocate(rack, [Piece(need.service, option) for need in needs for option in match(need)])
-    return rack
+def _relocated(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
+    gpus = FilledGpus(gpu)
+    relocate(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need)])
+    return gpus
+
+
+def relocate(gpus: FilledGpus, segments: Collection[PlannedSegment]) -> None:
+    """Put every segment on a GPU, the largest first: on the first one with room at a preferred start, or a new one.
+
+    No segment starts where starts are avoided: that a further GPU is begun instead is what makes the published counts
+    without optimisation what they are (each 3g there has a GPU of its own), and what the optimisation mends.
+    """
+    for segment in largest_first(segments):
+        preferred = start_order(gpus.gpu, segment.profile).preferred
+        if not gpus.put(segment, preferred):
+            gpus.put_new(segment, preferred)
+
+
+def optimize(gpus: FilledGpus, needs: Mapping[int, Need], control: Control[Deployment]) -> None:
+    """Take apart the GPUs with few allocated slices, from the last one on.
+
+    Each service gets small segments for the throughput that it loses, less what small segments of GPUs before gave it
+    beyond that, and these are put on the first GPUs with room. The GPU that was taken apart is empty meanwhile, so they
+    may come back to it. A segment of a service without small options moves as it is; no service falls below the
+    replicas that it needs.
+
+    Parameters
+    ----------
+    gpus : FilledGpus
+        What was placed; after every step they serve as much as before.
+    needs : mapping of int to Need
+        Needs of each service on the GPUs.
+    control : Control
+        Limits.
+    """
+    optimization = _Optimization(gpus, needs)
+    for index in range(len(gpus) - 1, -1, -1):
+        if control.expired:
+            return
+        if gpus.on(index) and is_fragmented(gpus, index):
+            optimization.take_apart(index)
+
+
+def is_fragmented(gpus: FilledGpus, index: int) -> bool:
+    """Return True if so little of a GPU is allocated that it should be taken apart.
+
+    The paper's threshold is 4 of the 7 compute slices of an A100; other GPUs have the same share of theirs.
+    """
+    return gpus.compute_slices(index) * 7 < 4 * gpus.gpu.compute_slices
+
+
+class _Optimization:
+    def __init__(self, gpus: FilledGpus, needs: Mapping[int, Need]) -> None:
+        self._rack = gpus
+        self._needs = needs
+        self._divisible = {
+            service for service, need in needs.items() if any(option.point.size in SMALL for option in need.options)
+        }
+        self._counts = Counter(segment.service for segment in gpus.segments())
+        # Requests per second that a service has lost; below zero what it has been given too much.
+        self._released: defaultdict[int, float] = defaultdict(float)
+
+    def take_apart(self, index: int) -> None:
+        queue: list[PlannedSegment] = []
+        divided: dict[int, None] = {}  # a set in the order of the segments
+        for segment in self._rack.clear(index):
+            if segment.service not in self._divisible:
+                queue.append(segment)
+                continue
+            divided[segment.service] = None
+            self._counts[segment.service] -= 1
+            self._released[segment.service] += segment.option.point.throughput
+        for service in divided:
+            queue += self._replacements(self._needs[service])
+        for segment in largest_first(queue):
+            if not fit(self._rack, segment):
+                self._rack.put_new(segment, start_order(self._rack.gpu, segment.profile).preferred)
+
+    def _replacements(self, need: Need) -> list[PlannedSegment]:
+        service = need.service
+        options = list(small_segments(need, self._released[service], SMALL))
+        smallest = need.options[0]  # a small one, as the service is divisible
+        options += [smallest] * (need.replicas - self._counts[service] - len(options))
+        self._counts[service] += len(options)
+        self._released[service] -= sum(option.point.throughput for option in options)
+        return [PlannedSegment(service, option) for option in options]

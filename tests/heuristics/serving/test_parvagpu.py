@@ -13,11 +13,16 @@ from demands import A30, A100, one_model, options, places
 import mig_opt
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Profile, catalogue, get_gpu
-from mig_opt.heuristics.serving.allocation_optimization import is_fragmented, optimize
 from mig_opt.heuristics.serving.demand_matching import Need, match, small_segments
-from mig_opt.heuristics.serving.parvagpu import parvagpu, parvagpu_single, parvagpu_unoptimized
-from mig_opt.heuristics.serving.rack import Piece, Rack
-from mig_opt.heuristics.serving.segment_relocation import fit, relocate, start_order
+from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, start_order
+from mig_opt.heuristics.serving.parvagpu import (
+    is_fragmented,
+    optimize,
+    parvagpu,
+    parvagpu_single,
+    parvagpu_unoptimized,
+    relocate,
+)
 from mig_opt.registry import Runner, get_deploy_method
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
 from mig_opt.serving.deployment import Deployment
@@ -35,22 +40,22 @@ def sizes(chosen: Sequence[Option]) -> list[int]:
     return [option.point.size for option in chosen]
 
 
-def rack_of(*pieces: tuple[int, int], throughputs: dict[int, float] = MODEL, gpu: GpuModel = A100) -> Rack:
-    """A rack on which relocation has put segments (service, size)."""
+def filled(*segments: tuple[int, int], throughputs: dict[int, float] = MODEL, gpu: GpuModel = A100) -> FilledGpus:
+    """A gpus on which relocation has put segments (service, size)."""
     by_size = {option.point.size: option for option in options(throughputs, gpu)}
-    rack = Rack(gpu)
-    relocate(rack, [Piece(service, by_size[size]) for service, size in pieces])
-    return rack
+    gpus = FilledGpus(gpu)
+    relocate(gpus, [PlannedSegment(service, by_size[size]) for service, size in segments])
+    return gpus
 
 
-def shown(rack: Rack) -> list[list[str]]:
+def shown(gpus: FilledGpus) -> list[list[str]]:
     """The segments of each GPU in use by start slice, such as ``0:3@4``: service 0, 3 slices, from slice 4 on."""
     return [
         [
-            f"{piece.service}:{placement.profile.compute_slices}@{placement.start}"
-            for piece, placement in sorted(rack.on(index), key=lambda held: held[1].start)
+            f"{segment.service}:{placement.profile.compute_slices}@{placement.start}"
+            for segment, placement in sorted(gpus.on(index), key=lambda held: held[1].start)
         ]
-        for index in rack.used()
+        for index in gpus.used()
     ]
 
 
@@ -171,96 +176,96 @@ def test_every_start_is_somewhere_and_footprints_imply_the_counts(gpu: GpuModel)
         assert order.preferred
         assert sorted(order.preferred + order.avoided) == list(profile.starts)
         fits = 0
-        rack = Rack(gpu)
-        piece = Piece(0, Option(0, profile, Point(1, 1, 1, 1.0, 1.0)))
-        rack.put_new(piece, profile.starts)
-        while rack.put(piece, profile.starts):
+        gpus = FilledGpus(gpu)
+        segment = PlannedSegment(0, Option(0, profile, Point(1, 1, 1, 1.0, 1.0)))
+        gpus.put_new(segment, profile.starts)
+        while gpus.put(segment, profile.starts):
             fits += 1
         assert fits + 1 <= profile.max_count
 
 
 def test_segments_are_placed_largest_first_each_3g_on_a_gpu_of_its_own() -> None:
-    rack = rack_of((0, 1), (1, 2), (2, 3), (3, 3), (4, 4), (5, 2), (6, 1))
+    gpus = filled((0, 1), (1, 2), (2, 3), (3, 3), (4, 4), (5, 2), (6, 1))
     # 4@0; 3@4 beside it; the other 3 opens a GPU although no 3@0 is needed; then 2, 2 there, and ones on a third one.
-    assert shown(rack) == [["4:4@0", "2:3@4"], ["1:2@0", "5:2@2", "3:3@4"], ["0:1@0", "6:1@1"]]
+    assert shown(gpus) == [["4:4@0", "2:3@4"], ["1:2@0", "5:2@2", "3:3@4"], ["0:1@0", "6:1@1"]]
 
 
 def test_no_3g_starts_at_slice_0_in_relocation() -> None:
-    assert shown(rack_of(*((service, 3) for service in range(3)))) == [["0:3@4"], ["1:3@4"], ["2:3@4"]]
+    assert shown(filled(*((service, 3) for service in range(3)))) == [["0:3@4"], ["1:3@4"], ["2:3@4"]]
 
 
 def test_2g_goes_left_first_and_never_to_slot_5() -> None:
-    rack = rack_of(*((service, 2) for service in range(4)), *((service, 1) for service in range(4, 7)))
-    assert shown(rack) == [["0:2@0", "1:2@2", "2:2@4", "4:1@6"], ["3:2@0", "5:1@2", "6:1@3"]]
+    gpus = filled(*((service, 2) for service in range(4)), *((service, 1) for service in range(4, 7)))
+    assert shown(gpus) == [["0:2@0", "1:2@2", "2:2@4", "4:1@6"], ["3:2@0", "5:1@2", "6:1@3"]]
 
 
 def test_fit_takes_the_start_that_relocation_avoids() -> None:
-    rack = rack_of((0, 3))
+    gpus = filled((0, 3))
     three = options(MODEL)[2]
-    assert fit(rack, Piece(1, three))
-    assert shown(rack) == [["1:3@0", "0:3@4"]]
-    assert not fit(rack, Piece(2, three))
+    assert fit(gpus, PlannedSegment(1, three))
+    assert shown(gpus) == [["1:3@0", "0:3@4"]]
+    assert not fit(gpus, PlannedSegment(2, three))
 
 
 def test_room_that_came_back_is_found() -> None:
-    rack = rack_of((0, 7), (1, 7))
+    gpus = filled((0, 7), (1, 7))
     seven = options(MODEL)[4]
-    assert not fit(rack, Piece(2, seven))
-    assert [piece.service for piece in rack.clear(0)] == [0]
-    assert fit(rack, Piece(2, seven))
-    assert shown(rack) == [["2:7@0"], ["1:7@0"]]
-    assert [piece.service for piece in rack.drop({0})] == [2]
-    assert shown(rack) == [["1:7@0"]]
+    assert not fit(gpus, PlannedSegment(2, seven))
+    assert [segment.service for segment in gpus.clear(0)] == [0]
+    assert fit(gpus, PlannedSegment(2, seven))
+    assert shown(gpus) == [["2:7@0"], ["1:7@0"]]
+    assert [segment.service for segment in gpus.drop({0})] == [2]
+    assert shown(gpus) == [["1:7@0"]]
 
 
 # Allocation optimisation
 
 
-def optimized(rack: Rack, *needs: Need) -> Rack:
+def optimized(gpus: FilledGpus, *needs: Need) -> FilledGpus:
     optimize(
-        rack,
+        gpus,
         {index: dataclasses.replace(one, service=index) for index, one in enumerate(needs)},
         Control(judge=Deployment.goals),
     )
-    return rack
+    return gpus
 
 
 def test_small_segments_fill_the_gpus_before() -> None:
-    rack = optimized(rack_of((0, 3), (1, 3)), need(200.0), need(200.0))
+    gpus = optimized(filled((0, 3), (1, 3)), need(200.0), need(200.0))
     # 200 = 130 + 60 + 60 - 50: two slices and two of one, into slices 0 to 3 of the first GPU.
-    assert shown(rack) == [["1:2@0", "1:1@2", "1:1@3", "0:3@4"]]
+    assert shown(gpus) == [["1:2@0", "1:1@2", "1:1@3", "0:3@4"]]
 
 
 def test_what_was_given_too_much_counts_for_the_next_gpu() -> None:
     # Three 3g of service 1. The last one becomes 130 + 60 + 60 on GPU 0, 50 more than its 200; so 150 do for the one
     # before, 130 + 60 beside the first. That GPU has 6 slices in use then and stays as it is.
-    rack = optimized(rack_of((0, 3), (1, 3), (1, 3), (1, 3)), need(200.0), need(600.0))
-    assert shown(rack) == [["1:2@0", "1:1@2", "1:1@3", "0:3@4"], ["1:2@0", "1:1@2", "1:3@4"]]
+    gpus = optimized(filled((0, 3), (1, 3), (1, 3), (1, 3)), need(200.0), need(600.0))
+    assert shown(gpus) == [["1:2@0", "1:1@2", "1:1@3", "0:3@4"], ["1:2@0", "1:1@2", "1:3@4"]]
 
 
 def test_only_gpus_with_less_than_4_slices_are_taken_apart() -> None:
-    two = rack_of((0, 4), (1, 4))
+    two = filled((0, 4), (1, 4))
     assert not is_fragmented(two, 0)
     assert shown(optimized(two, need(250.0), need(250.0))) == [["0:4@0"], ["1:4@0"]]
-    assert is_fragmented(rack_of((0, 3)), 0)
+    assert is_fragmented(filled((0, 3)), 0)
     # Of an A30's four slices, two are less than 4/7.
     scale = {1: 10.0, 2: 20.0, 4: 40.0}
-    assert is_fragmented(rack_of((0, 2), throughputs=scale, gpu=A30), 0)
-    assert not is_fragmented(rack_of((0, 2), (0, 1), throughputs=scale, gpu=A30), 0)
+    assert is_fragmented(filled((0, 2), throughputs=scale, gpu=A30), 0)
+    assert not is_fragmented(filled((0, 2), (0, 1), throughputs=scale, gpu=A30), 0)
 
 
 def test_a_service_without_small_options_moves_as_it_is() -> None:
     only = {3: 200.0}
-    rack = rack_of((0, 3), (1, 3), throughputs=only)
-    assert shown(rack) == [["0:3@4"], ["1:3@4"]]
-    assert shown(optimized(rack, need(200.0, only), need(200.0, only))) == [["1:3@0", "0:3@4"]]
+    gpus = filled((0, 3), (1, 3), throughputs=only)
+    assert shown(gpus) == [["0:3@4"], ["1:3@4"]]
+    assert shown(optimized(gpus, need(200.0, only), need(200.0, only))) == [["1:3@0", "0:3@4"]]
 
 
 def test_replicas_survive_the_optimisation() -> None:
     # 180 of three single slices are 130 + 60, which is one segment less.
     ones = (0, 1), (0, 1), (0, 1)
-    assert shown(optimized(rack_of(*ones), need(180.0))) == [["0:2@0", "0:1@2"]]
-    assert shown(optimized(rack_of(*ones), need(180.0, replicas=3))) == [["0:2@0", "0:1@2", "0:1@3"]]
+    assert shown(optimized(filled(*ones), need(180.0))) == [["0:2@0", "0:1@2"]]
+    assert shown(optimized(filled(*ones), need(180.0, replicas=3))) == [["0:2@0", "0:1@2", "0:1@3"]]
 
 
 def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
@@ -272,9 +277,9 @@ def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
 def test_the_last_stage_looks_at_the_limits() -> None:
     control = Control(judge=Deployment.goals)
     control.done = True
-    rack = rack_of((0, 3), (1, 3))
-    optimize(rack, {0: need(200.0), 1: need(200.0)}, control)
-    assert shown(rack) == [["0:3@4"], ["1:3@4"]]
+    gpus = filled((0, 3), (1, 3))
+    optimize(gpus, {0: need(200.0), 1: need(200.0)}, control)
+    assert shown(gpus) == [["0:3@4"], ["1:3@4"]]
     parvagpu(one_model({"a": 200.0, "b": 200.0}, MODEL), control)
     assert places(control.plan) == [["a:3@4"], ["b:3@4"]]
 
@@ -284,17 +289,15 @@ def test_the_last_stage_looks_at_the_limits() -> None:
 
 def test_variants() -> None:
     wanted = one_model({"a": 200.0, "b": 200.0}, MODEL)
-    assert places(run(get_deploy_method("parvagpu").load(), wanted).deployment) == [
-        ["b:2@0", "b:1@2", "b:1@3", "a:3@4"]
-    ]
-    assert places(run(get_deploy_method("parvagpu-unoptimized").load(), wanted).deployment) == [["a:3@4"], ["b:3@4"]]
+    assert places(run(get_deploy_method("parvagpu").load(), wanted).plan) == [["b:2@0", "b:1@2", "b:1@3", "a:3@4"]]
+    assert places(run(get_deploy_method("parvagpu-unoptimized").load(), wanted).plan) == [["a:3@4"], ["b:3@4"]]
 
 
 def test_single_means_one_process() -> None:
     table = ProfileTable("m", A100.name, (Point(1, 1, 1, 50.0, 0.01), Point(1, 1, 2, 80.0, 0.01)))
     wanted = Demand((Service("a", 1.0, 80.0, "m"),), (table,), (GpuPool(A100),))
-    assert places(run(parvagpu, wanted).deployment) == [["a:1@0"]]
-    assert places(run(parvagpu_single, wanted).deployment) == [["a:1@0", "a:1@1"]]
+    assert places(run(parvagpu, wanted).plan) == [["a:1@0"]]
+    assert places(run(parvagpu_single, wanted).plan) == [["a:1@0", "a:1@1"]]
     only_two = wanted.replace(tables=(dataclasses.replace(table, points=table.points[1:]),))
     assert run(parvagpu_single, only_two).plan is None
 

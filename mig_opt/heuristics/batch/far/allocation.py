@@ -35,10 +35,8 @@ class AllocationFamily:
 
     def __init__(self, batch: Batch) -> None:
         profiles = profiles_by_size(batch)
-        base = set(batch.gpu.profiles_of("base"))
-        # Work counts compute slices, as in the paper. A double-memory profile also blocks the compute of the memory
-        # that it takes from its neighbour.
-        work = {p: p.compute_slices if p in base else p.memory_slices for p in profiles}
+        # Work counts compute slices, as in the paper.
+        work = {profile: batch.gpu.blocked_slices(profile) for profile in profiles}
         self._steps: list[list[tuple[Profile, float]]] = []
         self.groups: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in profiles}
         self.group_area = dict.fromkeys(profiles, 0.0)

@@ -31,7 +31,7 @@ _Where = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class EndState:
-    """What is left of schedules when their last task has ended.
+    """State in which schedules leave the GPUs when their last task has ended.
 
     Attributes
     ----------

@@ -253,7 +253,7 @@ class Refinement:
         return True
 
     def _better(self, loads: Mapping[int, list[float]], times: Mapping[int, Times]) -> bool:
-        """Whether the makespan falls; if it stays, whether less is critical than before."""
+        """Return True if the makespan falls or, where it stays, if less is critical than before."""
         before = self.makespan
         same = before * _SAME
         if any(entry.makespan > before for entry in times.values()):

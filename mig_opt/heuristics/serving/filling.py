@@ -1,0 +1,300 @@
+"""GPUs that are filled segment after segment, and plans for GPUs of several kinds by methods that plan for one.
+
+A service belongs to the kind of GPU of which it needs the smallest share. If there are not enough of a kind, the GPUs
+with most on them stay, the segments of the others are moved to them as far as they fit, and the rest is left to the
+kind that is next best for the service. As this may spread services over more kinds than is good, every kind is tried as
+the first choice of all services as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from mig_opt.control import Control
+from mig_opt.gpu.model import GpuModel, Placement, Profile
+from mig_opt.heuristics.serving.demand_matching import Need, yield_of
+from mig_opt.serving.assembling import segment_of
+from mig_opt.serving.demand import Demand, Option
+from mig_opt.serving.deployment import Deployment
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A segment, wherever it may be.
+
+    Attributes
+    ----------
+    service : int
+        Index of the service in the demand.
+    option : Option
+        How it serves.
+    """
+
+    service: int
+    option: Option
+
+    @property
+    def profile(self) -> Profile:
+        """The instance."""
+        return self.option.profile
+
+
+def largest_first(segments: Collection[PlannedSegment]) -> list[PlannedSegment]:
+    """Return ``segments`` by falling size, and falling memory where sizes are equal; else in the order given."""
+    return sorted(segments, key=lambda segment: (-segment.profile.compute_slices, -segment.profile.memory_slices))
+
+
+class FilledGpus:
+    """GPUs of one kind and the segments on them, added one at a time.
+
+    A segment goes to the first GPU that has room for it. GPUs only get fuller, but for those that are cleared, so the
+    search goes on where the last one for the same instance ended: what it costs does not grow with the number of GPUs.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        The kind of GPU. On every GPU of the catalogue disjoint footprints are enough for plain instances to exist
+        together, none has a ``max_count`` beyond that.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.serving.profile_table import Point
+    >>> a100 = get_gpu("A100")
+    >>> gpus = FilledGpus(a100)
+    >>> segment = PlannedSegment(0, Option(0, a100.profile("3g.20gb"), Point(3, 8, 1, 100.0, 0.01)))
+    >>> gpus.put(segment, (4, 0))
+    False
+    >>> gpus.put_new(segment, (4, 0))
+    >>> gpus.put(segment, (4, 0))
+    True
+    >>> [placement.start for _, placement in gpus.on(0)]
+    [4, 0]
+    """
+
+    def __init__(self, gpu: GpuModel) -> None:
+        self.gpu = gpu
+        self._held: list[list[tuple[PlannedSegment, Placement]]] = []
+        self._taken: list[int] = []  # for each GPU its slices as bits
+        # For an instance and the starts that are allowed to it the first GPU that may have room.
+        self._cursors: dict[tuple[Profile, tuple[int, ...]], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def on(self, index: int) -> tuple[tuple[PlannedSegment, Placement], ...]:
+        """Return what is on a GPU, in the order in which it came."""
+        return tuple(self._held[index])
+
+    def used(self) -> list[int]:
+        """Return the GPUs that have segments, ascending."""
+        return [index for index, held in enumerate(self._held) if held]
+
+    def compute_slices(self, index: int) -> int:
+        """Return the compute slices of all segments on a GPU."""
+        return sum(segment.profile.compute_slices for segment, _ in self._held[index])
+
+    def segments(self) -> Iterator[PlannedSegment]:
+        """Yield all segments, GPU after GPU."""
+        return (segment for held in self._held for segment, _ in held)
+
+    def put(self, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
+        """Put ``segment`` on the first GPU that has room at one of ``starts``, there at the first that is free.
+
+        Returns
+        -------
+        bool
+            Whether there is such a GPU.
+        """
+        key = segment.profile, starts
+        for index in range(self._cursors.get(key, 0), len(self._held)):
+            if self._put_at(index, segment, starts):
+                self._cursors[key] = index
+                return True
+        self._cursors[key] = len(self._held)
+        return False
+
+    def put_new(self, segment: PlannedSegment, starts: tuple[int, ...]) -> None:
+        """Put ``segment`` on a further GPU, at the first of ``starts``."""
+        self._held.append([])
+        self._taken.append(0)
+        self._put_at(len(self._held) - 1, segment, starts)
+
+    def clear(self, index: int) -> list[PlannedSegment]:
+        """Empty a GPU and return what was there."""
+        segments = [segment for segment, _ in self._held[index]]
+        self._held[index], self._taken[index] = [], 0
+        self._cursors = {key: min(cursor, index) for key, cursor in self._cursors.items()}
+        return segments
+
+    def drop(self, indices: Collection[int]) -> list[PlannedSegment]:
+        """Remove GPUs and return what was on them."""
+        segments = [segment for index in indices for segment, _ in self._held[index]]
+        kept = [index for index in range(len(self)) if index not in set(indices)]
+        self._held = [self._held[index] for index in kept]
+        self._taken = [self._taken[index] for index in kept]
+        self._cursors.clear()
+        return segments
+
+    def _put_at(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
+        footprint = (1 << segment.profile.memory_slices) - 1
+        for start in starts:
+            if not self._taken[index] & footprint << start:
+                self._taken[index] |= footprint << start
+                self._held[index].append((segment, self.gpu.placement(segment.profile.name, start)))
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    """Start slices of a profile on a kind of GPU, in the order in which instances should take them.
+
+    Attributes
+    ----------
+    preferred : tuple of int
+        These first, in this order.
+    avoided : tuple of int
+        These cost the GPU compute slices that nobody can use then, which the preferred ones do not.
+    """
+
+    preferred: tuple[int, ...]
+    avoided: tuple[int, ...]
+
+
+@cache
+def start_order(gpu: GpuModel, profile: Profile) -> StartOrder:
+    """Return where on ``gpu`` an instance of ``profile`` should start.
+
+    Placements that leave the most compute slices usable come first, the left ones before the right ones. On an A100
+    that is the order of the paper's section III-E, which avoids one start: 3g at slice 0, beside which slice 3 is lost.
+    Double-memory instances lose compute at nearly every start; for them these are an order only, none is avoided.
+
+    Examples
+    --------
+    >>> from mig_opt.gpu.model import get_gpu
+    >>> a100 = get_gpu("A100")
+    >>> for profile in a100.profiles_of("base"):
+    ...     print(profile.name, *start_order(a100, profile).preferred, "|", *start_order(a100, profile).avoided)
+    7g.40gb 0 |
+    4g.20gb 0 |
+    3g.20gb 4 | 0
+    2g.10gb 0 2 4 |
+    1g.5gb 0 1 2 3 4 5 6 |
+    """
+    usable = {start: _usable(gpu, gpu.placement(profile.name, start)) for start in profile.starts}
+    ordered = sorted(profile.starts, key=lambda start: (-usable[start], start))
+    if profile not in gpu.profiles_of("base"):
+        return StartOrder(tuple(ordered), ())
+    most = max(usable.values())
+    return StartOrder(
+        tuple(start for start in ordered if usable[start] == most),
+        tuple(start for start in ordered if usable[start] < most),
+    )
+
+
+@cache
+def _usable(gpu: GpuModel, placement: Placement) -> int:
+    """Return the most compute slices that instances can have together, one of them at ``placement``."""
+    return max(
+        sum(other.profile.compute_slices for other in partition)
+        for partition in gpu.maximal_partitions("double-memory")
+        if placement in partition
+    )
+
+
+def fit(gpus: FilledGpus, segment: PlannedSegment) -> bool:
+    """Put a segment on the first GPU with room, be it at an avoided start; return whether there is one."""
+    order = start_order(gpus.gpu, segment.profile)
+    return gpus.put(segment, order.preferred + order.avoided)
+
+
+Planner = Callable[[GpuModel, Sequence[Need]], FilledGpus]
+"""Puts segments for all needs on as many GPUs of one kind as it takes."""
+
+
+def offer_plans(demand: Demand, control: Control[Deployment], planner: Planner) -> None:
+    """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for."""
+    if demand.unservable():
+        return
+    for ranks in _rankings(demand):
+        if control.plan is not None and control.expired:
+            return
+        filled = _planned(demand, ranks, planner)
+        if filled is not None:
+            control.offer(deployment_of(demand, (gpus.on(index) for gpus in filled for index in gpus.used())))
+
+
+def deployment_of(demand: Demand, gpus: Iterable[Sequence[tuple[PlannedSegment, Placement]]]) -> Deployment:
+    """Return the deployment with these segments on its GPUs, each of which has at least one."""
+    names, segments = [], []
+    for index, held in enumerate(gpus):
+        names.append(demand.pools[held[0][0].option.pool].gpu.name)
+        for segment, placement in held:
+            segments.append(segment_of(demand.services[segment.service].name, index, placement, segment.option))
+    return Deployment(tuple(names), tuple(segments))
+
+
+def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
+    """Yield for each service its pools, best first: by the share of a GPU that it needs, then each as first choice."""
+    own = []
+    for options in demand.options:
+        most: defaultdict[int, float] = defaultdict(float)
+        for option in options:
+            gpu = demand.pools[option.pool].gpu
+            most[option.pool] = max(most[option.pool], yield_of(gpu, option) * gpu.compute_slices)
+        own.append(tuple(sorted(most, key=lambda pool: -most[pool])))
+    yield own
+    seen = [own]
+    for first in range(len(demand.pools)):
+        ranks = [tuple(sorted(pools, key=lambda pool: pool != first)) for pools in own]
+        if ranks not in seen:
+            seen.append(ranks)
+            yield ranks
+
+
+def _planned(demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner) -> list[FilledGpus] | None:
+    """Return the filled of a plan by the order of the pools; None if the GPUs do not suffice."""
+    filled: dict[int, FilledGpus] = {}
+    # What is still to be served. The pools without a limit come last, they take everything.
+    lacks = {index: (service.rate, service.min_replicas) for index, service in enumerate(demand.services)}
+    for number in sorted(range(len(demand.pools)), key=lambda pool: (demand.pools[pool].count is None, pool)):
+        pool = demand.pools[number]
+        needs = [
+            Need(index, *lack, tuple(o for o in demand.options[index] if o.pool == number), pool.gpu)
+            for index, lack in lacks.items()
+            if next((rank for rank in ranks[index] if rank not in filled), None) == number
+        ]
+        gpus = filled[number] = planner(pool.gpu, needs)
+        if pool.count is not None:
+            keep(gpus, pool.count)
+        for need in needs:
+            del lacks[need.service]
+        lacks |= {need.service: (need.rate, need.replicas) for need in lacking(needs, gpus)}
+    return None if lacks else [filled[number] for number in sorted(filled)]
+
+
+def keep(gpus: FilledGpus, count: int) -> None:
+    """Make do with ``count`` GPUs, those with most on them; the others' segments go there as far as they fit."""
+    used = sorted(gpus.used(), key=lambda index: (-gpus.compute_slices(index), index))
+    empty = set(range(len(gpus))).difference(used)
+    for segment in largest_first(gpus.drop(empty.union(used[count:]))):
+        fit(gpus, segment)
+
+
+def lacking(needs: Sequence[Need], gpus: FilledGpus) -> Iterator[Need]:
+    """Yield what the segments on some GPUs leave to be served, of each need that they do not fulfil."""
+    given: defaultdict[int, list[float]] = defaultdict(list)
+    for segment in gpus.segments():
+        given[segment.service].append(segment.option.point.throughput)
+    for need in needs:
+        served = given[need.service]
+        rate, replicas = need.rate - math.fsum(served), need.replicas - len(served)
+        # What the stages took for rounding may add up.
+        if rate > 4 * need.dust or replicas > 0:
+            yield dataclasses.replace(need, rate=max(0.0, rate), replicas=max(0, replicas))
