@@ -275,8 +275,7 @@ def test_what_is_worse_after_the_optimisation_is_not_kept() -> None:
 
 
 def test_the_last_stage_looks_at_the_limits() -> None:
-    control = Control(judge=Deployment.goals)
-    control.done = True
+    control = Control(time_limit=1e-9, judge=Deployment.goals)
     gpus = filled((0, 3), (1, 3))
     optimize(gpus, {0: need(200.0), 1: need(200.0)}, control)
     assert shown(gpus) == [["0:3@4"], ["1:3@4"]]
