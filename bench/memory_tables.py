@@ -9,7 +9,7 @@ from typing import Any
 from mig_opt import generate_trace, get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
-from mig_opt.heuristics.fleet.forecast import MemoryForecast
+from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 
 NOISES = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)
 TOLERANCES = (0.02, 0.05, 0.1)

@@ -21,7 +21,7 @@ _NO_JOB = -1
 def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migration, ...]:
     """Return what the fragmentation-aware scheduler migrates if a job has just departed from each GPU, one by one.
 
-    The rules are those of :class:`~mig_opt.heuristics.fleet.fragmentation.FragmentationAware` (the paper, section
+    The rules are those of :class:`~mig_opt.heuristics.fleet.fragmentation_aware.FragmentationAware` (the paper, section
     IV-D), GPU by GPU: within a busy one single migrations that lower its fragmentation most, to a lazy one jobs of busy
     ones with more load.
 

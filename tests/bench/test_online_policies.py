@@ -37,7 +37,7 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
         (("migm-new",), "memory mixes"),
         (("strange",), "other families"),
     ]
-    new = PolicyEntry("newest", "", "", "mig_opt.heuristics.fleet.simple:FirstFit")
+    new = PolicyEntry("newest", "", "", "mig_opt.heuristics.fleet.queueing:FirstFit")
     monkeypatch.setattr("online_policies.policies", lambda: (*policies(), new))
     assert online_policies.planned().policies[-1].policy == "newest"
 

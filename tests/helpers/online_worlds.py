@@ -8,7 +8,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from mig_opt import Job, OperationCosts, Trace, get_gpu, validate
+from mig_opt import Job, OperationCosts, Simulation, Trace, get_gpu, validate
 from mig_opt.gpu.geometry import geometry_of, members
 from mig_opt.simulation import Cluster, Log, Policy, check_log
 
@@ -236,3 +236,17 @@ def traces(draw: st.DrawFn, max_jobs: int = 14, max_gpus: int = 3) -> Trace:
 
 def columns(log: Log) -> list[bytes]:
     return [column.tobytes() for column in vars(log).values() if hasattr(column, "tobytes")]
+
+
+def first_places(done: Simulation) -> dict[str, str]:
+    """Return the place of each job's first run, as GPU:placement."""
+    found: dict[str, tuple[float, str]] = {}
+    for name, gpu, where, begin, _, _ in rows(done.log):
+        if name not in found or begin < found[name][0]:
+            found[name] = (begin, f"{gpu}:{where}")
+    return {name: where for name, (_, where) in found.items()}
+
+
+def arrivals(*profiles: str, seconds: float = 100.0) -> list[Job]:
+    """Return one job a second (a, b, c, ...), all long."""
+    return [job("abcdefghijkl"[number], number, profile, seconds) for number, profile in enumerate(profiles)]

@@ -1,4 +1,4 @@
-"""The partition manager of MIGM: which instance a job needs at least, and where on a GPU it is made."""
+"""The partition manager of MIGM: the tightest instance for a job, and its placement on a GPU (section 4.2)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from mig_opt.fleet.trace import Job
-from mig_opt.gpu.geometry import GpuState, members
+from mig_opt.gpu.geometry import GpuState
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.reachability import Reachability
 from mig_opt.simulation.cluster import Cluster
 
 
-class Fit(NamedTuple):
-    """A tight fit: instances with the same memory, any of which does for a job.
+class TightFit(NamedTuple):
+    """Instances with the same memory, any of which does for a job.
 
     Attributes
     ----------
     memory_gb : float
-        What each of them has.
+        Memory of each of them.
     profiles : tuple of int
         Their profiles, the one on which the job is fastest first.
     """
@@ -27,25 +27,25 @@ class Fit(NamedTuple):
     profiles: tuple[int, ...]
 
 
-class Choice(NamedTuple):
-    """Where an instance is or can be made, the best first.
+class Candidate(NamedTuple):
+    """A placement for a job on a GPU; the least one is the best.
 
     Attributes
     ----------
-    stage : int
-        0: it is there and idle; 1: it is created beside all others; 2: idle ones are destroyed for it, smaller ones
-        to be fused or a larger one to be split.
+    effort : int
+        0: the instance exists and is idle; 1: it is created beside all others; 2: idle ones are destroyed for it,
+        smaller ones to be fused or a larger one to be split.
     lost : int
-        How many fewer full configurations can be reached afterwards than from an empty GPU.
+        Full configurations that can be reached from an empty GPU, but no longer from this one afterwards.
     destroyed : int
-        How many idle instances it replaces.
+        Idle instances that it replaces.
     rank : int
-        Of its profile in the fit.
+        Rank of its profile in the fit.
     placement : int
-        Where.
+        The placement.
     """
 
-    stage: int
+    effort: int
     lost: int
     destroyed: int
     rank: int
@@ -60,7 +60,7 @@ class PartitionManager:
     cluster : Cluster
         The fleet.
     folding : bool
-        Whether a job may run on any instance with the tightest memory, or only on the fastest of them.
+        A job may run on any instance with the tightest memory; if not, only on the fastest of them.
     slowdown_limit : float, optional
         Instances on which a job would take more than this many times its least seconds are not used.
     """
@@ -72,80 +72,79 @@ class PartitionManager:
         self._slowdown_limit = slowdown_limit
         gpu = cluster.trace.gpu
         self._pools = tuple(gpu.profiles_of(profiles) for profiles in ("base", "double-memory"))
-        self._numbers = {profile: number for number, profile in enumerate(self._geometry.profiles)}
         self._reachability = Reachability(self._geometry)
-        self._all = self._reachability.of(0)
-        self._fits: list[Fit] = []
-        self._fit_numbers: dict[Fit, int] = {}
-        self._choices: dict[tuple[GpuState, int], Choice | None] = {}
-        self._ranking = cluster.ranking(self._stage)
+        self._from_empty = self._reachability.of(0)
+        # Rankings number the fits.
+        self._fits: list[TightFit] = []
+        self._numbers: dict[TightFit, int] = {}
+        self._best: dict[tuple[GpuState, int], Candidate | None] = {}
+        self._ranking = cluster.ranking(self._effort)
 
-    def fit(self, job: Job, least_gb: float) -> Fit | None:
-        """Return the tight fit of a job that needs so many GB, or None if no instance has them."""
-        for pool in self._suitable(job):
-            enough = [profile for profile in pool if profile.memory_gb >= least_gb]
+    def tight_fit(self, job: Job, least_gb: float) -> TightFit | None:
+        """Return the instances of least memory, at least ``least_gb`` GB, for a job; None if there are none."""
+        for profiles in self._suitable(job):
+            enough = [profile for profile in profiles if profile.memory_gb >= least_gb]
             if self._slowdown_limit is not None and enough:
                 limit = self._slowdown_limit * min(job.times[profile.compute_slices] for profile in enough)
                 enough = [profile for profile in enough if job.times[profile.compute_slices] <= limit]
             if enough:
-                memory = min(profile.memory_gb for profile in enough)
-                tight = [profile for profile in enough if profile.memory_gb == memory]
+                memory_gb = min(profile.memory_gb for profile in enough)
+                tight = [profile for profile in enough if profile.memory_gb == memory_gb]
                 tight.sort(key=lambda profile: (job.times[profile.compute_slices], profile.compute_slices))
                 chosen = tight if self._folding else tight[:1]
-                return Fit(memory, tuple(self._numbers[profile] for profile in chosen))
+                return TightFit(memory_gb, tuple(map(self._geometry.profile_index, chosen)))
         return None
 
-    def most(self, job: Job) -> float:
+    def largest_gb(self, job: Job) -> float:
         """Return the memory of the largest instance that a job can have, in GB; 0 if it can have none."""
-        return max((profile.memory_gb for pool in self._suitable(job) for profile in pool), default=0.0)
+        return max((profile.memory_gb for profiles in self._suitable(job) for profile in profiles), default=0.0)
 
-    def place(self, fit: Fit) -> tuple[int, int] | None:
+    def place(self, fit: TightFit) -> tuple[int, int] | None:
         """Return the GPU of lowest index on which a fit needs least effort, and the placement there."""
-        number = self._number(fit)
-        gpu = self._ranking.best(number)
+        gpu = self._ranking.best(self._number(fit))
         if gpu is None:
             return None
-        choice = self._choice(self._cluster.states[gpu], number)
-        assert choice is not None
-        return gpu, choice.placement
+        placement = self.place_on(gpu, fit)
+        assert placement is not None
+        return gpu, placement
 
-    def place_on(self, gpu: int, fit: Fit) -> int | None:
+    def place_on(self, gpu: int, fit: TightFit) -> int | None:
         """Return the placement of a fit on a GPU, or None if there is no room."""
-        choice = self._choice(self._cluster.states[gpu], self._number(fit))
-        return None if choice is None else choice.placement
+        best = self._candidate(self._cluster.states[gpu], self._number(fit))
+        return None if best is None else best.placement
 
     def _suitable(self, job: Job) -> Iterable[list[Profile]]:
         """Yield the profiles on which a job can run: the one it asks for, else the base ones, else all plain ones."""
         pools = self._pools if job.profile is None else ((self._cluster.trace.gpu.profile(job.profile),),)
         return ([profile for profile in pool if profile.compute_slices in job.times] for pool in pools)
 
-    def _number(self, fit: Fit) -> int:
-        number = self._fit_numbers.setdefault(fit, len(self._fits))
+    def _number(self, fit: TightFit) -> int:
+        number = self._numbers.setdefault(fit, len(self._fits))
         if number == len(self._fits):
             self._fits.append(fit)
         return number
 
-    def _stage(self, state: GpuState, number: int) -> int | None:
-        choice = self._choice(state, number)
-        return None if choice is None else choice.stage
+    def _effort(self, state: GpuState, number: int) -> int | None:
+        best = self._candidate(state, number)
+        return None if best is None else best.effort
 
-    def _choice(self, state: GpuState, number: int) -> Choice | None:
+    def _candidate(self, state: GpuState, number: int) -> Candidate | None:
+        """Return the best placement of a fit on a GPU in some state."""
         key = (state, number)
-        if key not in self._choices:
-            options = (
-                self._option(state, rank, placement)
+        if key not in self._best:
+            candidates = (
+                self._rate(state, rank, placement)
                 for rank, profile in enumerate(self._fits[number].profiles)
                 for placement in state.occupancy.available[profile]
             )
-            self._choices[key] = min(options, default=None)
-        return self._choices[key]
+            self._best[key] = min(candidates, default=None)
+        return self._best[key]
 
-    def _option(self, state: GpuState, rank: int, placement: int) -> Choice:
-        if state.idle >> placement & 1:
-            # The instances stay as they are; what counts is where jobs could run if the idle ones were gone.
-            after = state.busy | 1 << placement
-            return Choice(0, self._all - self._reachability.of(after), 0, rank, placement)
-        blocking = state.idle & self._geometry.conflicts[placement]
-        after = state.busy | state.idle & ~blocking | 1 << placement
-        destroyed = sum(1 for _ in members(blocking))
-        return Choice(2 if blocking else 1, self._all - self._reachability.of(after), destroyed, rank, placement)
+    def _rate(self, state: GpuState, rank: int, placement: int) -> Candidate:
+        own = 1 << placement
+        exists = bool(state.idle & own)
+        blocking = 0 if exists else state.idle & self._geometry.conflicts[placement]
+        # If the instance exists, what counts is where jobs could run if the other idle ones were gone.
+        after = state.busy | own if exists else state.busy | state.idle & ~blocking | own
+        effort = 0 if exists else 2 if blocking else 1
+        return Candidate(effort, self._from_empty - self._reachability.of(after), blocking.bit_count(), rank, placement)

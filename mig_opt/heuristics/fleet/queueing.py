@@ -1,64 +1,61 @@
-"""First come, first served: what the simple schedulers share."""
+"""First come, first served: the base class of schedulers with one queue, and five simple rivals built on it.
+
+The rivals have no foresight. All take the first placement of the GPU that they choose.
+"""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 from mig_opt.arguments import wrong_flag
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.partitioning import fleet_partitions
-from mig_opt.simulation.cluster import Cluster, Policy
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices
+from mig_opt.heuristics.fleet.partitioning import fleet_partitions, profile_for
+from mig_opt.simulation.cluster import Cluster
 
 
-class QueueingPolicy(Policy):
+class QueueingPolicy(ConfigurablePolicy):
     """Places each job when it arrives, or queues it; on each departure the queue is served.
 
     A job runs on the profile that it asks for, else on the smallest on which it can run. One that ran out of memory
     waits again, last in the queue, for its smallest profile with as much memory as it needed; if it has none, it waits
-    for ever. A subclass says which GPU (:meth:`key`) and which placement on it (:meth:`pick`).
+    for ever. The GPU is the first one with room, and the placement the first one there, unless a subclass chooses them
+    in another way (:meth:`key`, :meth:`pick`).
 
     Parameters
     ----------
     backfill : bool
-        Whether a job may pass those before it that do not fit. By default the first one holds up the queue.
+        Backfilling: a job may pass those before it that do not fit. By default the first one holds up the queue.
     dynamic_partitioning : bool
-        Whether instances are created for jobs, and idle ones destroyed for that. If not, each GPU is partitioned at
-        the start, and jobs take the idle instances of their profile.
+        Instances are created for jobs, and idle ones destroyed for that. If not, each GPU is partitioned at the start,
+        and jobs take the idle instances of their profile.
     partition : str or sequence of str, optional
         That partition, such as ``4+2+1`` (see :func:`mig_opt.gpu.partitions.find_partition`), for all GPUs, or one for
         each. By default they follow from the trace, see
         :func:`~mig_opt.heuristics.fleet.partitioning.fleet_partitions`.
-
-    Raises
-    ------
-    InputError
-        With every problem of the options.
     """
 
-    def __init__(
-        self,
-        *,
-        backfill: bool = False,
-        dynamic_partitioning: bool = True,
-        partition: str | Sequence[str] | None = None,
-    ) -> None:
-        problems = [*wrong_flag("backfill", backfill), *wrong_flag("dynamic_partitioning", dynamic_partitioning)]
-        if dynamic_partitioning is True and partition is not None:
-            problems.append(Problem("partition", "is for dynamic_partitioning=False or the policy 'static'; drop it"))
-        if problems:
-            raise InputError(problems)
-        self.backfill = backfill
-        self.dynamic_partitioning = dynamic_partitioning
-        self.partition = partition
+    CHECKS: ClassVar = {"backfill": wrong_flag, "dynamic_partitioning": wrong_flag}
 
-    @abstractmethod
+    # Values for subclasses that do not offer an option.
+    backfill: bool = False
+    dynamic_partitioning: bool = True
+    partition: str | Sequence[str] | None = None
+
+    def option_problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the options."""
+        yield from super().option_problems()
+        if self.dynamic_partitioning is True and self.partition is not None:
+            yield Problem("partition", "is for dynamic_partitioning=False or the policy 'static'; drop it")
+
     def key(self, state: GpuState, profile: int) -> int | None:
-        """Return how good a GPU in some state is for a profile, least first; None if there is no room."""
+        """Return the rank of a GPU in some state for a profile, least first: 0, or None if there is no room."""
+        return 0 if self.options(state, profile) else None
 
     def pick(self, state: GpuState, profile: int) -> int:
         """Return the placement for a job of a profile on a GPU that has room: the first one."""
@@ -75,10 +72,7 @@ class QueueingPolicy(Policy):
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""
-        self._queues: dict[int, deque[tuple[int, int]]] = {}
-        self._queued = 0
-        self._tickets = 0
-        self._numbers = {profile.name: number for number, profile in enumerate(cluster.geometry.profiles)}
+        self._queue: JobQueue[int] = JobQueue()
         self._ranking = cluster.ranking(self.key)
         if not self.dynamic_partitioning:
             for gpu, placements in enumerate(fleet_partitions(cluster.trace, self.partition)):
@@ -86,13 +80,12 @@ class QueueingPolicy(Policy):
                     cluster.create(gpu, cluster.geometry.index(placement.profile.name, placement.start))
 
     def arrived(self, cluster: Cluster, job: int) -> None:
-        """Place the job, or queue it."""
-        self._admit(cluster, job, 0.0)
+        """Queue the job, and place it if that is possible."""
+        self._queue_job(cluster, job, 0.0)
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Serve the queue, with the job last in it."""
-        self.serve(cluster)
-        self._admit(cluster, job, needed_gb)
+        self._queue_job(cluster, job, needed_gb)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Serve the queue."""
@@ -104,35 +97,20 @@ class QueueingPolicy(Policy):
 
     def serve(self, cluster: Cluster) -> None:
         """Place queued jobs, the first one first."""
-        if not self._queued:
-            return
-        heads = {profile: queue[0] for profile, queue in self._queues.items() if queue}
-        while heads:
-            profile = min(heads, key=heads.__getitem__)
-            if not self._place(cluster, profile, heads[profile][1]):
-                if not self.backfill:
-                    return
-                del heads[profile]
-                continue
-            queue = self._queues[profile]
-            queue.popleft()
-            self._queued -= 1
-            if queue:
-                heads[profile] = queue[0]
-            else:
-                del heads[profile]
 
-    def _admit(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        wanted = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
-        if wanted is None:
-            return
-        profile = self._numbers[wanted.name]
-        queue = self._queues.setdefault(profile, deque())
-        first = not queue if self.backfill else not self._queued
-        if not (first and self._place(cluster, profile, job)):
-            queue.append((self._tickets, job))
-            self._tickets += 1
-            self._queued += 1
+        def place(profile: int) -> bool:
+            placed = self._place(cluster, profile, self._queue.first(profile))
+            if placed:
+                self._queue.take(profile)
+            return placed
+
+        self._queue.serve(place, backfill=self.backfill)
+
+    def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
+        if profile is not None:
+            self._queue.add(cluster.geometry.profile_index(profile), job)
+        self.serve(cluster)
 
     def _place(self, cluster: Cluster, profile: int, job: int) -> bool:
         gpu = self._ranking.best(profile)
@@ -142,6 +120,63 @@ class QueueingPolicy(Policy):
         return True
 
 
-def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None:
-    """Return the profile that a job asks for, else the smallest on which it can run; None if none has the memory."""
-    return next((profile for profile in trace.profiles(job) if profile.memory_gb >= least_gb), None)
+@dataclass(kw_only=True, eq=False)
+class FirstFit(QueueingPolicy):
+    """The GPU with the lowest index on which there is room."""
+
+    backfill: bool = False
+    dynamic_partitioning: bool = True
+    partition: str | Sequence[str] | None = None
+
+
+class BestFit(FirstFit):
+    """The GPU on which the fewest compute slices are free, then the fewest memory slices."""
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the number of free slices, compute slices first."""
+        return free_slices(state) if self.options(state, profile) else None
+
+
+class LoadBalancing(FirstFit):
+    """The GPU with the fewest busy compute slices."""
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the load."""
+        return state.occupancy.used_compute if self.options(state, profile) else None
+
+
+@dataclass(kw_only=True, eq=False)
+class StaticPartition(QueueingPolicy):
+    """First fit on partitions that never change.
+
+    Parameters
+    ----------
+    partition, backfill
+        As of :class:`QueueingPolicy`.
+    """
+
+    partition: str | Sequence[str] | None = None
+    backfill: bool = False
+    dynamic_partitioning = False
+
+
+@dataclass(kw_only=True, eq=False)
+class WholeGpu(QueueingPolicy):
+    """One job at a time on each GPU, on the largest instance that it can run on, whatever profile it asks for.
+
+    Parameters
+    ----------
+    backfill
+        As of :class:`QueueingPolicy`.
+    """
+
+    backfill: bool = False
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return the same for all without a job."""
+        return None if state.busy else 0
+
+    def profile(self, trace: Trace, job: Job, least_gb: float) -> Profile | None:
+        """Return the largest profile on which a job can run, whatever it asks for."""
+        sizes = [profile for profile in trace.gpu.profiles_of("double-memory") if profile.compute_slices in job.times]
+        return sizes[0] if sizes[0].memory_gb >= least_gb else None

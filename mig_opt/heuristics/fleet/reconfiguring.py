@@ -1,28 +1,34 @@
-"""Schedulers for which only GPUs without jobs get other instances."""
+"""Base class of schedulers that reconfigure only GPUs without jobs, with the stages of the PCIe-aware paper.
+
+From *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs*, section 4.2.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 from mig_opt.arguments import wrong_number
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
-from mig_opt.heuristics.fleet.dividing import Divider, smallest_instances
-from mig_opt.heuristics.fleet.draining import Draining
-from mig_opt.heuristics.fleet.estimates import Estimates, predicted
-from mig_opt.heuristics.fleet.partitioning import fleet_partitions
-from mig_opt.heuristics.fleet.queueing import profile_for
-from mig_opt.heuristics.fleet.waiting import Kind, Waiting, WaitingJobs
-from mig_opt.simulation.cluster import Cluster, Policy
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue
+from mig_opt.heuristics.fleet.end_estimates import EarliestEnds, EndEstimates, predicted_slowdown
+from mig_opt.heuristics.fleet.partitioning import (
+    fleet_partitions,
+    most_instances,
+    profile_for,
+    repartition,
+    smallest_instances,
+)
+from mig_opt.simulation.cluster import Cluster
 from mig_opt.simulation.instances import Ranking
 
 
-class View(NamedTuple):
-    """What the choice of a GPU depends on.
+class GpuView(NamedTuple):
+    """State of a GPU, as far as the choice of a GPU depends on it.
 
     Attributes
     ----------
@@ -31,7 +37,7 @@ class View(NamedTuple):
     bound : int
         PCIe-bound jobs on it.
     marked : bool
-        Whether it takes no new jobs because it is to be reconfigured.
+        True if it takes no new jobs because it is to be reconfigured.
     """
 
     state: GpuState
@@ -39,11 +45,34 @@ class View(NamedTuple):
     marked: bool
 
 
-class ReconfiguringPolicy(Policy):
-    """Jobs use the instances that there are; only a GPU on which nothing runs gets others.
+class JobClass(NamedTuple):
+    """Class of jobs that would go to the same GPU.
+
+    Attributes
+    ----------
+    profile : int
+        The profile that they need.
+    unaffected, allowed : int
+        Number of other PCIe-bound jobs beside which they are as fast as alone, and beside which they may start.
+    """
+
+    profile: int
+    unaffected: int
+    allowed: int
+
+
+def wrong_threshold(path: str, value: object, *, unit: str, least: float) -> Iterator[Problem]:
+    """Yield a problem unless a threshold is None or a number from ``least`` on."""
+    if value is not None:
+        wanted = f"{unit} from {least:g} on, or None for no threshold"
+        yield from wrong_number(path, value, wanted, at_least=least)
+
+
+class ReconfiguringPolicy(ConfigurablePolicy):
+    """Runs jobs on the instances that exist; only a GPU without jobs gets others.
 
     The stages are those of the PCIe-aware paper (section 4.2). On each arrival and each end the records are brought up
-    to date (stage 1). Then marked GPUs on which nothing runs any more are divided anew (stage 2), and each waiting job,
+    to date (stage 1). Then marked GPUs on which nothing runs any more are reconfigured (stage 2), and each waiting job,
     the first one first, looks for an idle instance of its profile (stage 3) and runs or is skipped (stage 4); both
     again until nothing changes. What the paper leaves open is decided so:
 
@@ -51,14 +80,14 @@ class ReconfiguringPolicy(Policy):
       that could have more instances of the profile than they have an idle one, else the one of the least estimated
       end, then the least index. One GPU is marked for a profile at a time; the mark moves if another gets idle first,
       and goes when no job waits for the profile.
-    * GPUs are marked when all waiting jobs have had their turn, so that none misses an instance that is there.
-    * An idle marked GPU is divided so that the most unmatched jobs find an instance. If some of them starve, the
-      first of these gets one in any case. Of equal ways one is taken that uses the most instances that are there; what
+    * GPUs are marked when all waiting jobs have had their turn, so that none misses an instance that exists.
+    * An idle marked GPU is partitioned so that the most unmatched jobs find an instance. If some of them starve, the
+      first of these gets one in any case. Of equal partitions one is taken that keeps the most existing instances; what
       is left is filled with the smallest instances.
     * A marked GPU is the second choice, for jobs that are expected to end no later than those that run there. That may
-      let a job pass one of its kind that takes longer.
+      let a job pass one of its class that takes longer.
     * An unmatched job that starves takes the smallest larger instance that is idle, if the trace has a time for it.
-    * Estimated ends follow from the times in the trace and the predicted slowdowns; progress is not looked at.
+    * Estimated ends follow from the times in the trace and the predicted slowdowns; progress is not observed.
     * A job that ran out of memory waits again, last in the queue, for its smallest profile with as much memory as it
       needed.
 
@@ -69,279 +98,272 @@ class ReconfiguringPolicy(Policy):
     partition : str or sequence of str, optional
         Instances at the start, such as ``4+2+1``, of all GPUs or of each. By default as many of the smallest as there
         can be.
-
-    Raises
-    ------
-    InputError
-        With every problem of the options.
     """
 
-    delay_threshold: float | None = None
-    """Largest predicted slowdown with which a job starts that does not starve; None: any."""
+    CHECKS: ClassVar = {"wait_threshold": partial(wrong_threshold, unit="seconds", least=0.0)}
 
-    def __init__(self, *, wait_threshold: float | None = 60.0, partition: str | Sequence[str] | None = None) -> None:
-        problems = list(wrong_threshold("wait_threshold", wait_threshold, "seconds", 0.0))
-        if problems:
-            raise InputError(problems)
-        self.wait_threshold = wait_threshold
-        self.partition = partition
+    wait_threshold: float | None
+    partition: str | Sequence[str] | None
 
-    @abstractmethod
     def factor(self, cluster: Cluster, job: Job) -> float | None:
         """Return the slowdown of a job for each PCIe-bound job on its GPU; None if it is not PCIe-bound."""
+        return None
 
-    @abstractmethod
-    def order(self, view: View, free: int) -> int:
-        """Return how good a GPU is for a job that ``free`` other PCIe-bound jobs do not slow down, least first."""
+    def order(self, view: GpuView, unaffected: int) -> int:
+        """Return the rank of a GPU for a job that so many other PCIe-bound jobs do not slow down, least first."""
+        return 0
 
-    # What is heard
+    def allowed(self, slowdown: float) -> bool:
+        """Return True if a job that does not starve starts with this slowdown."""
+        return True
 
     def begin(self, cluster: Cluster) -> None:
-        """Divide the GPUs."""
+        """Partition the GPUs."""
         geometry, gpus = cluster.geometry, cluster.trace.gpus
-        self._numbers = {profile.name: number for number, profile in enumerate(geometry.profiles)}
-        self._divider = Divider(geometry)
-        self._larger = tuple(self._larger_than(geometry, profile) for profile in range(len(geometry.profiles)))
-        self._all_of = tuple(map(geometry.mask, geometry.placements_of))
-        # On a GPU with room there are fewer others than that.
-        self._most = max(self._divider.most)
-        self._idle_lane = self._most * len(geometry.profiles)
-        self._kinds: dict[tuple[int, float | None], Kind] = {}
-        self._queue = WaitingJobs()
-        self._estimates = Estimates(gpus)
+        profiles = range(len(geometry.profiles))
+        self._most_instances = [len(most_instances(geometry, profile)) for profile in profiles]
+        self._larger = [_larger_than(geometry, profile) for profile in profiles]
+        self._placements_of = [geometry.mask(places) for places in geometry.placements_of]
+        # On a GPU with room there are fewer other jobs than that.
+        self._most_others = max(self._most_instances)
+        self._queue: JobQueue[JobClass] = JobQueue()
+        self._waiting_since: dict[int, float] = {}
+        # Lower bounds on the seconds that jobs of a class take alone.
+        self._least_seconds: dict[JobClass, float] = {}
+        self._estimates = EndEstimates(gpus)
+        # The marked GPU of each profile that has one.
         self._marks: dict[int, int] = {}
-        self._marked: set[int] = set()
-        self._draining = Draining(gpus)
-        self._views = [View(state, 0, False) for state in cluster.states]
+        self._earliest_ends = EarliestEnds(gpus)
+        self._views = [GpuView(state, 0, False) for state in cluster.states]
+        # Queries for a GPU with an idle instance, by profile and unaffected, then for one to repartition, by profile.
+        self._repartition_queries = self._most_others * len(geometry.profiles)
         self._ranking = Ranking(self._views, self._key)
         if self.partition is None:
-            smallest = smallest_instances(geometry.gpu)
-            partitions = [[geometry.index(profile.name, start) for profile, start in smallest]] * gpus
+            partitions = [smallest_instances(geometry)] * gpus
         else:
             partitions = [
-                [geometry.index(placement.profile.name, placement.start) for placement in placements]
+                tuple(geometry.index(placement.profile.name, placement.start) for placement in placements)
                 for placements in fleet_partitions(cluster.trace, self.partition)
             ]
-        for gpu, places in enumerate(partitions):
-            self._create(cluster, gpu, places)
+        for gpu, placements in enumerate(partitions):
+            self._create(cluster, gpu, placements)
 
     def arrived(self, cluster: Cluster, job: int) -> None:
-        """Queue the job, and place what can be placed."""
-        self._admit(cluster, job, 0.0)
+        """Queue the job, and place the jobs that can be placed."""
+        self._queue_job(cluster, job, 0.0)
         self._activate(cluster)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Place what can be placed."""
+        """Place the jobs that can be placed."""
         self._estimates.remove(gpu, job, cluster.now)
-        self._look(cluster, gpu)
+        self._update(cluster, gpu)
         self._activate(cluster)
 
+    gave_up = finished
+
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
-        """Queue the job again, and place what can be placed."""
-        self._admit(cluster, job, needed_gb)
+        """Queue the job again, and place the jobs that can be placed."""
+        self._queue_job(cluster, job, needed_gb)
         self.finished(cluster, job, gpu, placement)
 
-    def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Place what can be placed."""
-        self.finished(cluster, job, gpu, placement)
-
-    def _admit(self, cluster: Cluster, job: int, least_gb: float) -> None:
-        wanted = cluster.trace.jobs[job]
-        profile = profile_for(cluster.trace, wanted, least_gb)
-        if profile is not None:
-            factor = self.factor(cluster, wanted)
-            kind = self._kind(self._numbers[profile.name], factor)
-            self._queue.add(kind, job, cluster.now, factor, wanted.times[profile.compute_slices])
-
-    def _kind(self, profile: int, factor: float | None) -> Kind:
-        found = self._kinds.get((profile, factor))
-        if found is None:
-            slowdowns = [predicted(factor, others + 1) for others in range(self._most)]
-            free = sum(slowdown <= 1 for slowdown in slowdowns)
-            most = sum(self.delay_threshold is None or slowdown <= self.delay_threshold for slowdown in slowdowns)
-            # Slowdowns rise with the number of others. Alone no job is skipped: nothing better can come.
-            found = self._kinds[profile, factor] = Kind(profile, max(0, free - 1), max(0, most - 1))
-        return found
-
-    # Stages 2 to 4, until nothing changes
+    def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
+        requested = cluster.trace.jobs[job]
+        profile = profile_for(cluster.trace, requested, least_gb)
+        if profile is None:
+            return
+        factor = self.factor(cluster, requested)
+        # Slowdowns rise with the number of others. Alone no job is skipped: nothing better can come.
+        slowdowns = [predicted_slowdown(factor, others + 1) for others in range(1, self._most_others)]
+        unaffected = sum(slowdown <= 1 for slowdown in slowdowns)
+        allowed = sum(map(self.allowed, slowdowns))
+        job_class = JobClass(cluster.geometry.profile_index(profile), unaffected, allowed)
+        seconds = requested.times[profile.compute_slices]
+        least = self._least_seconds[job_class] if job_class in self._queue else math.inf
+        self._least_seconds[job_class] = min(seconds, least)
+        self._queue.add(job_class, job)
+        self._waiting_since[job] = cluster.now
 
     def _activate(self, cluster: Cluster) -> None:
+        """Carry out stages 2 to 4 until nothing changes."""
         changed = True
         while changed:
             self._reconfigure(cluster)
-            changed = self._serve(cluster)
+            waiting = len(self._queue)
+            skipped = self._queue.serve(lambda job_class: self._run_or_skip(cluster, job_class))
+            # Not before all have had their turn: an idle GPU may have instances for those further back.
+            changed = len(self._queue) < waiting
+            for job_class in skipped:
+                changed |= self._mark(cluster, job_class.profile)
+
+    # Stage 2: reconfiguration of marked GPUs on which nothing runs any more
 
     def _reconfigure(self, cluster: Cluster) -> None:
-        """Divide marked GPUs on which nothing runs any more (stage 2)."""
         for profile, gpu in list(self._marks.items()):
-            counts = self._queue.counts()
-            idle = not cluster.states[gpu].busy
-            if profile in counts and not idle:
+            counts: dict[int, int] = {}
+            for job_class, count in self._queue.counts().items():
+                counts[job_class.profile] = counts.get(job_class.profile, 0) + count
+            if profile in counts and cluster.states[gpu].busy:
                 continue
             unmatched = {wanted: count for wanted, count in counts.items() if not self._matched(wanted)}
             self._unmark(cluster, profile)
             if profile in counts and unmatched:
-                first = self._first_starving(cluster, unmatched)
-                self._create(cluster, gpu, self._divider.divide(cluster.states[gpu].idle, unmatched, first))
+                starving = [
+                    (self._queue.turn(job_class), job_class.profile)
+                    for job_class in self._queue.counts()
+                    if job_class.profile in unmatched and self._starves(cluster, self._queue.first(job_class))
+                ]
+                first = min(starving)[1] if starving else None
+                self._create(cluster, gpu, repartition(cluster.geometry, cluster.states[gpu].idle, unmatched, first))
 
-    def _first_starving(self, cluster: Cluster, unmatched: Mapping[int, int]) -> int | None:
-        """Return the profile of the first of the unmatched jobs that starve."""
-        heads = self._queue.heads()
-        for kind in sorted(heads, key=heads.__getitem__):
-            if kind.profile in unmatched and self._starves(cluster, self._queue.head(kind)[1]):
-                return kind.profile
-        return None
+    # Stage 3: selection of the GPU
 
-    def _serve(self, cluster: Cluster) -> bool:
-        """Place what can be placed (stages 3 and 4), mark GPUs for the others, and say if another round can help."""
-        changed = False
-        left: list[int] = []
-        heads = self._queue.heads()
-        while heads:
-            kind = min(heads, key=heads.__getitem__)
-            if not self._place(cluster, kind):
-                left.append(kind.profile)
-                del heads[kind]
-                continue
-            changed = True
-            if kind in self._queue:
-                heads[kind] = self._queue.head(kind)[1].ticket
-            else:
-                del heads[kind]
-        # Not before all have had their turn: an idle GPU may have instances for those further back.
-        for profile in left:
-            changed |= self._mark(cluster, profile)
-        return changed
+    def _best(self, profile: int, unaffected: int) -> int | None:
+        """Return the best GPU that is not marked and has an idle instance of a profile."""
+        return self._ranking.best(profile * self._most_others + unaffected)
 
-    def _place(self, cluster: Cluster, kind: Kind) -> bool:
-        """Start a job of a kind: the first one, or on a marked GPU the first that is short enough."""
-        job, waiting = self._queue.head(kind)
-        starving = self._starves(cluster, waiting)
-        gpu = self._best(kind.profile, kind.free)
-        if gpu is not None and (starving or self._views[gpu].bound <= kind.most):
-            self._start(cluster, kind, job, gpu, kind.profile)
-            return True
-        for marked, begin, end in self._marked_with(cluster, kind.profile, kind.free):
-            bound = self._views[marked].bound
-            for short, patient in self._queue.short(kind, end - begin):
-                fits = begin + patient.seconds * predicted(patient.factor, bound + 1) <= end
-                if fits and (bound <= kind.most or self._starves(cluster, patient)):
-                    self._start(cluster, kind, short, marked, kind.profile)
-                    return True
-        return gpu is None and starving and self._place_on_larger(cluster, kind, job, waiting.factor)
+    def _matched(self, profile: int) -> bool:
+        """Return True if a GPU that is not marked has an idle instance of a profile."""
+        return self._best(profile, self._most_others - 1) is not None
 
-    def _place_on_larger(self, cluster: Cluster, kind: Kind, job: int, factor: float | None) -> bool:
-        """Start a job that starves on the smallest larger instance."""
-        times = cluster.trace.jobs[job].times
-        for profile, size in self._larger[kind.profile]:
-            if size not in times:
-                continue
-            gpu = self._best(profile, kind.free)
-            if gpu is None:
-                for marked, begin, end in self._marked_with(cluster, profile, kind.free):
-                    if begin + times[size] * predicted(factor, self._views[marked].bound + 1) <= end:
-                        gpu = marked
-                        break
-            if gpu is not None:
-                self._start(cluster, kind, job, gpu, profile)
-                return True
-        return False
-
-    def _marked_with(self, cluster: Cluster, profile: int, free: int) -> list[tuple[int, float, float]]:
-        """Return the marked GPUs with an idle instance, the best first: when a job would begin, and when they end."""
+    def _marked_with(self, cluster: Cluster, profile: int, unaffected: int) -> list[tuple[int, float, float]]:
+        """Return the marked GPUs with an idle instance, the best first: GPU, begin of a job there, estimated end."""
         found = []
-        for gpu in self._marked:
-            if cluster.states[gpu].idle & self._all_of[profile]:
+        for gpu in set(self._marks.values()):
+            if cluster.states[gpu].idle & self._placements_of[profile]:
                 begin = max(cluster.now, cluster.ready(gpu, cluster.states[gpu].idle_of(profile)[0]))
-                found.append((self.order(self._views[gpu], free), gpu, begin, self._estimates.ends[gpu]))
+                rank = self.order(self._views[gpu], unaffected)
+                found.append((rank, gpu, begin, self._estimates.ends[gpu]))
         return [(gpu, begin, end) for _, gpu, begin, end in sorted(found)]
 
     def _mark(self, cluster: Cluster, profile: int) -> bool:
-        """Mark a GPU for an unmatched job, and return whether it is idle."""
+        """Mark a GPU for an unmatched job; return True if it is idle."""
         if self._matched(profile):
             return False
-        idle = self._ranking.best(self._idle_lane + profile)
-        gpu = idle
+        gpu = idle = self._ranking.best(self._repartition_queries + profile)
         if idle is None and profile not in self._marks:
-            all_of, most = self._all_of[profile], self._divider.most[profile]
-            gpu = self._draining.first(lambda instances: (instances & all_of).bit_count() < most)
+            own, most = self._placements_of[profile], self._most_instances[profile]
+            gpu = self._earliest_ends.first(lambda instances: (instances & own).bit_count() < most)
         if gpu is None:
             return False
         if profile in self._marks:
             self._unmark(cluster, profile)
         self._marks[profile] = gpu
-        self._marked.add(gpu)
-        self._look(cluster, gpu)
+        self._update(cluster, gpu)
         return idle is not None
 
     def _unmark(self, cluster: Cluster, profile: int) -> None:
-        gpu = self._marks.pop(profile)
-        self._marked.discard(gpu)
-        self._look(cluster, gpu)
+        self._update(cluster, self._marks.pop(profile))
 
-    # Small steps
+    def _key(self, view: GpuView, query: int) -> int | None:
+        if query >= self._repartition_queries:
+            profile = query - self._repartition_queries
+            existing = (view.state.idle & self._placements_of[profile]).bit_count()
+            return None if view.state.busy or view.marked or existing >= self._most_instances[profile] else 0
+        profile, unaffected = divmod(query, self._most_others)
+        if view.marked or not view.state.idle & self._placements_of[profile]:
+            return None
+        return self.order(view, unaffected)
 
-    def _key(self, view: View, lane: int) -> int | None:
-        """Return the order of GPUs with an idle instance, for profile and ``free``, or of idle GPUs to divide anew."""
-        if lane >= self._idle_lane:
-            profile = lane - self._idle_lane
-            instances = (view.state.idle & self._all_of[profile]).bit_count()
-            more = not view.state.busy and not view.marked and instances < self._divider.most[profile]
-            return 0 if more else None
-        profile, free = divmod(lane, self._most)
-        return None if view.marked or not view.state.idle & self._all_of[profile] else self.order(view, free)
+    # Stage 4: run or skip the job
 
-    def _best(self, profile: int, free: int) -> int | None:
-        return self._ranking.best(profile * self._most + free)
+    def _run_or_skip(self, cluster: Cluster, job_class: JobClass) -> bool:
+        """Start a job of a class: the first one, or on a marked GPU the first that is short enough."""
+        profile, unaffected, allowed = job_class
+        job = self._queue.first(job_class)
+        starving = self._starves(cluster, job)
+        gpu = self._best(profile, unaffected)
+        if gpu is not None and (starving or self._views[gpu].bound <= allowed):
+            self._start(cluster, job_class, job, gpu, profile)
+            return True
+        for place in self._marked_with(cluster, profile, unaffected):
+            marked, begin, end = place
+            for short in self._jobs_within(cluster, job_class, end - begin):
+                if self._ends_in_time(cluster, short, profile, place) and (
+                    self._views[marked].bound <= allowed or self._starves(cluster, short)
+                ):
+                    self._start(cluster, job_class, short, marked, profile)
+                    return True
+        return gpu is None and starving and self._run_on_larger(cluster, job_class, job)
 
-    def _matched(self, profile: int) -> bool:
-        """Whether a GPU that is not marked has an idle instance of a profile."""
-        return self._best(profile, self._most - 1) is not None
+    def _run_on_larger(self, cluster: Cluster, job_class: JobClass, job: int) -> bool:
+        """Start a job that starves on the smallest larger instance."""
+        times = cluster.trace.jobs[job].times
+        for profile in self._larger[job_class.profile]:
+            if cluster.geometry.profiles[profile].compute_slices not in times:
+                continue
+            gpu = self._best(profile, job_class.unaffected)
+            if gpu is None:
+                marked_gpus = self._marked_with(cluster, profile, job_class.unaffected)
+                in_time = (place[0] for place in marked_gpus if self._ends_in_time(cluster, job, profile, place))
+                gpu = next(in_time, None)
+            if gpu is not None:
+                self._start(cluster, job_class, job, gpu, profile)
+                return True
+        return False
 
-    def _starves(self, cluster: Cluster, waiting: Waiting) -> bool:
-        return self.wait_threshold is not None and cluster.now - waiting.since > self.wait_threshold
+    def _jobs_within(self, cluster: Cluster, job_class: JobClass, limit: float) -> list[int]:
+        """Return the waiting jobs of a class that take no more than ``limit`` seconds alone, in their order.
 
-    def _start(self, cluster: Cluster, kind: Kind, job: int, gpu: int, profile: int) -> None:
+        Where all take longer that costs nothing the next time.
+        """
+        if self._least_seconds[job_class] > limit:
+            return []
+        size = cluster.geometry.profiles[job_class.profile].compute_slices
+        seconds = {job: cluster.trace.jobs[job].times[size] for job in self._queue.jobs(job_class)}
+        found = [job for job in seconds if seconds[job] <= limit]
+        if not found:
+            self._least_seconds[job_class] = min(seconds.values())
+        return found
+
+    def _ends_in_time(self, cluster: Cluster, job: int, profile: int, place: tuple[int, float, float]) -> bool:
+        """Return True if a job at one of the places of :meth:`_marked_with` is expected to end in time."""
+        gpu, begin, end = place
+        requested = cluster.trace.jobs[job]
+        slowdown = predicted_slowdown(self.factor(cluster, requested), self._views[gpu].bound + 1)
+        return begin + requested.times[cluster.geometry.profiles[profile].compute_slices] * slowdown <= end
+
+    def _starves(self, cluster: Cluster, job: int) -> bool:
+        return self.wait_threshold is not None and cluster.now - self._waiting_since[job] > self.wait_threshold
+
+    def _start(self, cluster: Cluster, job_class: JobClass, job: int, gpu: int, profile: int) -> None:
         place = cluster.states[gpu].idle_of(profile)[0]
         begin = max(cluster.now, cluster.ready(gpu, place))
-        seconds = cluster.trace.jobs[job].times[cluster.geometry.profiles[profile].compute_slices]
+        requested = cluster.trace.jobs[job]
+        seconds = requested.times[cluster.geometry.profiles[profile].compute_slices]
         cluster.start(job, gpu, place)
-        factor = self._queue.remove(kind, job).factor
+        self._queue.take(job_class, job)
+        factor = self.factor(cluster, requested)
         self._estimates.add(gpu, job, factor, begin=begin, seconds=seconds, now=cluster.now)
-        self._look(cluster, gpu)
+        self._update(cluster, gpu)
 
-    def _create(self, cluster: Cluster, gpu: int, places: Iterable[int]) -> None:
-        """Give a GPU without jobs some instances; those in the way go."""
-        for place in places:
-            cluster.create(gpu, place)
-        self._look(cluster, gpu)
+    # Records
 
-    def _look(self, cluster: Cluster, gpu: int) -> None:
-        """Bring what is known of a GPU up to date."""
-        state, marked = cluster.states[gpu], gpu in self._marked
-        self._views[gpu] = View(state, self._estimates.bound[gpu], marked)
+    def _create(self, cluster: Cluster, gpu: int, placements: Iterable[int]) -> None:
+        """Create instances on a GPU without jobs; idle ones in the way are destroyed."""
+        for placement in placements:
+            cluster.create(gpu, placement)
+        self._update(cluster, gpu)
+
+    def _update(self, cluster: Cluster, gpu: int) -> None:
+        """Bring the records of a GPU up to date."""
+        state, marked = cluster.states[gpu], gpu in self._marks.values()
+        self._views[gpu] = GpuView(state, self._estimates.bound[gpu], marked)
         self._ranking.changed.add(gpu)
         if marked:
-            self._draining.drop(gpu)
+            self._earliest_ends.drop(gpu)
         else:
-            self._draining.put(gpu, state.busy | state.idle, self._estimates.ends[gpu])
-
-    def _larger_than(self, geometry: Geometry, profile: int) -> tuple[tuple[int, int], ...]:
-        """Return the profiles that have all that one has, and more, the smallest first; with their compute slices."""
-        own = geometry.profiles[profile]
-        found = [
-            (other.compute_slices, other.memory_slices, -number)
-            for number, other in enumerate(geometry.profiles)
-            if other.compute_slices >= own.compute_slices
-            and other.memory_slices >= own.memory_slices
-            and (other.compute_slices, other.memory_slices) != (own.compute_slices, own.memory_slices)
-            and set(other.attributes) >= set(own.attributes)
-        ]
-        return tuple((-number, size) for size, _, number in sorted(found))
+            self._earliest_ends.set(gpu, state.busy | state.idle, self._estimates.ends[gpu])
 
 
-def wrong_threshold(path: str, value: object, unit: str, least: float) -> Iterator[Problem]:
-    """Yield a problem unless a threshold is None or a number from ``least`` on."""
-    if value is not None:
-        wanted = f"{unit} from {least:g} on, or None for no threshold"
-        yield from wrong_number(path, value, wanted, above=math.nextafter(least, -math.inf))
+def _larger_than(geometry: Geometry, profile: int) -> tuple[int, ...]:
+    """Return the profiles that have all that one has, and more, the smallest first."""
+    own = geometry.profiles[profile]
+    found = [
+        (other.compute_slices, other.memory_slices, -number)
+        for number, other in enumerate(geometry.profiles)
+        if other.compute_slices >= own.compute_slices
+        and other.memory_slices >= own.memory_slices
+        and (other.compute_slices, other.memory_slices) != (own.compute_slices, own.memory_slices)
+        and set(other.attributes) >= set(own.attributes)
+    ]
+    return tuple(-number for _, _, number in sorted(found))

@@ -1,19 +1,22 @@
-"""The fragmentation-aware scheduler: conditional load balancing, dynamic partitioning, migration on departure."""
+"""The fragmentation-aware scheduler: conditional load balancing, dynamic partitioning, migration on departure.
+
+From *An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs*, section IV.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from mig_opt.arguments import wrong_flag, wrong_share
-from mig_opt.errors import InputError
 from mig_opt.gpu.geometry import GpuState, members
 from mig_opt.heuristics.fleet.queueing import QueueingPolicy
 from mig_opt.simulation.cluster import Cluster
 
 
 class _Move(NamedTuple):
-    """A migration within a GPU: the cost afterwards, whether it creates an instance, from where, where to."""
+    """Migration within a GPU: fragmentation cost afterwards, True if it creates an instance, placements."""
 
     cost: int
     creates: bool
@@ -21,6 +24,7 @@ class _Move(NamedTuple):
     target: int
 
 
+@dataclass(kw_only=True, eq=False)
 class FragmentationAware(QueueingPolicy):
     """Spreads jobs over lazy GPUs, keeps GPUs usable for all profiles, and repairs them when jobs depart.
 
@@ -44,52 +48,31 @@ class FragmentationAware(QueueingPolicy):
     dynamic_partitioning, partition, backfill
         As of :class:`QueueingPolicy`.
     migration : bool
-        Whether jobs migrate on departures.
-
-    Raises
-    ------
-    InputError
-        With every problem of the options.
+        Jobs migrate on departures.
     """
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.4,
-        load_balancing: bool = True,
-        dynamic_partitioning: bool = True,
-        migration: bool = True,
-        partition: str | Sequence[str] | None = None,
-        backfill: bool = False,
-    ) -> None:
-        problems = [
-            *wrong_share("threshold", threshold),
-            *wrong_flag("load_balancing", load_balancing),
-            *wrong_flag("migration", migration),
-        ]
-        try:
-            super().__init__(backfill=backfill, dynamic_partitioning=dynamic_partitioning, partition=partition)
-        except InputError as error:
-            problems += error.problems
-        if problems:
-            raise InputError(problems)
-        self.threshold = threshold
-        self.load_balancing = load_balancing
-        self.migration = migration
+    CHECKS: ClassVar = {"threshold": wrong_share, "load_balancing": wrong_flag, "migration": wrong_flag}
+
+    threshold: float = 0.4
+    load_balancing: bool = True
+    dynamic_partitioning: bool = True
+    migration: bool = True
+    partition: str | Sequence[str] | None = None
+    backfill: bool = False
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""
         self._compute = cluster.trace.gpu.compute_slices
-        self._sources = cluster.ranking(self._source_key)
+        self._most_loaded = cluster.ranking(self._source_key)
         self._moves: dict[GpuState, tuple[_Move, ...]] = {}
         super().begin(cluster)
 
     def lazy(self, state: GpuState) -> bool:
-        """Whether a GPU in this state is lazy."""
+        """Return True if a GPU in this state is lazy."""
         return state.occupancy.used_compute < self.threshold * self._compute
 
     def key(self, state: GpuState, profile: int) -> int | None:
-        """Return the class of the GPU, then the least fragmentation, then whether an instance is reused."""
+        """Return a rank: lazy GPUs first, then those of least fragmentation, then those that reuse an instance."""
         options = self.options(state, profile)
         if not options:
             return None
@@ -106,25 +89,24 @@ class FragmentationAware(QueueingPolicy):
         """Serve the queue, migrate, and serve what fits now."""
         self.serve(cluster)
         if self.migration:
-            migrate = self._relieve_others if self.lazy(cluster.states[gpu]) else self._reorganise
-            if migrate(cluster, gpu):
+            migrate = self._inter_gpu_migration if self.lazy(cluster.states[gpu]) else self._intra_gpu_migration
+            migrated = False
+            while migrate(cluster, gpu):
+                migrated = True
+            if migrated:
                 self.serve(cluster)
 
-    def _reorganise(self, cluster: Cluster, gpu: int) -> bool:
-        """Migrate jobs within a busy GPU as long as that lowers its fragmentation."""
-        any_moved = False
-        while True:
-            for move in self._better(cluster.states[gpu]):
-                job = cluster.job_at(gpu, move.source)
-                assert job is not None
-                if cluster.movable(job):
-                    cluster.migrate(job, gpu, move.target)
-                    any_moved = True
-                    break
-            else:
-                return any_moved
+    def _intra_gpu_migration(self, cluster: Cluster, gpu: int) -> bool:
+        """Migrate the job within a busy GPU that lowers its fragmentation most; return False if there is none."""
+        for move in self._moves_within(cluster.states[gpu]):
+            job = cluster.job_at(gpu, move.source)
+            assert job is not None
+            if cluster.movable(job):
+                cluster.migrate(job, gpu, move.target)
+                return True
+        return False
 
-    def _better(self, state: GpuState) -> tuple[_Move, ...]:
+    def _moves_within(self, state: GpuState) -> tuple[_Move, ...]:
         """Return the migrations within a GPU that lower its fragmentation, the best first."""
         found = self._moves.get(state)
         if found is None:
@@ -140,21 +122,18 @@ class FragmentationAware(QueueingPolicy):
             )
         return found
 
-    def _relieve_others(self, cluster: Cluster, gpu: int) -> bool:
-        """Migrate jobs from busy GPUs to a lazy one as long as it ends up with less load than they."""
-        any_moved = False
-        while self._relieve_one(cluster, gpu):
-            any_moved = True
-        return any_moved
+    def _inter_gpu_migration(self, cluster: Cluster, gpu: int) -> bool:
+        """Migrate the job of a busy GPU to a lazy one that leaves least fragmentation there; False if there is none.
 
-    def _relieve_one(self, cluster: Cluster, gpu: int) -> bool:
-        state, geometry = cluster.states[gpu], cluster.geometry
-        ways = []
-        for profile in range(len(geometry.profiles)):
-            options = self.options(state, profile)
-            if options:
-                ways.append((*options[0], profile))
-        for _cost, _creates, placement, profile in sorted(ways):
+        Afterwards the lazy GPU must have less load than the other one.
+        """
+        state = cluster.states[gpu]
+        best_options = (
+            (*options[0], profile)
+            for profile in range(len(cluster.geometry.profiles))
+            if (options := self.options(state, profile))
+        )
+        for _cost, _creates, placement, profile in sorted(best_options):
             job = self._job_from(cluster, profile, state.occupancy.used_compute)
             if job is not None:
                 cluster.migrate(job, gpu, placement)
@@ -177,7 +156,7 @@ class FragmentationAware(QueueingPolicy):
 
         # The source keeps used - size, which must be more than load + size.
         more_than = load + 2 * geometry.profiles[profile].compute_slices
-        self._sources.first(profile, accept, below=self._compute - more_than)
+        self._most_loaded.first(profile, accept, below=self._compute - more_than)
         return found[0] if found else None
 
     def _source_key(self, state: GpuState, profile: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The steps of the fragmentation-aware scheduler and its rivals, each on a trace made for it.
+"""The steps of the fragmentation-aware scheduler, each on a trace made for it.
 
 An A100 has 7 compute slices, so at the threshold of 0.4 a GPU with up to 2 busy slices is lazy. Creations take 1 s,
 destructions 0.5 s.
@@ -9,12 +9,23 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from online_worlds import NO_COSTS, PLAIN_COSTS, SIZES, TABLES, assert_sound, audit, job, operations, rows, trace
+from online_worlds import (
+    NO_COSTS,
+    PLAIN_COSTS,
+    TABLES,
+    arrivals,
+    assert_sound,
+    audit,
+    first_places,
+    job,
+    operations,
+    rows,
+    trace,
+)
 
-from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
+from mig_opt import Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.gpu.geometry import members
-from mig_opt.heuristics.fleet.fragmentation import FragmentationAware
-from mig_opt.heuristics.fleet.partitioning import fleet_partitions
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.simulation import Cluster, RunOutcome
 
 
@@ -26,20 +37,6 @@ def run(policy: str, wanted: Trace, **options: object) -> Simulation:
 
 def aware(wanted: Trace, **options: object) -> Simulation:
     return run("fragmentation-aware", wanted, **options)
-
-
-def first_places(done: Simulation) -> dict[str, str]:
-    """Where each job ran first, as GPU:placement."""
-    found: dict[str, tuple[float, str]] = {}
-    for name, gpu, where, begin, _, _ in rows(done.log):
-        if name not in found or begin < found[name][0]:
-            found[name] = (begin, f"{gpu}:{where}")
-    return {name: where for name, (_, where) in found.items()}
-
-
-def arrivals(*profiles: str, seconds: float = 100.0) -> list[Job]:
-    """One job a second (a, b, c, ...), all long."""
-    return [job("abcdefghijkl"[number], number, profile, seconds) for number, profile in enumerate(profiles)]
 
 
 # Arrivals (section IV-C)
@@ -241,102 +238,7 @@ def test_each_technique_can_be_switched_off() -> None:
     assert static.metrics.destructions == 0
 
 
-# Rivals
-
-
-def test_first_fit_takes_the_first_gpu_and_placement() -> None:
-    wanted = trace(*arrivals("3g.20gb", "2g.10gb", "4g.20gb", "1g.5gb"), gpus=3)
-    assert first_places(run("first-fit", wanted)) == {
-        "a": "0:3g.20gb@0",
-        "b": "0:2g.10gb@4",
-        "c": "1:4g.20gb@0",
-        "d": "0:1g.5gb@6",
-    }
-
-
-def test_best_fit_takes_the_least_room() -> None:
-    """c does not fit beside a and b with slice 3 lost, nor does d; for e both have 2 compute slices."""
-    wanted = trace(*arrivals("3g.20gb", "2g.10gb", "3g.20gb", "2g.10gb", "1g.5gb"), gpus=3)
-    assert first_places(run("best-fit", wanted)) == {
-        "a": "0:3g.20gb@0",
-        "b": "0:2g.10gb@4",
-        "c": "1:3g.20gb@0",
-        "d": "1:2g.10gb@4",
-        "e": "0:1g.5gb@6",
-    }
-    spread = trace(*arrivals("4g.20gb", "4g.20gb", "1g.5gb", "1g.5gb"), gpus=3)
-    # The fuller GPU: c on GPU 0 (3 free each, least index), d beside it (2 free against 3).
-    assert {name: where[0] for name, where in first_places(run("best-fit", spread)).items()} == {
-        "a": "0", "b": "1", "c": "0", "d": "0",
-    }  # fmt: skip
-
-
-def test_load_balancing_takes_the_least_load() -> None:
-    wanted = trace(*arrivals("4g.20gb", "3g.20gb", "2g.10gb", "1g.5gb", "1g.5gb"), gpus=3)
-    found = {name: where[0] for name, where in first_places(run("load-balancing", wanted)).items()}
-    # Loads 4, 3, 2; then 1 on GPU 2 (3), then GPUs 1 and 2 are equal: GPU 1.
-    assert found == {"a": "0", "b": "1", "c": "2", "d": "2", "e": "1"}
-
-
-def test_static_partitions_never_change() -> None:
-    jobs = arrivals("3g.20gb", "3g.20gb", "3g.20gb", "4g.20gb", seconds=20)
-    done = run("static", trace(*jobs, gpus=2), partition=["4+3", "3+3"])
-    # 3g@4 of GPU 0 (created second: 2), then both of GPU 1; d on 4g@0.
-    assert first_places(done) == {"a": "0:3g.20gb@4", "b": "1:3g.20gb@0", "c": "1:3g.20gb@4", "d": "0:4g.20gb@0"}
-    assert [row[0] for row in operations(done.log)] == ["create"] * 4
-
-
-def test_a_job_without_an_instance_of_its_profile_waits_for_ever() -> None:
-    done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3")
-    assert done.unfinished == ("a", "b"), "first come, first served"
-    done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3", backfill=True)
-    assert done.unfinished == ("a",)
-
-
-# Jobs that ask for no profile, and memory
-
-
-def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:
-    growth = ((0.0, 3.0), (0.5, 8.0))
-    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0, 4: 2.0}, memory_growth=growth), costs=NO_COSTS)
-    done = run("first-fit", wanted)
-    assert rows(done.log) == [("a", 0, "1g.5gb@0", 0, 4, "OUT_OF_MEMORY"), ("a", 0, "2g.10gb@0", 4, 8, "FINISHED")]
-    too_much = trace(job("a", 0, "1g.5gb", 8, memory_growth=growth), job("b", 1, "7g.40gb", 3), costs=NO_COSTS)
-    done = run("first-fit", too_much)
-    assert done.unfinished == ("a",), "it asks for 1g.5gb and nothing else"
-    assert rows(done.log)[-1] == ("b", 0, "7g.40gb@0", 4, 7, "FINISHED")
-
-
-# Partitions
-
-
-def test_partitions_by_demand() -> None:
-    def names(*jobs: Job, gpus: int) -> list[str]:
-        return [
-            "+".join(str(p.profile.compute_slices) for p in placed)
-            for placed in fleet_partitions(trace(*jobs, gpus=gpus))
-        ]
-
-    def jobs(**seconds: float) -> list[Job]:
-        profiles = {f"g{size}": profile for profile, size in SIZES.items() if profile != "1g.10gb"}
-        return [job(size, 0, profiles[size], time) for size, time in seconds.items()]
-
-    # Demand for one size only.
-    assert names(*jobs(g7=10), gpus=2) == ["7", "7"]
-    assert names(*jobs(g1=10), gpus=1) == ["1+1+1+1+1+1+1"]
-    # 3g: 30 s, 4g: 70 s. 4+3 is 30 + 70, 3+3 is 30 + 15.
-    assert names(*jobs(g3=30, g4=70), gpus=2) == ["4+3", "4+3"]
-    # 7g at 20 s against seven 1g at 10 s: 10 (1 + 1/2 + ... + 1/7) = 25.9 first, then 10 (1/8 + ... + 1/14) = 6.6.
-    assert names(*jobs(g7=20, g1=10), gpus=2) == ["1+1+1+1+1+1+1", "7"]
-
-
-def test_wrong_partitions() -> None:
-    wanted = trace(job("a", 0, "1g.5gb", 3), gpus=2)
-    with pytest.raises(InputError) as caught:
-        simulate(wanted, "static", partition=["4+3", "5+2", "7"])
-    assert [problem.path for problem in caught.value.problems] == ["partition[1]", "partition"]
-    with pytest.raises(InputError, match="A100-40GB has no partition '5'"):
-        simulate(wanted, "static", partition="5")
+# Other GPUs, and random jobs
 
 
 @pytest.mark.parametrize("gpu", ["A30", "H100", "RTX-PRO-6000"])
@@ -369,7 +271,7 @@ class Literal(FragmentationAware):
         assert cluster.place(job) == (min(feasible)[3:] if feasible else None)
         return placed
 
-    def _relieve_one(self, cluster: Cluster, gpu: int) -> bool:
+    def _inter_gpu_migration(self, cluster: Cluster, gpu: int) -> bool:
         state = cluster.states[gpu]
         ways = []
         for number in range(len(cluster.trace.jobs)):
@@ -384,7 +286,7 @@ class Literal(FragmentationAware):
                     (TABLES.occupancy(state.busy | 1 << index).cost, not state.idle >> index & 1, index)
                     for index in TABLES.occupancy(state.busy).available[profile]
                 ]
-        moved = super()._relieve_one(cluster, gpu)
+        moved = super()._inter_gpu_migration(cluster, gpu)
         self.compared += 1
         assert moved == bool(ways)
         if moved:

@@ -18,8 +18,8 @@ from online_worlds import trace as world
 from places import DOCS
 
 from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
-from mig_opt.heuristics.fleet.pcie import PcieAware
-from mig_opt.heuristics.fleet.waiting import Kind
+from mig_opt.heuristics.fleet.pcie_aware import PcieAware
+from mig_opt.heuristics.fleet.reconfiguring import JobClass
 from mig_opt.simulation import Cluster
 
 SMALL = "1g.5gb"
@@ -367,9 +367,9 @@ def test_all_wrong_options_at_once() -> None:
 class Checked(PcieAware):
     """Compares each start with what the rules say when every GPU is looked at."""
 
-    def _start(self, cluster: Cluster, kind: Kind, job: int, gpu: int, profile: int) -> None:
-        waiting = dict(self._queue.short(kind, math.inf))[job]
-        starving = self.wait_threshold is not None and cluster.now - waiting.since > self.wait_threshold
+    def _start(self, cluster: Cluster, job_class: JobClass, job: int, gpu: int, profile: int) -> None:
+        waited = cluster.now - self._waiting_since[job]
+        starving = self.wait_threshold is not None and waited > self.wait_threshold
         slowdown = cluster.slowdown(job, gpu)
         allowed = self.delay_threshold is None or slowdown <= self.delay_threshold or not cluster.bound_on(gpu)
         assert allowed or starving
@@ -380,9 +380,9 @@ class Checked(PcieAware):
         ]
         if gpu not in self._marks.values():
             assert gpu == min(with_room, key=lambda other: (*self.worth(cluster, job, other), other))
-        if profile != kind.profile:
+        if profile != job_class.profile:
             assert starving
-        super()._start(cluster, kind, job, gpu, profile)
+        super()._start(cluster, job_class, job, gpu, profile)
 
     def worth(self, cluster: Cluster, job: int, gpu: int) -> tuple[float, int, int]:
         used = cluster.states[gpu].occupancy

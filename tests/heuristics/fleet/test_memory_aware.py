@@ -164,7 +164,7 @@ def test_which_placement_is_chosen(idle: list[str], wanted: str) -> None:
     for name in idle:
         cluster.create(0, place(name))
     manager = PartitionManager(cluster, folding=True, slowdown_limit=None)
-    fit = manager.fit(cluster.trace.jobs[0], 16.0)
+    fit = manager.tight_fit(cluster.trace.jobs[0], 16.0)
     assert fit is not None
     assert manager.place(fit) == (0, place(wanted))
     assert manager.place_on(0, fit) == place(wanted)
@@ -178,7 +178,7 @@ def test_the_gpu_on_which_least_has_to_be_done() -> None:
     cluster.create(2, place("1g.5gb@2"))
     cluster.waiting.update({0: None, 1: None})
     manager = PartitionManager(cluster, folding=True, slowdown_limit=None)
-    fit = manager.fit(cluster.trace.jobs[0], 4.0)
+    fit = manager.tight_fit(cluster.trace.jobs[0], 4.0)
     assert fit is not None
     assert manager.place(fit) == (2, place("1g.5gb@2"))
     cluster.start(0, 2, place("1g.5gb@2"))

@@ -1,4 +1,4 @@
-"""The parts of the PCIe-aware scheduler: estimated ends, the GPU that is idle first, and divisions of idle GPUs."""
+"""The parts of reconfiguring schedulers: estimated ends, the GPU that is idle first, and partitions of idle GPUs."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 from online_worlds import A100, TABLES
 
 from mig_opt.gpu.geometry import members
-from mig_opt.heuristics.fleet.dividing import Divider, smallest_instances
-from mig_opt.heuristics.fleet.draining import Draining
-from mig_opt.heuristics.fleet.estimates import Estimates
+from mig_opt.heuristics.fleet.end_estimates import EarliestEnds, EndEstimates
+from mig_opt.heuristics.fleet.partitioning import repartition, smallest_instances
 
 # Estimated ends
 
 
 def test_estimated_ends() -> None:
     """a has done 1 s of 10 when b comes: 9 s at half speed end at 19, b's 10 s at 21. When a goes, b has 1 s left."""
-    estimates = Estimates(2)
+    estimates = EndEstimates(2)
     estimates.add(1, 0, 1.0, begin=0.0, seconds=10.0, now=0.0)
     assert (estimates.ends[1], estimates.bound[1]) == (10, 1)
     estimates.add(1, 1, 1.0, begin=1.0, seconds=10.0, now=1.0)
@@ -37,24 +36,24 @@ def test_estimated_ends() -> None:
 @given(st.data())
 def test_the_gpu_that_is_idle_first(data: st.DataObject) -> None:
     """Against a look at all of them. So many changes that what no longer holds is cleared out."""
-    draining = Draining(4)
+    earliest = EarliestEnds(4)
     known: dict[int, tuple[float, int]] = {}
     steps = data.draw(
         st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 3]), st.integers(0, 9)), max_size=40)
     )
     for gpu, instances, end in steps * 40:
         if end == 9:
-            draining.drop(gpu)
+            earliest.drop(gpu)
             known.pop(gpu, None)
         else:
-            draining.put(gpu, instances, float(end))
+            earliest.set(gpu, instances, float(end))
             known[gpu] = float(end), instances
         for wanted in ({1}, {1, 3}, {2, 3}):
             suiting = [(at, other) for other, (at, there) in known.items() if there in wanted]
-            assert draining.first(wanted.__contains__) == (min(suiting)[1] if suiting else None)
+            assert earliest.first(wanted.__contains__) == (min(suiting)[1] if suiting else None)
 
 
-# Divisions
+# Partitions of idle GPUs
 
 
 def counted(places: object) -> dict[int, int]:
@@ -66,14 +65,14 @@ def counted(places: object) -> dict[int, int]:
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_divisions_serve_the_most_jobs(data: st.DataObject) -> None:
+def test_partitions_serve_the_most_jobs(data: st.DataObject) -> None:
     """Against all maximal partitions. Whatever is there before, nothing lies fallow afterwards."""
     waiting = data.draw(st.dictionaries(st.integers(0, len(TABLES.profiles) - 1), st.integers(1, 9), min_size=1))
     first = data.draw(st.sampled_from([None, *waiting]))
     before = data.draw(st.sampled_from(PARTITIONS))
     idle = TABLES.mask(before)
     after = idle
-    for place in Divider(TABLES).divide(idle, waiting, first):
+    for place in repartition(TABLES, idle, waiting, first):
         assert not after >> place & 1
         after = after & ~TABLES.conflicts[place] | 1 << place
     best = max(
@@ -84,8 +83,7 @@ def test_divisions_serve_the_most_jobs(data: st.DataObject) -> None:
     served = counted(members(after))
     assert first is None or first in served
     assert sum(min(waiting.get(profile, 0), count) for profile, count in served.items()) >= best
-    smallest = [TABLES.index(profile.name, start) for profile, start in smallest_instances(A100)]
-    assert all(TABLES.conflicts[place] & after for place in smallest)
+    assert all(TABLES.conflicts[place] & after for place in smallest_instances(TABLES))
 
 
 PARTITIONS = [
@@ -94,9 +92,9 @@ PARTITIONS = [
 ]
 
 
-def test_divisions_use_what_is_there() -> None:
+def test_partitions_use_what_is_there() -> None:
     """One 1g.5gb and one 3g for a GPU with 3g@0 and four 1g: nothing has to be done."""
     there = TABLES.mask([TABLES.index("3g.20gb", 0), *(TABLES.index("1g.5gb", start) for start in (4, 5, 6))])
     three, one = (TABLES.profile_index(A100.profile(name)) for name in ("3g.20gb", "1g.5gb"))
-    assert Divider(TABLES).divide(there, {three: 1, one: 2}) == ()
-    assert len(Divider(TABLES).divide(there, {three: 2})) == 1
+    assert repartition(TABLES, there, {three: 1, one: 2}) == ()
+    assert len(repartition(TABLES, there, {three: 2})) == 1

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import InputError
-from mig_opt.heuristics.fleet.forecast import LinearFit, MemoryForecast
+from mig_opt.heuristics.fleet.memory_forecast import LinearFit, MemoryForecast
 
 Z = 2.5758293035489004
 """99 % of a normal distribution are within so many standard deviations."""

@@ -1,8 +1,8 @@
-"""How much memory a running job is going to need: the time-series predictor of MIGM.
+"""The time-series predictor of MIGM: a forecast of the peak memory of a running job.
 
 From *Managing Multi Instance GPUs for High Throughput and Energy Savings* (MIGM), section 3.2.3 and Algorithm 1. One
 straight line is fitted to the memory that a job has requested so far, a second one to how little of it was reused. Both
-are continued to the last iteration. When the prediction no longer moves, it counts.
+are continued to the last iteration. The prediction counts once it has converged.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LEAST = 3
 
 
 class LinearFit:
-    """The line of least squares through points that come one by one.
+    """Line of least squares through points that come one by one.
 
     Examples
     --------
@@ -46,7 +46,7 @@ class LinearFit:
 
     @property
     def slope(self) -> float:
-        """By how much y rises for each x; 0 while all points have the same x."""
+        """Rise of y for each x; 0 while all points have the same x."""
         return self._xy / self._xx if self._xx else 0.0
 
     @property
@@ -78,11 +78,11 @@ class MemoryForecast:
     last : float
         The last iteration, in the unit of those that are observed: a number, or 1 for shares of the work.
     confidence : float
-        Of the two-sided interval around each line, above 0 and below 1.
+        Probability of the two-sided interval around each line, above 0 and below 1.
     tolerance : float
-        Share of a prediction by which it may differ from the one before.
+        Share of a prediction by which it may differ from the one before without being a change.
     steady : int
-        How often.
+        Consecutive predictions that must differ by no more than that.
 
     Raises
     ------
@@ -125,18 +125,18 @@ class MemoryForecast:
         self._requested = LinearFit()
         self._saved = LinearFit()
         self._most = 0.0
-        self._calm = 0
+        self._steady_so_far = 0
         self._before: float | None = None
         self.peak = 0.0
         """GB that the job is predicted to need; what it has needed until there are three iterations."""
 
     def observe(self, iteration: float, requested_gb: float, reuse: float = 1.0) -> None:
-        """Add what was seen in an iteration.
+        """Add the observation of an iteration.
 
         Parameters
         ----------
         iteration : float
-            Which one; each is later than the one before.
+            Its number, or the share of the work; each is later than the one before.
         requested_gb : float
             Memory that the job has requested, in GB.
         reuse : float
@@ -158,11 +158,11 @@ class MemoryForecast:
         lower = self._saved.at(self._last) - self._deviations * self._saved.deviation
         self.peak = max(self._most, upper / max(1.0, lower))
         if self._before is not None:
-            calm = abs(self.peak - self._before) <= self._tolerance * self.peak
-            self._calm = self._calm + 1 if calm else 0
+            steady = abs(self.peak - self._before) <= self._tolerance * self.peak
+            self._steady_so_far = self._steady_so_far + 1 if steady else 0
         self._before = self.peak
 
     @property
     def converged(self) -> bool:
-        """Whether the prediction no longer moves."""
-        return self._calm >= self._steady
+        """True if the prediction has converged."""
+        return self._steady_so_far >= self._steady

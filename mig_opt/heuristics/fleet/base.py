@@ -1,0 +1,144 @@
+"""Parts that all schedulers share: options that are checked, the queue of waiting jobs, a rank of GPUs."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import ClassVar, Generic, TypeVar
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.geometry import GpuState
+from mig_opt.simulation.cluster import Policy
+
+Check = Callable[[str, object], Iterable[Problem]]
+"""Check of an option: yields a problem, under the given name, unless the value is allowed."""
+
+JobClass = TypeVar("JobClass", bound=Hashable)
+
+
+class ConfigurablePolicy(Policy):
+    """Base class of schedulers; each is a dataclass, and its fields are its options.
+
+    Raises
+    ------
+    InputError
+        With every problem of the options.
+    """
+
+    CHECKS: ClassVar[Mapping[str, Check]] = {}
+    """Checks of the options that a class introduces."""
+
+    def __post_init__(self) -> None:
+        problems = list(self.option_problems())
+        if problems:
+            raise InputError(problems)
+
+    def option_problems(self) -> Iterator[Problem]:
+        """Yield what is wrong with the options: first those of the class itself, then those of its bases."""
+        for cls in type(self).__mro__:
+            for option, check in vars(cls).get("CHECKS", {}).items():
+                yield from check(option, getattr(self, option))
+
+
+class JobQueue(Generic[JobClass]):
+    """Waiting jobs in the order in which they came, divided into classes.
+
+    Jobs of one class can use the same places, so that the first one stands for all of them.
+
+    Examples
+    --------
+    Only jobs of class "a" find a place, and only two of them.
+
+    >>> queue = JobQueue()
+    >>> for job, job_class in enumerate("baab"):
+    ...     queue.add(job_class, job)
+    >>> def place(job_class):
+    ...     return job_class == "a" and queue.take(job_class) is not None
+    >>> queue.serve(place), queue.first("b"), len(queue)
+    (['b'], 0, 2)
+    """
+
+    def __init__(self) -> None:
+        # For each class with waiting jobs, the turn of each of them.
+        self._turns: dict[JobClass, OrderedDict[int, int]] = {}
+        self._next_turn = 0
+        self._waiting = 0
+
+    def __len__(self) -> int:
+        return self._waiting
+
+    def __contains__(self, job_class: JobClass) -> bool:
+        return job_class in self._turns
+
+    @property
+    def next_turn(self) -> int:
+        """Turn of the next job that is added; turns rise by one from job to job."""
+        return self._next_turn
+
+    def add(self, job_class: JobClass, job: int) -> None:
+        """Add a job as the last one."""
+        self._turns.setdefault(job_class, OrderedDict())[job] = self._next_turn
+        self._next_turn += 1
+        self._waiting += 1
+
+    def take(self, job_class: JobClass, job: int | None = None) -> int:
+        """Remove a job of a class, by default its first one, and return it."""
+        jobs = self._turns[job_class]
+        if job is None:
+            job = next(iter(jobs))
+        del jobs[job]
+        if not jobs:
+            del self._turns[job_class]
+        self._waiting -= 1
+        return job
+
+    def first(self, job_class: JobClass) -> int:
+        """Return the first job of a class."""
+        return next(iter(self._turns[job_class]))
+
+    def turn(self, job_class: JobClass) -> int:
+        """Return the turn of the first job of a class."""
+        return next(iter(self._turns[job_class].values()))
+
+    def jobs(self, job_class: JobClass) -> Iterable[int]:
+        """Return the jobs of a class in their order."""
+        return self._turns[job_class]
+
+    def counts(self) -> dict[JobClass, int]:
+        """Return how many jobs of each class wait."""
+        return {job_class: len(jobs) for job_class, jobs in self._turns.items()}
+
+    def serve(self, place: Callable[[JobClass], bool], *, backfill: bool = True) -> list[JobClass]:
+        """Offer places to the classes, always to the one whose first job has waited longest.
+
+        Parameters
+        ----------
+        place : callable
+            Starts a job of a class and takes it from the queue, or returns False if there is no place.
+        backfill : bool
+            Go on with other classes when there is no place for one (backfilling); if not, stop.
+
+        Returns
+        -------
+        list
+            The classes for which there was no place, in the order in which they were refused.
+        """
+        turns = {job_class: self.turn(job_class) for job_class in self._turns}
+        refused: list[JobClass] = []
+        while turns and (backfill or not refused):
+            job_class = min(turns, key=turns.__getitem__)
+            if not place(job_class):
+                refused.append(job_class)
+                del turns[job_class]
+            elif job_class in self:
+                turns[job_class] = self.turn(job_class)
+            else:
+                del turns[job_class]
+        return refused
+
+
+def free_slices(state: GpuState) -> int:
+    """Return an integer that orders GPUs by their free compute slices, then by their free memory slices."""
+    gpu, used = state.geometry.gpu, state.occupancy
+    free_compute, free_memory = gpu.compute_slices - used.used_compute, gpu.memory_slices - used.used_memory
+    return free_compute * (gpu.memory_slices + 1) + free_memory

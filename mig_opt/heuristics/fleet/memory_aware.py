@@ -1,0 +1,328 @@
+"""The memory-aware scheduler MIGM: scheme A (by size) and scheme B (in order of arrival).
+
+From *Managing Multi Instance GPUs for High Throughput and Energy Savings* (MIGM), sections 3.2.3 and 4.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from typing import ClassVar, Literal, get_args
+
+from mig_opt.arguments import wrong_flag, wrong_number
+from mig_opt.errors import Problem, nearest
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue
+from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
+from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
+from mig_opt.simulation.cluster import Cluster
+
+Division = Literal["equal", "shared"]
+
+_MOST_OBSERVATIONS = 1000
+"""Observations of a job in the time it has left: a job that runs for years is not observed every second."""
+
+_LEAST_PAUSE = 1e-5
+"""Seconds between two observations at least; the simulator would take a shorter pause for an endless loop."""
+
+
+def _wrong_limit(path: str, value: object) -> Iterator[Problem]:
+    if value is not None:
+        yield from wrong_number(path, value, "a finite number >= 1", at_least=1)
+
+
+def _wrong_division(path: str, value: object) -> Iterator[Problem]:
+    if value not in get_args(Division):
+        yield Problem(path, f"unknown {value!r}; {nearest(str(value), get_args(Division))}")
+
+
+class MemoryAware(ConfigurablePolicy):
+    """Gives each job the tightest memory that it fits in; jobs of unknown memory start small and grow on demand.
+
+    The memory of a job is known (``memory_gb``, what the paper gets from compilers and models of networks) unless it
+    grows: that a job has a ``memory_growth`` is known, its values are not. Such a job starts on the least memory. When
+    it fails, it waits again for the least that is enough for what it needed then. With ``prediction`` it is observed
+    while it runs, and once the forecast has converged on more than its instance has, it is stopped and waits for the
+    least that is enough for the forecast.
+
+    Parameters
+    ----------
+    prediction : bool
+        Jobs are restarted early, before they fail.
+    folding : bool
+        Warp folding: a job may run on fewer compute slices than the most that go with its memory, 3g.20gb or 4g.20gb,
+        whichever keeps more configurations reachable. If not, only the one on which it is fastest counts.
+    slowdown_limit : float, optional
+        How many times its least seconds a job may take on its instance; a larger one is used else. By default memory
+        alone decides.
+    start_gb : float
+        Least memory on which jobs of unknown memory start, in GB, if they can have so much.
+    sample_s : float
+        Seconds between two observations of a job; but 1e-5 at least, and a thousandth of what the job has left.
+    tolerance : float
+        Tolerance of the forecasts, see :class:`~mig_opt.heuristics.fleet.memory_forecast.MemoryForecast`.
+    """
+
+    CHECKS: ClassVar = {
+        "prediction": wrong_flag,
+        "folding": wrong_flag,
+        "start_gb": partial(wrong_number, wanted="a finite number of GB >= 0", at_least=0),
+        "sample_s": partial(wrong_number, wanted="a finite number of seconds > 0", above=0),
+        "tolerance": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
+        "slowdown_limit": _wrong_limit,
+    }
+
+    prediction: bool
+    folding: bool
+    slowdown_limit: float | None
+    start_gb: float
+    sample_s: float
+    tolerance: float
+
+    @abstractmethod
+    def serve(self, cluster: Cluster) -> None:
+        """Start the jobs that can be started now."""
+
+    def release(self, cluster: Cluster, gpu: int, placement: int) -> None:
+        """Take an instance back that has become idle; the queue is served next."""
+
+    def begin(self, cluster: Cluster) -> None:
+        """Start with an empty queue and no knowledge of jobs that grow."""
+        self.manager = PartitionManager(cluster, folding=self.folding, slowdown_limit=self.slowdown_limit)
+        self.queue: JobQueue[TightFit] = JobQueue()
+        self._known_need: dict[int, float] = {}
+        self._forecasts: dict[int, MemoryForecast] = {}
+        self._observed: set[int] = set()
+
+    def arrived(self, cluster: Cluster, job: int) -> None:
+        """Queue the job. Those that arrive in the same moment are served together."""
+        self._queue_job(cluster, job)
+        jobs = cluster.trace.jobs
+        if job + 1 == len(jobs) or jobs[job + 1].arrival > cluster.now:
+            self.serve(cluster)
+
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Let others have the instance."""
+        self._forecasts.pop(job, None)
+        self.release(cluster, gpu, placement)
+        self.serve(cluster)
+
+    gave_up = finished
+
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        """Queue the job again for as much memory as it needed."""
+        self._known_need[job] = needed_gb
+        self._queue_job(cluster, job)
+        self.finished(cluster, job, gpu, placement)
+
+    def woken(self, cluster: Cluster, tag: int) -> None:
+        """Observe a job that grows (its number is the tag), and restart it early if it will not fit."""
+        forecast = self._forecasts.get(tag)
+        place = cluster.place(tag)
+        if forecast is None or place is None:
+            self._observed.discard(tag)
+            return
+        if cluster.progress(tag) > 0:
+            forecast.observe(cluster.progress(tag), cluster.memory_used(tag))
+        needed = min(forecast.peak, self.manager.largest_gb(cluster.trace.jobs[tag]))
+        if not forecast.converged or needed <= cluster.geometry.placements[place[1]].profile.memory_gb:
+            self._observe_later(cluster, tag)
+            return
+        self._observed.discard(tag)
+        cluster.stop(tag)
+        self.failed(cluster, tag, *place, needed)
+
+    def start(self, cluster: Cluster, fit: TightFit, gpu: int, placement: int, job: int | None = None) -> None:
+        """Start a job, by default the first one in the queue with this fit, and observe it if its memory grows."""
+        if job is None:
+            job = self.queue.take(fit)
+        cluster.start(job, gpu, placement)
+        requested = cluster.trace.jobs[job]
+        memory_gb = cluster.geometry.placements[placement].profile.memory_gb
+        if self.prediction and requested.memory_growth and memory_gb < self.manager.largest_gb(requested):
+            self._forecasts[job] = MemoryForecast(tolerance=self.tolerance)
+            if job not in self._observed:
+                self._observed.add(job)
+                self._observe_later(cluster, job)
+
+    def _observe_later(self, cluster: Cluster, job: int) -> None:
+        now = cluster.now
+        pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MOST_OBSERVATIONS, _LEAST_PAUSE)
+        cluster.wake(max(now + pause, math.nextafter(now, math.inf)), job)
+
+    def _queue_job(self, cluster: Cluster, job: int) -> None:
+        requested = cluster.trace.jobs[job]
+        least_gb = self._known_need.get(job)
+        if least_gb is None and requested.memory_growth:
+            least_gb = min(self.start_gb, self.manager.largest_gb(requested))
+        fit = self.manager.tight_fit(requested, (requested.memory_gb or 0.0) if least_gb is None else least_gb)
+        if fit is not None:  # else it waits for ever
+            self.queue.add(fit, job)
+
+
+@dataclass(kw_only=True, eq=False)
+class MemoryAwareInOrder(MemoryAware):
+    """Scheme B: first come, first served; a job that does not fit holds up those behind it.
+
+    For the job at the head of the queue the partition manager looks for an idle instance that fits tightly; else it
+    creates one; else it fuses idle ones or splits one; else the job waits until another ends. A job that has to start
+    again is last in the queue. Its options are those of :class:`MemoryAware`.
+    """
+
+    prediction: bool = True
+    folding: bool = True
+    slowdown_limit: float | None = None
+    start_gb: float = 0.0
+    sample_s: float = 1.0
+    tolerance: float = 0.05
+
+    def serve(self, cluster: Cluster) -> None:
+        """Start the first job as long as there is a place for it."""
+
+        def place(fit: TightFit) -> bool:
+            found = self.manager.place(fit)
+            if found is None:
+                return False
+            self.start(cluster, fit, *found)
+            return True
+
+        self.queue.serve(place, backfill=False)
+
+
+@dataclass(slots=True)
+class _Phase:
+    """Phase of a GPU, in which it works on the jobs of one fit.
+
+    Attributes
+    ----------
+    fit : TightFit
+        The fit.
+    first_later_turn : int
+        Jobs with lower turns waited already when the phase began.
+    dealt : dict of int to deque of int
+        For each instance that runs a job, the jobs that have been dealt to it and wait.
+    """
+
+    fit: TightFit
+    first_later_turn: int
+    dealt: dict[int, deque[int]] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True, eq=False)
+class MemoryAwareBySize(MemoryAware):
+    """Scheme A: jobs by increasing memory, so that a GPU is seldom partitioned anew (section 4.3, Algorithm 4).
+
+    A GPU without jobs begins a *phase*: it makes as many instances of one tight fit as it can use, and works on the
+    jobs of that fit until they are done. The next phase has the next larger fit with waiting jobs, and after the
+    largest the smallest. The jobs are dealt equally to the instances, each of which works on its own. For jobs that
+    arrive over time and for several GPUs, of which the paper says nothing, it is decided so:
+
+    * Jobs of its fit that arrive during a phase take part in it as long as no others wait without a GPU for them.
+    * A phase is dealt all waiting jobs of its fit, with several GPUs an equal part of them (but enough for each of its
+      instances). The rest can be taken by any instance that has done its own.
+    * Fits of equal memory are different fits if they allow different profiles, the one with fewer slices being smaller.
+
+    Parameters
+    ----------
+    division : {"equal", "shared"}
+        Jobs are dealt to the instances in advance, or each takes the next one when it is idle.
+    **options
+        As of :class:`MemoryAware`.
+    """
+
+    CHECKS: ClassVar = {"division": _wrong_division}
+
+    division: Division = "equal"
+    prediction: bool = True
+    folding: bool = True
+    slowdown_limit: float | None = None
+    start_gb: float = 0.0
+    sample_s: float = 1.0
+    tolerance: float = 0.05
+
+    def begin(self, cluster: Cluster) -> None:
+        """Start with an empty queue and no phase on any GPU."""
+        super().begin(cluster)
+        self._phases: dict[int, _Phase] = {}
+        self._without_phase = list(range(cluster.trace.gpus))
+        self._last_fit: dict[int, TightFit] = {}
+        # For each fit the GPUs in a phase of it that may have room for another instance.
+        self._with_room: dict[TightFit, set[int]] = {}
+
+    def release(self, cluster: Cluster, gpu: int, placement: int) -> None:
+        """Let the instance go on with its next job; the phase ends with the last busy instance."""
+        phase = self._phases[gpu]
+        dealt = phase.dealt.pop(placement)
+        if dealt or self._may_join(phase):
+            phase.dealt[placement] = dealt
+            self.start(cluster, phase.fit, gpu, placement, dealt.popleft() if dealt else None)
+        elif phase.dealt:
+            self._with_room.setdefault(phase.fit, set()).add(gpu)
+        else:
+            del self._phases[gpu]
+            self._with_room.get(phase.fit, set()).discard(gpu)
+            if not self.queue:
+                del self._last_fit[gpu]
+            heapq.heappush(self._without_phase, gpu)
+
+    def serve(self, cluster: Cluster) -> None:
+        """Let waiting jobs join phases that have room; then GPUs without a phase begin one."""
+        for fit in self._waiting_fits():
+            self._join(cluster, fit)
+        while self._without_phase and self.queue:
+            self._begin_phase(cluster, heapq.heappop(self._without_phase))
+
+    def _waiting_fits(self) -> list[TightFit]:
+        """Return the fits for which jobs wait, the smallest first."""
+        return sorted(self.queue.counts(), key=_size)
+
+    def _may_join(self, phase: _Phase) -> bool:
+        """Return True if the first waiting job of the phase's fit may run in it."""
+        fit = phase.fit
+        if fit not in self.queue:
+            return False
+        alone = self.queue.counts()[fit] == len(self.queue)
+        return self.queue.turn(fit) < phase.first_later_turn or alone or bool(self._without_phase)
+
+    def _join(self, cluster: Cluster, fit: TightFit) -> None:
+        with_room = self._with_room.get(fit, set())
+        for gpu in sorted(with_room):
+            phase = self._phases[gpu]
+            while self._may_join(phase):
+                if not self._run_first(cluster, gpu, phase):
+                    with_room.remove(gpu)
+                    break
+
+    def _begin_phase(self, cluster: Cluster, gpu: int) -> None:
+        fits = self._waiting_fits()
+        last = self._last_fit.get(gpu)
+        fit = fits[0] if last is None else next((fit for fit in fits if _size(fit) > _size(last)), fits[0])
+        phase = self._phases[gpu] = _Phase(fit, self.queue.next_turn)
+        self._last_fit[gpu] = fit
+        share = -(-self.queue.counts()[fit] // cluster.trace.gpus)
+        while fit in self.queue and self._run_first(cluster, gpu, phase):
+            pass
+        if fit not in self.queue:
+            self._with_room.setdefault(fit, set()).add(gpu)
+        elif self.division == "equal":
+            instances = list(phase.dealt.values())
+            for number in range(min(self.queue.counts()[fit], share - len(instances))):
+                instances[number % len(instances)].append(self.queue.take(fit))
+
+    def _run_first(self, cluster: Cluster, gpu: int, phase: _Phase) -> bool:
+        """Start the first job of a phase's fit on another instance; return False if there is no room for one."""
+        placement = self.manager.place_on(gpu, phase.fit)
+        if placement is None:
+            return False
+        phase.dealt[placement] = deque()
+        self.start(cluster, phase.fit, gpu, placement)
+        return True
+
+
+def _size(fit: TightFit) -> tuple[float, tuple[int, ...]]:
+    # Less memory is smaller, then fewer slices: profiles are numbered from the largest to the smallest.
+    return fit.memory_gb, tuple(-profile for profile in fit.profiles)

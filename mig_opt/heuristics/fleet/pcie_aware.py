@@ -1,0 +1,111 @@
+"""The PCIe-aware scheduler, and the baseline of its paper, which differs only in the choice of the GPU.
+
+From *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs*, section 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from mig_opt.arguments import wrong_number, wrong_type
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.fleet.trace import Job
+from mig_opt.heuristics.fleet.base import free_slices
+from mig_opt.heuristics.fleet.reconfiguring import GpuView, ReconfiguringPolicy, wrong_threshold
+from mig_opt.simulation.cluster import Cluster
+
+
+def _wrong_sensitivities(path: str, values: object) -> Iterator[Problem]:
+    if values is None:
+        return
+    if not isinstance(values, Mapping):
+        yield wrong_type(path, values, "a mapping of names of jobs to their sensitivities")
+        return
+    for name, value in values.items():
+        if not isinstance(name, str):
+            yield Problem(path, f"must be a mapping whose keys are names of jobs, one of them is {name!r:.60}")
+        yield from wrong_number(f"{path}[{name!r}]", value, "a finite number >= 0", at_least=0)
+
+
+@dataclass(kw_only=True, eq=False)
+class PcieAware(ReconfiguringPolicy):
+    """Keeps jobs that need much PCIe bandwidth apart.
+
+    A job is slower by ``max(1, sensitivity x demand x PCIe-bound jobs on its GPU / PCIe limit)``, itself counted
+    (Eq. 2). It goes to the GPU where it is slowed down least; of equal ones to that with the fewest free compute
+    slices, then memory slices, then the least index. Where it would be slower than the threshold it is skipped for now,
+    unless it starves. How others are slowed down does not count. Queue, marks and reconfiguration are those of
+    :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`. Decided here:
+
+    * A job is never skipped if its GPU has no other PCIe-bound job, even if the threshold is passed: it would wait for
+      nothing.
+    * The paper does not print its thresholds; ``docs/pcie.md`` shows the effect of other values.
+
+    Parameters
+    ----------
+    delay_threshold : float, optional
+        Largest slowdown with which a job is started, from 1 on. None: any.
+    wait_threshold : float, optional
+        Seconds; a job that has waited longer starts in spite of the delay threshold, and on a larger instance if there
+        is none of its profile. None: none does.
+    sensitivities : mapping of str to float, optional
+        Sensitivity of jobs by name, as estimated by :func:`mig_opt.simulation.fit_sensitivity`; of others the
+        sensitivity in the trace is used, which is the truth.
+    partition
+        As of :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`.
+    """
+
+    CHECKS: ClassVar = {
+        "delay_threshold": partial(wrong_threshold, unit="a slowdown", least=1.0),
+        "sensitivities": _wrong_sensitivities,
+    }
+
+    delay_threshold: float | None = 1.5
+    wait_threshold: float | None = 60.0
+    sensitivities: Mapping[str, float] | None = None
+    partition: str | Sequence[str] | None = None
+
+    def begin(self, cluster: Cluster) -> None:
+        """Partition the GPUs."""
+        known = {job.name for job in cluster.trace.jobs}
+        problems = [
+            Problem(f"sensitivities[{name!r}]", f"the trace has no job of that name; {nearest(name, known)}")
+            for name in self.sensitivities or ()
+            if name not in known
+        ]
+        if problems:
+            raise InputError(problems)
+        super().begin(cluster)
+
+    def factor(self, cluster: Cluster, job: Job) -> float | None:
+        """Return sensitivity x demand / PCIe limit."""
+        if job.pcie_gbps <= 0:
+            return None
+        sensitivity = (self.sensitivities or {}).get(job.name, job.sensitivity)
+        return sensitivity * job.pcie_gbps / cluster.trace.pcie_limit
+
+    def allowed(self, slowdown: float) -> bool:
+        """Return True if the slowdown does not pass the delay threshold."""
+        return self.delay_threshold is None or slowdown <= self.delay_threshold
+
+    def order(self, view: GpuView, unaffected: int) -> int:
+        """Return the slowdown, which rises with the number of others, then the slices that are left."""
+        gpu = view.state.geometry.gpu
+        scale = (gpu.compute_slices + 1) * (gpu.memory_slices + 1)
+        return max(view.bound, unaffected) * scale + free_slices(view.state)
+
+
+@dataclass(kw_only=True, eq=False)
+class PcieUnaware(ReconfiguringPolicy):
+    """The first GPU with an idle instance, whatever the jobs there do: the baseline of the PCIe-aware paper.
+
+    Of the baseline the paper says only that (section 5.1). Queue, marks and reconfiguration are the same as those of
+    :class:`PcieAware`, so that the two differ in nothing but the choice of the GPU and the delay threshold. Its
+    options are those of :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`.
+    """
+
+    wait_threshold: float | None = 60.0
+    partition: str | Sequence[str] | None = None

@@ -1,0 +1,110 @@
+"""The simple rivals that serve one queue, first come, first served, each on a trace made for it."""
+
+from __future__ import annotations
+
+import pytest
+from online_worlds import NO_COSTS, SIZES, arrivals, assert_sound, audit, first_places, job, operations, rows, trace
+
+from mig_opt import InputError, Job, Simulation, Trace, simulate
+from mig_opt.heuristics.fleet.partitioning import fleet_partitions
+
+
+def run(policy: str, wanted: Trace, **options: object) -> Simulation:
+    done = simulate(wanted, policy, observer=audit, **options)
+    assert_sound(done.log)
+    return done
+
+
+def test_first_fit_takes_the_first_gpu_and_placement() -> None:
+    wanted = trace(*arrivals("3g.20gb", "2g.10gb", "4g.20gb", "1g.5gb"), gpus=3)
+    assert first_places(run("first-fit", wanted)) == {
+        "a": "0:3g.20gb@0",
+        "b": "0:2g.10gb@4",
+        "c": "1:4g.20gb@0",
+        "d": "0:1g.5gb@6",
+    }
+
+
+def test_best_fit_takes_the_least_room() -> None:
+    """c does not fit beside a and b with slice 3 lost, nor does d; for e both have 2 compute slices."""
+    wanted = trace(*arrivals("3g.20gb", "2g.10gb", "3g.20gb", "2g.10gb", "1g.5gb"), gpus=3)
+    assert first_places(run("best-fit", wanted)) == {
+        "a": "0:3g.20gb@0",
+        "b": "0:2g.10gb@4",
+        "c": "1:3g.20gb@0",
+        "d": "1:2g.10gb@4",
+        "e": "0:1g.5gb@6",
+    }
+    spread = trace(*arrivals("4g.20gb", "4g.20gb", "1g.5gb", "1g.5gb"), gpus=3)
+    # The fuller GPU: c on GPU 0 (3 free each, least index), d beside it (2 free against 3).
+    assert {name: where[0] for name, where in first_places(run("best-fit", spread)).items()} == {
+        "a": "0", "b": "1", "c": "0", "d": "0",
+    }  # fmt: skip
+
+
+def test_load_balancing_takes_the_least_load() -> None:
+    wanted = trace(*arrivals("4g.20gb", "3g.20gb", "2g.10gb", "1g.5gb", "1g.5gb"), gpus=3)
+    found = {name: where[0] for name, where in first_places(run("load-balancing", wanted)).items()}
+    # Loads 4, 3, 2; then 1 on GPU 2 (3), then GPUs 1 and 2 are equal: GPU 1.
+    assert found == {"a": "0", "b": "1", "c": "2", "d": "2", "e": "1"}
+
+
+def test_static_partitions_never_change() -> None:
+    jobs = arrivals("3g.20gb", "3g.20gb", "3g.20gb", "4g.20gb", seconds=20)
+    done = run("static", trace(*jobs, gpus=2), partition=["4+3", "3+3"])
+    # 3g@4 of GPU 0 (created second: 2), then both of GPU 1; d on 4g@0.
+    assert first_places(done) == {"a": "0:3g.20gb@4", "b": "1:3g.20gb@0", "c": "1:3g.20gb@4", "d": "0:4g.20gb@0"}
+    assert [row[0] for row in operations(done.log)] == ["create"] * 4
+
+
+def test_a_job_without_an_instance_of_its_profile_waits_for_ever() -> None:
+    done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3")
+    assert done.unfinished == ("a", "b"), "first come, first served"
+    done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3", backfill=True)
+    assert done.unfinished == ("a",)
+
+
+# Jobs that ask for no profile, and memory
+
+
+def test_the_smallest_size_is_the_default_and_memory_lets_it_grow() -> None:
+    growth = ((0.0, 3.0), (0.5, 8.0))
+    wanted = trace(Job("a", 0.0, {1: 8.0, 2: 4.0, 4: 2.0}, memory_growth=growth), costs=NO_COSTS)
+    done = run("first-fit", wanted)
+    assert rows(done.log) == [("a", 0, "1g.5gb@0", 0, 4, "OUT_OF_MEMORY"), ("a", 0, "2g.10gb@0", 4, 8, "FINISHED")]
+    too_much = trace(job("a", 0, "1g.5gb", 8, memory_growth=growth), job("b", 1, "7g.40gb", 3), costs=NO_COSTS)
+    done = run("first-fit", too_much)
+    assert done.unfinished == ("a",), "it asks for 1g.5gb and nothing else"
+    assert rows(done.log)[-1] == ("b", 0, "7g.40gb@0", 4, 7, "FINISHED")
+
+
+# Partitions
+
+
+def test_partitions_by_demand() -> None:
+    def names(*jobs: Job, gpus: int) -> list[str]:
+        return [
+            "+".join(str(p.profile.compute_slices) for p in placed)
+            for placed in fleet_partitions(trace(*jobs, gpus=gpus))
+        ]
+
+    def jobs(**seconds: float) -> list[Job]:
+        profiles = {f"g{size}": profile for profile, size in SIZES.items() if profile != "1g.10gb"}
+        return [job(size, 0, profiles[size], time) for size, time in seconds.items()]
+
+    # Demand for one size only.
+    assert names(*jobs(g7=10), gpus=2) == ["7", "7"]
+    assert names(*jobs(g1=10), gpus=1) == ["1+1+1+1+1+1+1"]
+    # 3g: 30 s, 4g: 70 s. 4+3 is 30 + 70, 3+3 is 30 + 15.
+    assert names(*jobs(g3=30, g4=70), gpus=2) == ["4+3", "4+3"]
+    # 7g at 20 s against seven 1g at 10 s: 10 (1 + 1/2 + ... + 1/7) = 25.9 first, then 10 (1/8 + ... + 1/14) = 6.6.
+    assert names(*jobs(g7=20, g1=10), gpus=2) == ["1+1+1+1+1+1+1", "7"]
+
+
+def test_wrong_partitions() -> None:
+    wanted = trace(job("a", 0, "1g.5gb", 3), gpus=2)
+    with pytest.raises(InputError) as caught:
+        simulate(wanted, "static", partition=["4+3", "5+2", "7"])
+    assert [problem.path for problem in caught.value.problems] == ["partition[1]", "partition"]
+    with pytest.raises(InputError, match="A100-40GB has no partition '5'"):
+        simulate(wanted, "static", partition="5")
