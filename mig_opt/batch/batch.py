@@ -297,20 +297,23 @@ def _initial_problems(gpu: GpuModel, gpus: int, initial: Sequence[LiveInstance |
     yield from instance_problems(gpu, gpus, "initial", initial)
 
 
-class _Placed(Protocol):
-    """What has a place on a GPU."""
+class Located(Protocol):
+    """An instance, or an entry of a plan, that has a place on a GPU."""
 
     @property
-    def gpu(self) -> int: ...
+    def gpu(self) -> int:
+        """Index of the GPU."""
 
     @property
-    def profile(self) -> str: ...
+    def profile(self) -> str:
+        """Profile name."""
 
     @property
-    def start(self) -> int: ...
+    def start(self) -> int:
+        """Start slice."""
 
 
-def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[_Placed | None]) -> Iterator[Problem]:
+def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Located | None]) -> Iterator[Problem]:
     """Yield what keeps instances from existing together on GPUs of a kind; None stands for one that is not known.
 
     Parameters

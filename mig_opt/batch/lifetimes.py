@@ -1,20 +1,32 @@
-"""What a list of operations amounts to: instances that come and go."""
+"""Lifetimes of instances: when each instance of a schedule or log exists, and what it runs."""
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from mig_opt.batch.batch import LiveInstance
-from mig_opt.batch.schedule import Operation
+from mig_opt.batch.batch import Batch, LiveInstance
+from mig_opt.batch.schedule import Operation, Run, Schedule
 
-Where = tuple[int, str, int]
-"""GPU, profile name, start slice: what runs, operations and instances at one place have in common."""
+Location = tuple[int, str, int]
+"""GPU, profile name and start slice: the same for all runs, operations and instances at one place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Life:
+class LifetimeStep(NamedTuple):
+    """A run, or another thing that happens to an instance, from ``begin`` to ``end`` (seconds)."""
+
+    label: str
+    begin: float
+    end: float
+    is_run: bool = False
+
+
+@dataclass(slots=True)
+class Lifetime:
     """One instance from its creation, or the start of the batch, to its destruction, or for ever.
 
     Attributes
@@ -25,80 +37,134 @@ class Life:
         Profile name.
     start : int
         Start slice.
-    free : float or None
-        For an instance that exists when the batch starts: the second at which it becomes free.
+    initial : bool
+        True if the instance exists when the batch starts.
     created, destroyed : int or None
-        Its operations, by index: an initial instance has no creation, one that stays has no destruction.
+        Its operations, by index; None where there is none.
+    begin, ready : float
+        Seconds at which its creation begins and ends. An initial instance begins at 0 and is ready when it gets free.
+    close, end : float
+        Seconds at which its destruction begins and ends; infinity if it is not destroyed.
+    runs : list of Run
+        The runs on it, in order, as far as they are known.
     """
 
     gpu: int
     profile: str
     start: int
-    free: float | None
-    created: int | None
-    destroyed: int | None
+    initial: bool = False
+    created: int | None = None
+    destroyed: int | None = None
+    begin: float = 0.0
+    ready: float = 0.0
+    close: float = math.inf
+    end: float = math.inf
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def location(self) -> Location:
+        """GPU, profile name and start slice."""
+        return self.gpu, self.profile, self.start
+
+    @property
+    def last(self) -> float:
+        """Seconds from which nothing happens to the instance any more."""
+        return self.end if self.destroyed is not None else max([run.end for run in self.runs], default=self.ready)
+
+    @property
+    def steps(self) -> list[LifetimeStep]:
+        """Everything that happens to the instance, in order."""
+        steps = [LifetimeStep(run.task, run.begin, run.end, is_run=True) for run in self.runs]
+        if self.initial or self.created is not None:
+            steps.insert(0, LifetimeStep("(exists)" if self.initial else "(create)", self.begin, self.ready))
+        if self.destroyed is not None:
+            steps.append(LifetimeStep("(destroy)", self.close, self.end))
+        return steps
+
+    def __str__(self) -> str:
+        return f"{self.profile}@{self.start}"
 
 
-def lives_of(
+def lifetimes(
     initial: Iterable[LiveInstance], operations: Sequence[Operation], tolerance: float = 1e-6
-) -> tuple[list[Life], list[int]]:
-    """Return the lives that operations make, place by place, and the operations that make no sense where they are.
+) -> tuple[list[Lifetime], list[int]]:
+    """Return the lifetimes that operations make, place by place, and the operations that make no sense where they are.
 
-    The latter are creations of what exists already and destructions of what does not exist; apart from being
-    returned they are ignored.
+    The latter are creations of instances that exist already and destructions of instances that do not exist; apart
+    from being returned they are ignored. Of two operations at one place that begin together, the one that makes sense
+    counts as the first.
 
     Parameters
     ----------
     initial : iterable of LiveInstance
-        What exists at the start.
+        The instances that exist at the start.
     operations : sequence of Operation
         In any order.
     tolerance : float
         Seconds by which operations may begin in the wrong order.
 
+    Returns
+    -------
+    tuple of (list of Lifetime, list of int)
+        The lifetimes, without runs, and the indices of the operations that make no sense.
+
     Examples
     --------
     >>> there, gone = Operation("create", 0, "4g.24gb", 0, 0.0, 0.13), Operation("destroy", 0, "4g.24gb", 0, 2.0, 2.1)
-    >>> lives_of((), (gone, there, there))
-    ([Life(gpu=0, profile='4g.24gb', start=0, free=None, created=1, destroyed=0)], [2])
+    >>> (lifetime,), stray = lifetimes((), (gone, there, there))
+    >>> str(lifetime), lifetime.ready, lifetime.close, stray
+    ('4g.24gb@0', 0.13, 2.0, [2])
     """
-    queues: dict[Where, list[int]] = defaultdict(list)
+    current: dict[Location, Lifetime | None] = {}
+    for live in initial:
+        there = Lifetime(live.gpu, live.profile, live.start, initial=True, ready=live.free)
+        current[there.location] = there
+    queues: dict[Location, deque[int]] = defaultdict(deque)
     for index in sorted(range(len(operations)), key=lambda index: (operations[index].begin, operations[index].end)):
         operation = operations[index]
         queues[operation.gpu, operation.profile, operation.start].append(index)
-    free_at = {(live.gpu, live.profile, live.start): live.free for live in initial}
-    lives: list[Life] = []
+    found: list[Lifetime] = []
     stray: list[int] = []
-    for where in dict.fromkeys((*free_at, *queues)):
-        exists, free, created = where in free_at, free_at.get(where), None
-        for index in _alternating(queues[where], operations, exists, tolerance):
-            if (operations[index].kind == "destroy") != exists:
+    for location in dict.fromkeys((*current, *queues)):
+        lifetime, queue = current.get(location), queues[location]
+        while queue:
+            expected = "create" if lifetime is None else "destroy"
+            index = queue.popleft()
+            if (
+                operations[index].kind != expected
+                and queue
+                and operations[queue[0]].kind == expected
+                and operations[queue[0]].begin <= operations[index].begin + tolerance
+            ):
+                index, queue[0] = queue[0], index
+            operation = operations[index]
+            if operation.kind != expected:
                 stray.append(index)
-            elif exists:
-                lives.append(Life(*where, free, created, index))
-                exists = False
+            elif lifetime is None:
+                lifetime = Lifetime(*location, created=index, begin=operation.begin, ready=operation.end)
             else:
-                exists, free, created = True, None, index
-        if exists:
-            lives.append(Life(*where, free, created, None))
-    return lives, stray
+                lifetime.destroyed, lifetime.close, lifetime.end = index, operation.begin, operation.end
+                found.append(lifetime)
+                lifetime = None
+        if lifetime is not None:
+            found.append(lifetime)
+    return found, stray
 
 
-def _alternating(
-    queue: Iterable[int], operations: Sequence[Operation], exists: bool, tolerance: float
-) -> Iterator[int]:
-    """Yield the operations of a placement by time; of two that begin together, the one that makes sense first."""
-    rest = deque(queue)
-    while rest:
-        index = rest.popleft()
-        operation = operations[index]
-        if (
-            rest
-            and (operation.kind == "destroy") != exists
-            and (operations[rest[0]].kind == "destroy") == exists
-            and operations[rest[0]].begin <= operation.begin + tolerance
-        ):
-            index, rest[0] = rest[0], index
-        if (operations[index].kind == "destroy") == exists:
-            exists = not exists
-        yield index
+def lifetimes_with_runs(batch: Batch, schedule: Schedule) -> list[Lifetime]:
+    """Return the lifetimes of a valid schedule with their runs, by GPU, begin and start slice.
+
+    Without operations, each place has one lifetime from its first run on.
+    """
+    found: dict[Location, list[Lifetime]] = defaultdict(list)
+    for lifetime in lifetimes(batch.initial, schedule.operations or ())[0]:
+        found[lifetime.location].append(lifetime)
+    for run in sorted(schedule.runs, key=lambda run: run.begin):
+        location = run.gpu, run.profile, run.start
+        there = found[location] = found[location] or [Lifetime(*location, begin=run.begin, ready=run.begin)]
+        begun = bisect.bisect_right(there, run.begin, key=lambda lifetime: lifetime.begin)
+        there[max(begun - 1, 0)].runs.append(run)
+    return sorted(
+        (lifetime for there in found.values() for lifetime in there),
+        key=lambda lifetime: (lifetime.gpu, lifetime.begin, lifetime.start),
+    )

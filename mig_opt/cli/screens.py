@@ -17,7 +17,7 @@ from rich.text import Text
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import Bound
-from mig_opt.batch.occupancy import Life, lives_with_runs
+from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import Schedule
 from mig_opt.result import Result, Status
 from mig_opt.texts import plural, printable
@@ -191,38 +191,38 @@ def validation_card(batch: Batch, validation: Validation) -> Table:
 
 def plan(batch: Batch, schedule: Schedule) -> RenderableType:
     """Return the plan by GPU and instance; a long one has one row for each instance, with a line that says so."""
-    lives = lives_with_runs(batch, schedule)
-    whole = sum(len(life.steps) for life in lives) <= MOST_ROWS
-    return _whole_plan(batch, lives) if whole else _short_plan(batch, lives)
+    lifetimes = lifetimes_with_runs(batch, schedule)
+    whole = sum(len(lifetime.steps) for lifetime in lifetimes) <= MOST_ROWS
+    return _whole_plan(batch, lifetimes) if whole else _short_plan(batch, lifetimes)
 
 
-def _whole_plan(batch: Batch, lives: Iterable[Life]) -> Table:
+def _whole_plan(batch: Batch, lifetimes: Iterable[Lifetime]) -> Table:
     rows: list[list[str | Text]] = []
-    for life in lives:
-        place = _place(batch, life)
-        for step in life.steps:
+    for lifetime in lifetimes:
+        place = _place(batch, lifetime)
+        for step in lifetime.steps:
             label = Text(printable(step.label), "" if step.is_run else "dim")
             rows.append([*place, label, seconds(step.begin), seconds(step.end)])
             place = [""] * len(place)
     return table([*_place_columns(batch), ("task", "text"), ("begin s", "number"), ("end s", "number")], rows)
 
 
-def _short_plan(batch: Batch, lives: Sequence[Life]) -> Group:
-    shown = lives[:MOST_ROWS]
+def _short_plan(batch: Batch, lifetimes: Sequence[Lifetime]) -> Group:
+    shown = lifetimes[:MOST_ROWS]
     columns: Columns = [("begin s", "number"), ("end s", "number"), ("runs", "number"), ("tasks", "cut")]
     rows = (
         [
-            *_place(batch, life),
-            seconds(life.begin),
-            seconds(life.last),
-            str(len(life.runs)),
-            ", ".join(run.task for run in life.runs),
+            *_place(batch, lifetime),
+            seconds(lifetime.begin),
+            seconds(lifetime.last),
+            str(len(lifetime.runs)),
+            ", ".join(run.task for run in lifetime.runs),
         ]
-        for life in shown
+        for lifetime in shown
     )
     remark = "One line for each instance"
-    if len(shown) < len(lives):
-        remark = f"The first {len(shown)} of {len(lives)} instances, one line for each"
+    if len(shown) < len(lifetimes):
+        remark = f"The first {len(shown)} of {len(lifetimes)} instances, one line for each"
     return Group(
         table([*_place_columns(batch), *columns], rows),
         Text(),
@@ -234,8 +234,8 @@ def _place_columns(batch: Batch) -> Columns:
     return [("GPU", "number"), ("instance", "name")] if batch.gpus > 1 else [("instance", "name")]
 
 
-def _place(batch: Batch, life: Life) -> list[str]:
-    return [str(life.gpu), str(life)] if batch.gpus > 1 else [str(life)]
+def _place(batch: Batch, lifetime: Lifetime) -> list[str]:
+    return [str(lifetime.gpu), str(lifetime)] if batch.gpus > 1 else [str(lifetime)]
 
 
 def bounds_table(bounds: Iterable[Bound]) -> Table:

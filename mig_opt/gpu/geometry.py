@@ -123,7 +123,10 @@ class Geometry:
         self.gpu = gpu
         self.profiles: tuple[Profile, ...] = gpu.profiles_of(profiles)
         self.placements: tuple[Placement, ...] = gpu.placements(profiles)
-        self.conflicts: tuple[int, ...] = tuple(map(self._conflicts_of, self.placements))
+        self.conflicts: tuple[int, ...] = tuple(
+            self.mask(index for index, other in enumerate(self.placements) if placement.excludes(other))
+            for placement in self.placements
+        )
         """For each placement the mask of those that cannot exist beside it, itself included."""
         number = {profile: index for index, profile in enumerate(self.profiles)}
         self.profile_of: tuple[int, ...] = tuple(number[placement.profile] for placement in self.placements)
@@ -185,13 +188,6 @@ class Geometry:
         where instances may start. A profile whose ideal is 0 counts 0 (the fragmentation-aware paper, section IV-B).
         """
         return self.occupancy(busy).cost / self.unit
-
-    def _conflicts_of(self, placement: Placement) -> int:
-        return self.mask(
-            index
-            for index, other in enumerate(self.placements)
-            if placement.conflicts(other) or (placement.profile == other.profile and placement.profile.max_count == 1)
-        )
 
     def _occupy(self, busy: int) -> Occupancy:
         placed = [self.placements[index].profile for index in members(busy)]

@@ -9,8 +9,7 @@ repartition tree of FAR (doi:10.1016/j.jpdc.2025.105128, Figure 4) - is derived 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
@@ -93,11 +92,20 @@ class Placement:
         return self.start, self.profile.memory_slices, self.profile.compute_slices
 
     def conflicts(self, other: Placement) -> bool:
-        """Whether the footprints share a slice, so that the two cannot exist together."""
+        """Return True if the footprints share a slice, so that the two cannot exist together."""
         return (
             self.start < other.start + other.profile.memory_slices
             and other.start < self.start + self.profile.memory_slices
         )
+
+    def excludes(self, other: Placement) -> bool:
+        """Return True if the two cannot exist together: by footprint, or as the only instance of their profile."""
+        return self.conflicts(other) or (self.profile == other.profile and self.profile.max_count == 1)
+
+    def fits_beside(self, others: Collection[Placement]) -> bool:
+        """Return True if an instance can be created here while ``others`` exist: footprints and ``max_count``."""
+        alike = sum(other.profile == self.profile for other in others)
+        return alike < self.profile.max_count and not any(map(self.conflicts, others))
 
     def __str__(self) -> str:
         return f"{self.profile.name}@{self.start}"
@@ -255,10 +263,7 @@ class GpuModel:
         placements = self.placements(profiles)
         graph.add_nodes_from(placements)
         graph.add_edges_from(
-            (one, two)
-            for index, one in enumerate(placements)
-            for two in placements[index + 1 :]
-            if one.conflicts(two) or (one.profile == two.profile and one.profile.max_count == 1)
+            (one, two) for index, one in enumerate(placements) for two in placements[index + 1 :] if one.excludes(two)
         )
         return graph
 
@@ -269,7 +274,7 @@ class GpuModel:
         def extend(state: tuple[Placement, ...], free: int) -> Iterator[tuple[Placement, ...]]:
             yield state
             for placement in placements:
-                if placement.start >= free and self._within_counts((*state, placement)):
+                if placement.start >= free and placement.fits_beside(state):
                     yield from extend((*state, placement), placement.footprint.stop)
 
         yield from extend((), 0)
@@ -280,10 +285,7 @@ class GpuModel:
         return tuple(
             state
             for state in self.placed_states(profiles)
-            if not any(
-                not any(placement.conflicts(other) for other in state) and self._within_counts((*state, placement))
-                for placement in placements
-            )
+            if not any(placement.fits_beside(state) for placement in placements)
         )
 
     def partition_multisets(self, profiles: ProfileSet = "base") -> tuple[tuple[str, ...], ...]:
@@ -322,10 +324,6 @@ class GpuModel:
                 tree.add_edge(holders[-1], placement)
             above.append(placement)
         return tree
-
-    def _within_counts(self, state: tuple[Placement, ...]) -> bool:
-        counts = Counter(placement.profile for placement in state)
-        return all(count <= profile.max_count for profile, count in counts.items())
 
 
 @cache

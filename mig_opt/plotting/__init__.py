@@ -2,7 +2,7 @@
 
 Each GPU is a panel with its memory slices from top to bottom and the time in seconds from left to right. A run is a
 coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
-schedules of minutes, so they are drawn with a least width, inside the life of their instance.
+schedules of minutes, so they are drawn with a least width, inside the lifetime of their instance.
 
 matplotlib is optional (``pip install "mig-opt[plot]"``) and imported on the first use. Only its object-oriented
 interface is used: no display is needed, and figures of the caller are left alone.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.batch import Batch, LiveInstance
-from mig_opt.batch.lifetimes import Life, lives_of
+from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.plotting.sheet import FINE, INK, USUAL, Sheet
 from mig_opt.plotting.texts import PALETTE, apart, contrast, elide, one_line, spell_seconds, wrap_name
@@ -43,7 +43,7 @@ class _Box:
     end: float
 
     @classmethod
-    def of(cls, batch: Batch, part: Run | Operation | LiveInstance | Life, begin: float, end: float) -> _Box:
+    def of(cls, batch: Batch, part: Run | Operation | LiveInstance | Lifetime, begin: float, end: float) -> _Box:
         """Return the footprint of the instance of ``part`` over an interval."""
         memory = batch.gpu.profile(part.profile).memory_slices
         return cls(part.gpu, range(part.start, part.start + memory), begin, end)
@@ -95,9 +95,9 @@ class Chart(Sheet):
         signs: dict[str, Patch] = {}
         self.draw_earlier_work(signs)
         operations = self.draw_operations(signs)
-        lives = self.draw_instances(signs)
+        instances = self.draw_instances(signs)
         labels, legends = self.draw_runs(operations)
-        self.draw_profiles(lives, operations, labels)
+        self.draw_profiles(instances, operations, labels)
         if signs:
             legends.insert(0, self.legend(list(signs.values()), list(signs), columns=len(signs)))
         self.arrange(legends, above=self.draw_lines() + 0.12, axis=0.5)
@@ -156,7 +156,7 @@ class Chart(Sheet):
                 signs["busy with earlier work"] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
 
     def draw_operations(self, signs: dict[str, Patch]) -> list[_Box]:
-        """Draw the operations, widened into the life of their instance, and return what they cover."""
+        """Draw the operations, widened into the lifetime of their instance, and return what they cover."""
         least = _LEAST_OPERATION / self.points_per_second
         remark = " (not to scale)" if any(part.end - part.begin < least for part in self.operations) else ""
         covered = []
@@ -170,25 +170,24 @@ class Chart(Sheet):
         return covered
 
     def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, _Box]]:
-        """Draw the life of each instance, and return it with the profile's name."""
-        lives = list(self.lives())
-        for index, (_, box) in enumerate(lives):
+        """Draw the lifetime of each instance, and return it with the profile's name."""
+        boxes = list(self.lifetimes())
+        for index, (_, box) in enumerate(boxes):
             idle = self.rectangle(box, f"idle:{index}", facecolor=_IDLE, edgecolor="none", zorder=1)
             self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
             signs["instance without a task"] = idle
-        return lives
+        return boxes
 
-    def lives(self) -> Iterator[tuple[str, _Box]]:
-        """Yield the life of each instance, with its profile."""
+    def lifetimes(self) -> Iterator[tuple[str, _Box]]:
+        """Yield the lifetime of each instance, with its profile."""
         if self.schedule.operations is None:
             return
-        lives, stray = lives_of(self.batch.initial, self.operations)
-        for life in lives:
-            begin = 0.0 if life.created is None else self.operations[life.created].begin
-            end = self.last if life.destroyed is None else self.operations[life.destroyed].end
-            yield life.profile, _Box.of(self.batch, life, begin, end)
+        found, stray = lifetimes(self.batch.initial, self.operations)
+        for each in found:
+            end = self.last if each.destroyed is None else each.end
+            yield each.profile, _Box.of(self.batch, each, each.begin, end)
         for part in (self.operations[index] for index in stray):
-            if part.kind == "destroy":  # what never came to life is drawn as long as that takes
+            if part.kind == "destroy":  # an instance that never existed is drawn as long as its destruction
                 yield part.profile, _Box.of(self.batch, part, part.begin, part.end)
 
     def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
@@ -252,7 +251,9 @@ class Chart(Sheet):
                 return True
         return False
 
-    def draw_profiles(self, lives: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]) -> None:
+    def draw_profiles(
+        self, instances: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]
+    ) -> None:
         """Write the profile into the corner of each instance, where that leaves the names alone."""
         taken = [self.bounds(label).padded(FINE / 72) for label in labels]
         style: dict[str, Any] = {
@@ -262,7 +263,7 @@ class Chart(Sheet):
             "zorder": 7,
             "textcoords": "offset points",
         }
-        for index, (profile, box) in enumerate(lives):
+        for index, (profile, box) in enumerate(instances):
             free, axes = box.beside(operations), self.panels[box.gpu]
             corner = (free.begin, box.slices.start)
             plate = axes.annotate(profile, corner, (2.5, -2.5), gid=f"profile:{index}", **style)

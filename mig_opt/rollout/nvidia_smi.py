@@ -12,10 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.occupancy import Life, lives_with_runs
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
+from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
 from mig_opt.rollout.layouts import creation_order, layouts_of, way
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words, shell_word
@@ -140,76 +139,70 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     problems += [Problem(violation.path, violation.message) for violation in found.violations]
     if problems:
         raise InputError(problems, "schedule")
-    lives: dict[int, list[Life]] = defaultdict(list)
-    for life in lives_with_runs(batch, found.schedule):
-        lives[life.gpu].append(life)
+    lanes: dict[int, list[Lifetime]] = defaultdict(list)
+    for lifetime in lifetimes_with_runs(batch, found.schedule):
+        lanes[lifetime.gpu].append(lifetime)
     initial = defaultdict(list)
     for live in batch.initial:
         initial[live.gpu].append(batch.gpu.placement(live.profile, live.start))
     body = required("run_task")
-    for gpu, there in lives.items():
-        wanted = [batch.gpu.placement(life.profile, life.start) for life in there]
+    for gpu, there in lanes.items():
+        wanted = [batch.gpu.placement(lifetime.profile, lifetime.start) for lifetime in there]
         body.append(check_line(gpu, must=initial[gpu], wanted=wanted))
     body += ["checked", ""]
-    for gpu, there in lives.items():
+    for gpu, there in lanes.items():
         body += [f"gpu_{gpu}() {{", *(f"  {line}" for line in _lane(batch, there)), "}", ""]
-    body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lives)]))
+    body.append(" ".join(["all", *(f"gpu_{gpu}" for gpu in lanes)]))
     gpus = f"{batch.gpus} x {batch.gpu.name}"
     title = [f"Schedule: {len(batch.tasks)} tasks on {gpus}, makespan {schedule.makespan:.6g} s. {batch.name}"]
     return script(title, _SCHEDULE_USAGE, places, ["functions.sh", "lanes.sh"], body)
 
 
-def _lane(batch: Batch, lives: Sequence[Life]) -> Iterator[str]:
+def _lane(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[str]:
     """Yield the commands for the instances of a GPU."""
-    for life in lives:
-        if life.create is None:
-            assert life.free is not None
-            yield comment(f"{life.profile} at {life.start} exists, is busy until {life.free:.6g} s")
-            yield from _tasks(batch, life, math.ceil(1000 * life.free) / 1000)
-    for life, kind in _in_order(batch, lives):
-        where = place(batch.gpu.placement(life.profile, life.start))
+    where = {id(each): place(batch.gpu.placement(each.profile, each.start)) for each in lifetimes}
+
+    def run(each: Lifetime, busy: float) -> Iterator[str]:
+        if each.runs or busy:
+            names = (shell_word(run.task) for run in each.runs)
+            yield " ".join([f"run {each.gpu} {where[id(each)]} {each.profile} {busy:g}", *names])
+
+    for each in lifetimes:
+        if each.initial:
+            yield comment(f"{each.profile} at {each.start} exists, is busy until {each.ready:.6g} s")
+            yield from run(each, math.ceil(1000 * each.ready) / 1000)
+    for each, kind in _operations(batch, lifetimes):
         if kind == "create":
-            assert life.create is not None
-            ends = life.runs[-1].end if life.runs else life.create.end
-            yield comment(f"{life.create.begin:.6g} s: {life.profile} at {life.start}, until {ends:.6g} s")
-            yield f"create {life.gpu} {where}"
-            yield from _tasks(batch, life, 0)
+            ends = each.runs[-1].end if each.runs else each.ready
+            yield comment(f"{each.begin:.6g} s: {each.profile} at {each.start}, until {ends:.6g} s")
+            yield f"create {each.gpu} {where[id(each)]}"
+            yield from run(each, 0)
         else:
-            assert life.destroy is not None
-            yield comment(f"{life.destroy.begin:.6g} s: {life.profile} at {life.start} ends")
-            yield f"release {life.gpu} {where}"
+            yield comment(f"{each.close:.6g} s: {each.profile} at {each.start} ends")
+            yield f"release {each.gpu} {where[id(each)]}"
 
 
-def _tasks(batch: Batch, life: Life, busy: float) -> Iterator[str]:
-    if life.runs or busy:
-        where = place(batch.gpu.placement(life.profile, life.start))
-        names = (shell_word(run.task) for run in life.runs)
-        yield " ".join([f"run {life.gpu} {where} {life.profile} {busy:g}", *names])
+def _operations(batch: Batch, lifetimes: Sequence[Lifetime]) -> Iterator[tuple[Lifetime, OperationKind]]:
+    """Yield the operations on a GPU by time; of those that begin together, the one that makes room comes first.
 
-
-def _in_order(batch: Batch, lives: Sequence[Life]) -> Iterator[tuple[Life, str]]:
-    """Yield the operations on a GPU by time; of those that begin together, what makes room comes first.
-
-    What is valid within a tolerance may have a creation a little before the destruction that makes room for it.
+    A schedule that is valid within a tolerance may have a creation a little before the destruction that makes room.
     """
-    waiting = [(life.create.begin, life.create.end, life, "create") for life in lives if life.create]
-    waiting += [(life.destroy.begin, life.destroy.end, life, "destroy") for life in lives if life.destroy]
+    waiting: list[tuple[float, float, Lifetime, OperationKind]]
+    waiting = [(each.begin, each.ready, each, "create") for each in lifetimes if each.created is not None]
+    waiting += [(each.close, each.end, each, "destroy") for each in lifetimes if each.destroyed is not None]
     waiting.sort(key=lambda entry: entry[:2])
-    held: dict[int, Placement] = {
-        id(life): batch.gpu.placement(life.profile, life.start) for life in lives if life.create is None
-    }
+    placement = {id(each): batch.gpu.placement(each.profile, each.start) for each in lifetimes}
+    held = {id(each): placement[id(each)] for each in lifetimes if each.initial}
 
-    def possible(life: Life, kind: str) -> bool:
-        if kind == "destroy":
-            return id(life) in held
-        return not any(map(batch.gpu.placement(life.profile, life.start).conflicts, held.values()))
+    def possible(each: Lifetime, kind: OperationKind) -> bool:
+        return id(each) in held if kind == "destroy" else not any(map(placement[id(each)].conflicts, held.values()))
 
     while waiting:
         # In a valid schedule one of those that come first is always possible.
-        position = next(at for at, (_, _, life, kind) in enumerate(waiting) if possible(life, kind))
-        _, _, life, kind = waiting.pop(position)
+        position = next(at for at, (_, _, each, kind) in enumerate(waiting) if possible(each, kind))
+        _, _, each, kind = waiting.pop(position)
         if kind == "create":
-            held[id(life)] = batch.gpu.placement(life.profile, life.start)
+            held[id(each)] = placement[id(each)]
         else:
-            del held[id(life)]
-        yield life, kind
+            del held[id(each)]
+        yield each, kind

@@ -17,7 +17,6 @@ from mig_opt.gpu.model import OperationCosts, Placement, get_gpu
 from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.validation.intervals import exclusive
 
 _LARGEST = 2**40
 """The throughput of a service in units: rounding is then far below the tolerance, and sums stay far below 64 bits."""
@@ -160,7 +159,7 @@ class ChangeProblem:
         moves = []
         for index, (kind, place, ends, begins) in enumerate(drafts):
             rivals = destroyed[place[0]] if kind == "create" else ()
-            after = tuple(other for other in rivals if exclusive(placements[other], placements[index]))
+            after = tuple(other for other in rivals if placements[other].excludes(placements[index]))
             ticks = math.ceil(Fraction(as_decimal(seconds[index])) / tick)
             moves.append(Move(kind, place[0], placements[index], ends, begins, seconds[index], ticks, after))
         kept = tuple(segment for place, segment in new.items() if place in same)

@@ -46,6 +46,11 @@ class Segment:
     latency: float
 
     @property
+    def place(self) -> tuple[int, str, int]:
+        """GPU, profile name and start slice."""
+        return self.gpu, self.profile, self.start
+
+    @property
     def identity(self) -> tuple[str, int, str, int, int, int]:
         """Key of the same segment in two deployments: service, instance, batch size and processes."""
         return self.service, self.gpu, self.profile, self.start, self.batch, self.processes

@@ -1,12 +1,13 @@
-"""Lives of instances: what operations at one place amount to."""
+"""Lifetimes of instances: the operations at one place, and the runs."""
 
 from __future__ import annotations
 
 import pytest
 
-from mig_opt.batch.batch import LiveInstance
-from mig_opt.batch.lifetimes import Life, lives_of
-from mig_opt.batch.schedule import Operation, OperationKind
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.lifetimes import lifetimes, lifetimes_with_runs
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.gpu.model import get_gpu
 
 PLACE = (0, "2g.12gb", 0)
 
@@ -15,27 +16,82 @@ def operation(kind: OperationKind, begin: float, end: float, start: int = 0) -> 
     return Operation(kind, 0, "2g.12gb", start, begin, end)
 
 
+Seen = tuple[int, bool, int | None, int | None]
+
+
+def seen(initial: list[LiveInstance], operations: list[Operation]) -> tuple[list[Seen], list[int]]:
+    found, stray = lifetimes(initial, operations)
+    assert {(each.gpu, each.profile) for each in found} <= {PLACE[:2]}
+    for each in found:
+        if each.created is not None:
+            assert (each.begin, each.ready) == (operations[each.created].begin, operations[each.created].end)
+        if each.destroyed is not None:
+            assert (each.close, each.end) == (operations[each.destroyed].begin, operations[each.destroyed].end)
+    return [(each.start, each.initial, each.created, each.destroyed) for each in found], stray
+
+
 def test_an_instance_that_exists_goes_and_comes_back() -> None:
     operations = [
         operation("create", 2.6, 2.72),
         operation("destroy", 2.5, 2.6),
         operation("create", 1.0, 1.1, start=2),
     ]
-    lives, stray = lives_of([LiveInstance(0, "2g.12gb", 0, 0.5)], operations)
-    assert lives == [Life(*PLACE, 0.5, None, 1), Life(*PLACE, None, 0, None), Life(0, "2g.12gb", 2, None, 2, None)]
-    assert not stray
+    live = [LiveInstance(*PLACE, 0.5)]
+    assert seen(live, operations) == ([(0, True, None, 1), (0, False, 0, None), (2, False, 2, None)], [])
+    first = lifetimes(live, operations)[0][0]
+    assert (first.begin, first.ready, first.close) == (0.0, 0.5, 2.5)
 
 
 @pytest.mark.parametrize("late", [0.0, 1e-7])
 def test_of_operations_at_one_moment_the_one_that_makes_sense_is_first(late: float) -> None:
     operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.0 + late, 2.0)]
-    assert lives_of((), operations) == ([Life(*PLACE, None, 0, 2), Life(*PLACE, None, 1, None)], [])
+    assert seen([], operations) == ([(0, False, 0, 2), (0, False, 1, None)], [])
 
 
 def test_beyond_the_tolerance_the_order_counts() -> None:
     operations = [operation("create", 0.0, 0.0), operation("create", 2.0, 2.0), operation("destroy", 2.1, 2.1)]
-    assert lives_of((), operations) == ([Life(*PLACE, None, 0, 2)], [1])
+    assert seen([], operations) == ([(0, False, 0, 2)], [1])
 
 
 def test_what_never_existed_is_not_destroyed() -> None:
-    assert lives_of((), [operation("destroy", 1.0, 1.1)]) == ([], [0])
+    assert seen([], [operation("destroy", 1.0, 1.1)]) == ([], [0])
+
+
+def test_lifetimes_of_instances_that_come_again() -> None:
+    batch = Batch((Task("a", {2: 2.0}), Task("b", {2: 1.0}), Task("c", {4: 1.0})), get_gpu("A30")).replace(
+        initial=(LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "1g.6gb", 3))
+    )
+    operations = (
+        Operation("destroy", 0, "2g.12gb", 0, 2.5, 2.6),
+        Operation("create", 0, "2g.12gb", 0, 2.6, 2.72),
+        Operation("destroy", 0, "2g.12gb", 0, 3.72, 3.82),
+    )
+    runs = (Run("b", 0, "2g.12gb", 0, 2.72, 3.72), Run("a", 0, "2g.12gb", 0, 0.5, 2.5))
+    first, idle, second = lifetimes_with_runs(batch, Schedule(runs, operations))
+    assert [step.label for step in first.steps] == ["(exists)", "a", "(destroy)"]
+    assert (first.begin, first.last) == (0.0, 2.6)
+    assert [(str(idle), step.label, step.end) for step in idle.steps] == [("1g.6gb@3", "(exists)", 0.0)]
+    assert [step.label for step in second.steps] == ["(create)", "b", "(destroy)"]
+    assert (second.begin, second.last) == (2.6, 3.82)
+
+
+def test_lifetimes_show_operations_that_take_no_time_in_order() -> None:
+    batch = Batch((Task("a", {4: 2.0}), Task("b", {4: 1.0})), get_gpu("A30"))
+    place = (0, "4g.24gb", 0)
+    runs = (Run("a", *place, 0.0, 2.0), Run("b", *place, 2.0, 3.0))
+    operations = (
+        Operation("create", *place, 0.0, 0.0),
+        Operation("destroy", *place, 2.0, 2.0),
+        Operation("create", *place, 2.0, 2.0),
+    )
+    found = lifetimes_with_runs(batch, Schedule(runs, operations))
+    assert [[step.label for step in each.steps] for each in found] == [
+        ["(create)", "a", "(destroy)"],
+        ["(create)", "b"],
+    ]
+
+
+def test_lifetimes_without_operations() -> None:
+    batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    (each,) = lifetimes_with_runs(batch, Schedule((Run("a", 0, "4g.24gb", 0, 0.13, 2.13),)))
+    assert (each.begin, each.last, [step.is_run for step in each.steps]) == (0.13, 2.13, [True])

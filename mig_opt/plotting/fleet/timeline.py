@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mig_opt.batch.lifetimes import lives_of
+from mig_opt.batch.lifetimes import lifetimes
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.plotting.fleet.series import busy_shares, hops
 from mig_opt.plotting.sheet import INK
@@ -146,16 +146,13 @@ class FleetOverTime:
         return patch
 
     def draw_instances(self, signs: dict[str, Artist]) -> None:
-        """Draw the lives of the instances; what is seen of them later has no job."""
-        operations = tuple(self.log.operations())
+        """Draw the lifetimes of the instances; what is seen of them later has no job."""
         gpu = self.log.trace.gpu
-        lives, _ = lives_of((), operations)
-        for index, life in enumerate(lives):
-            begin = 0.0 if life.created is None else operations[life.created].begin
-            end = self.end if life.destroyed is None else operations[life.destroyed].end
-            slices = gpu.profile(life.profile).memory_slices
+        found, _ = lifetimes((), tuple(self.log.operations()))
+        for index, each in enumerate(found):
+            slices = gpu.profile(each.profile).memory_slices
             style: dict[str, Any] = {"facecolor": _IDLE, "edgecolor": "#bbbbbb", "linewidth": 0.4, "zorder": 1}
-            place = life.gpu, life.start, slices, begin, min(end, self.end)
+            place = each.gpu, each.start, slices, each.begin, min(each.end, self.end)
             signs["instance without a job"] = self.box(*place, gid=f"instance:{self.number}:{index}", **style)
 
     def draw_runs(self) -> None:

@@ -26,7 +26,7 @@ from itertools import chain
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, OperationKind, Run
 from mig_opt.gpu.model import Placement
-from mig_opt.validation.intervals import Placed, exclusive
+from mig_opt.validation.placed import Placed
 
 ROUNDING = 1e-9
 """Seconds by which sums of floating-point numbers may differ from the true sum."""
@@ -120,7 +120,7 @@ def _blocks(batch: Batch, gpu: int, runs: Iterable[Placed[Run]]) -> list[_Block]
     slots: dict[Placement, int] = {}
     for placement in chain((placement for placement, _ in initial), (placed.placement for placed in ordered)):
         slots.setdefault(placement, len(slots))
-    against = [[slot for other, slot in slots.items() if other != one and exclusive(one, other)] for one in slots]
+    against = [[slot for other, slot in slots.items() if other != one and one.excludes(other)] for one in slots]
     blocks: list[_Block] = []
     newest: list[int | None] = [None] * len(slots)
     live = [False] * len(slots)

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.lifetimes import Where
+from mig_opt.batch.lifetimes import Lifetime, Location, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.texts import plural
-from mig_opt.validation.intervals import Entry, Instance, Placed, Span, clashes, instances_of
+from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems
 from mig_opt.validation.violations import Violation, ViolationCode
 
-Doubt = tuple[()] | tuple[int] | Where
-"""What a senseless operation may be about: everything, a GPU, or a placement on a GPU."""
+Doubt = tuple[()] | tuple[int] | Location
+"""Everything, a GPU, or a placement on a GPU: the extent of what a senseless operation leaves unclear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +38,21 @@ class Case:
     runs: tuple[Placed[Run], ...]
     operations: tuple[Placed[Operation], ...]
     doubts: frozenset[Doubt]
-    instances: tuple[Instance, ...]
+    lifetimes: tuple[Lifetime, ...]
     stray: tuple[Placed[Operation], ...]
 
-    def doubtful(self, where: Where) -> bool:
-        """Whether it is unclear which instances there are, for a reason that has been reported."""
-        return bool(self.doubts) and not self.doubts.isdisjoint(((), where[:1], where))
+    def doubtful(self, location: Location) -> bool:
+        """Return True if it is unclear which instances there are, for a reason that has been reported."""
+        return bool(self.doubts) and not self.doubts.isdisjoint(((), location[:1], location))
+
+    def placement(self, lifetime: Lifetime) -> Placement:
+        """Return the placement of an instance."""
+        return self.batch.gpu.placement(lifetime.profile, lifetime.start)
+
+    def path(self, operation: int | None) -> str:
+        """Return the path of an operation of a lifetime in the schedule."""
+        assert operation is not None  # initial instances come first and exclude no other one: they are never at fault
+        return f"operations[{self.operations[operation].index}]"
 
 
 Rule = Callable[[Case], Iterator[Violation]]
@@ -51,7 +61,13 @@ Rule = Callable[[Case], Iterator[Violation]]
 def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> Case:
     """Set aside what makes no sense, note what that leaves unclear, and find out which instances there are."""
     entries = schedule.operations or ()
-    operations = _sensible(batch, entries, tolerance)
+    kinds = (batch.gpu,) * batch.gpus
+    operations = tuple(
+        placed for placed in placed_entries(kinds, entries) if not any(time_problems(placed.entry, tolerance))
+    )
+    runs = tuple(
+        placed for placed in placed_entries(kinds, schedule.runs) if not any(time_problems(placed.entry, tolerance))
+    )
     doubts: set[Doubt] = set()
     placed = {operation.index for operation in operations}
     for index, operation in enumerate(entries):
@@ -60,43 +76,31 @@ def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> Case:
                 doubts.add((operation.gpu,) if 0 <= operation.gpu < batch.gpus else ())
             else:
                 doubts.add((operation.gpu, operation.profile, operation.start))
-    instances, stray = instances_of(batch, operations, tolerance)
+    found, stray = lifetimes(batch.initial, [placed.entry for placed in operations], tolerance)
     return Case(
         batch,
         schedule,
         tolerance,
         {task.name: task for task in batch.tasks},
-        _sensible(batch, schedule.runs, tolerance),
+        runs,
         operations,
         frozenset(doubts),
-        tuple(instances),
-        tuple(stray),
-    )
-
-
-def _sensible(batch: Batch, entries: Sequence[Entry], tolerance: float) -> tuple[Placed[Entry], ...]:
-    """Return the entries that the rules about instances can work with."""
-    return tuple(
-        Placed(index, entry, batch.gpu.placement(entry.profile, entry.start))
-        for index, entry in enumerate(entries)
-        if not any(place_problems(batch, entry)) and not any(time_problems(entry, tolerance))
+        tuple(found),
+        tuple(operations[index] for index in stray),
     )
 
 
 def place_problems(batch: Batch, entry: Run | Operation) -> Iterator[tuple[ViolationCode, Problem]]:
-    """Yield what is wrong with the GPU and placement of an entry."""
+    """Yield the problems of an entry with its GPU and placement."""
     if not 0 <= entry.gpu < batch.gpus:
         known = "only GPU 0" if batch.gpus == 1 else f"GPUs 0 to {batch.gpus - 1}"
         yield ViolationCode.UNKNOWN_GPU, Problem("gpu", f"the batch has {known}, not GPU {entry.gpu}")
-    try:
-        batch.gpu.placement(entry.profile, entry.start)
-    except InputError as error:
-        for problem in error.problems:
-            yield ViolationCode.UNKNOWN_PLACEMENT, problem
+    for problem in placement_problems(batch.gpu, entry):
+        yield ViolationCode.UNKNOWN_PLACEMENT, problem
 
 
 def time_problems(entry: Run | Operation, tolerance: float) -> Iterator[Problem]:
-    """Yield what is wrong with the times of an entry."""
+    """Yield the problems of an entry with its times."""
     for name, seconds in (("begin", entry.begin), ("end", entry.end)):
         if not math.isfinite(seconds):
             yield Problem(name, f"must be a finite number of seconds, is {seconds}")
@@ -192,9 +196,7 @@ def _makespan(case: Case) -> Iterator[Violation]:
 
 
 def _runs_overlap(case: Case) -> Iterator[Violation]:
-    groups = {where: group for group, where in enumerate(dict.fromkeys(placed.where for placed in case.runs))}
-    spans = (Span(placed.entry.begin, placed.entry.end, groups[placed.where], placed) for placed in case.runs)
-    for earlier, later in clashes(spans, [[group] for group in groups.values()], case.tolerance):
+    for earlier, later in clashes(spans_of(case.runs), operator.eq, case.tolerance):
         run, other = later.item.entry, earlier.item.entry
         message = (
             f"task {run.task!r} begins on {later.item.placement} of GPU {run.gpu} at {in_seconds(run.begin)}, while "
@@ -203,22 +205,29 @@ def _runs_overlap(case: Case) -> Iterator[Violation]:
         yield Violation(ViolationCode.RUNS_OVERLAP, f"runs[{later.item.index}]", message)
 
 
+def spans_of(placed_runs: Iterable[Placed[Run]]) -> Iterator[Span[Placement, Placed[Run]]]:
+    """Yield the time that each run holds its placement."""
+    for placed in placed_runs:
+        run = placed.entry
+        yield Span(run.begin, run.end, run.gpu, placed.placement, placed)
+
+
 def _runs_in_instances(case: Case) -> Iterator[Violation]:
-    instances: dict[Where, list[Instance]] = defaultdict(list)
-    for instance in sorted(case.instances, key=lambda instance: instance.ready):
-        instances[instance.gpu, instance.placement.profile.name, instance.placement.start].append(instance)
+    instances: dict[Location, list[Lifetime]] = defaultdict(list)
+    for lifetime in sorted(case.lifetimes, key=lambda lifetime: lifetime.ready):
+        instances[lifetime.location].append(lifetime)
     for placed in case.runs:
-        if case.doubtful(placed.where):
+        if case.doubtful(placed.location):
             continue
-        run, there = placed.entry, instances[placed.where]
+        run, there = placed.entry, instances[placed.location]
         place = f"{placed.placement} of GPU {run.gpu}"
         if not there:
             message = f"task {run.task!r} runs on {place}, but no such instance ever exists"
             yield Violation(ViolationCode.RUN_WITHOUT_INSTANCE, f"runs[{placed.index}]", message)
             continue
-        ready = bisect_right(there, run.begin + case.tolerance, key=lambda instance: instance.ready)
+        ready = bisect_right(there, run.begin + case.tolerance, key=lambda lifetime: lifetime.ready)
         # Within the tolerance of a re-creation the run may belong to the instance before.
-        if any(run.end <= instance.close + case.tolerance for instance in there[max(ready - 2, 0) : ready]):
+        if any(run.end <= lifetime.close + case.tolerance for lifetime in there[max(ready - 2, 0) : ready]):
             continue
         if ready == 0:
             why = f"begins at {in_seconds(run.begin)}, but {place} is ready only at {in_seconds(there[0].ready)}"
@@ -230,53 +239,39 @@ def _runs_in_instances(case: Case) -> Iterator[Violation]:
 
 
 def _instances_overlap(case: Case) -> Iterator[Violation]:
-    instances = sorted(case.instances, key=lambda instance: instance.gpu)
-    groups = {
-        place: group
-        for group, place in enumerate(dict.fromkeys((instance.gpu, instance.placement) for instance in instances))
-    }
-    on_gpu: dict[int, list[tuple[Placement, int]]] = defaultdict(list)
-    for (gpu, placement), group in groups.items():
-        on_gpu[gpu].append((placement, group))
-    against = [[other for two, other in on_gpu[gpu] if one.conflicts(two)] for gpu, one in groups]
+    # An initial instance was there before everything else, also before an operation that begins at 0.
     spans = (
-        Span(instance.begin, instance.end, groups[instance.gpu, instance.placement], instance) for instance in instances
+        Span(-math.inf if each.initial else each.begin, each.end, each.gpu, case.placement(each), each)
+        for each in case.lifetimes
     )
-    for earlier, later in clashes(spans, against, case.tolerance):
-        one, two = earlier.item, later.item
-        until = f"exists until {in_seconds(one.end)}" if one.destroyed else "is never destroyed"
+    for earlier, later in clashes(spans, Placement.conflicts, case.tolerance):
+        until = "is never destroyed" if earlier.item.destroyed is None else f"exists until {in_seconds(earlier.end)}"
         message = (
-            f"{two.placement} is created on GPU {two.gpu} at {in_seconds(two.begin)}, while {one.placement}, which "
+            f"{later.key} is created on GPU {later.gpu} at {in_seconds(later.begin)}, while {earlier.key}, which "
             f"shares memory slices with it, {until}"
         )
-        yield Violation(ViolationCode.INSTANCES_OVERLAP, _creation(two), message)
-
-
-def _creation(instance: Instance) -> str:
-    """Return the path of what brought the instance into the world."""
-    assert instance.created is not None  # initial instances are first and exclude each other: never at fault
-    return f"operations[{instance.created.index}]"
+        yield Violation(ViolationCode.INSTANCES_OVERLAP, case.path(later.item.created), message)
 
 
 def _instance_counts(case: Case) -> Iterator[Violation]:
-    by_kind: dict[tuple[int, str], list[Instance]] = defaultdict(list)
-    for instance in case.instances:
-        profile = instance.placement.profile
+    by_kind: dict[tuple[int, Profile], list[Lifetime]] = defaultdict(list)
+    for lifetime in case.lifetimes:
+        profile = case.placement(lifetime).profile
         if profile.max_count < _fitting(profile):
-            by_kind[instance.gpu, profile.name].append(instance)
-    for (gpu, name), instances in by_kind.items():
+            by_kind[lifetime.gpu, profile].append(lifetime)
+    for (gpu, profile), there in by_kind.items():
         ends: list[tuple[float, int]] = []
-        for instance in sorted(instances, key=lambda instance: (instance.begin, instance.end)):
-            while ends and ends[0][0] <= instance.begin + case.tolerance:
+        for lifetime in sorted(there, key=lambda lifetime: (not lifetime.initial, lifetime.begin, lifetime.end)):
+            while ends and ends[0][0] <= lifetime.begin + case.tolerance:
                 heapq.heappop(ends)
-            heapq.heappush(ends, (instance.end, instance.placement.start))
-            count, limit = len({start for _, start in ends}), instance.placement.profile.max_count
-            if count > limit:
+            heapq.heappush(ends, (lifetime.end, lifetime.start))
+            count = len({start for _, start in ends})
+            if count > profile.max_count:
                 message = (
-                    f"{instance.placement} is created on GPU {gpu} at {in_seconds(instance.begin)}, when {count - 1} "
-                    f"of {name} exist already; at most {limit} may exist at once"
+                    f"{lifetime} is created on GPU {gpu} at {in_seconds(lifetime.begin)}, when {count - 1} "
+                    f"of {profile.name} exist already; at most {profile.max_count} may exist at once"
                 )
-                yield Violation(ViolationCode.TOO_MANY_INSTANCES, _creation(instance), message)
+                yield Violation(ViolationCode.TOO_MANY_INSTANCES, case.path(lifetime.created), message)
 
 
 def _fitting(profile: Profile) -> int:
@@ -303,11 +298,11 @@ def _operation_durations(case: Case) -> Iterator[Violation]:
 def _operations_overlap(case: Case) -> Iterator[Violation]:
     if case.batch.parallel_operations:
         return
-    spans = (Span(placed.entry.begin, placed.entry.end, placed.entry.gpu, placed) for placed in case.operations)
-    for earlier, later in clashes(spans, [[gpu] for gpu in range(case.batch.gpus)], case.tolerance):
+    spans = (Span(placed.entry.begin, placed.entry.end, placed.entry.gpu, None, placed) for placed in case.operations)
+    for earlier, later in clashes(spans, operator.eq, case.tolerance):
         one, two = earlier.item, later.item
         message = (
-            f"the {_noun(two.entry)} of {two.placement} on GPU {two.entry.gpu} begins at {in_seconds(later.begin)}, "
+            f"the {_noun(two.entry)} of {two.placement} on GPU {later.gpu} begins at {in_seconds(later.begin)}, "
             f"while the {_noun(one.entry)} of {one.placement} goes on until {in_seconds(earlier.end)}"
         )
         yield Violation(ViolationCode.OPERATIONS_OVERLAP, f"operations[{two.index}]", message)
@@ -315,7 +310,7 @@ def _operations_overlap(case: Case) -> Iterator[Violation]:
 
 def _stray_operations(case: Case) -> Iterator[Violation]:
     for placed in case.stray:
-        if case.doubtful(placed.where):
+        if case.doubtful(placed.location):
             continue
         place, begin = f"{placed.placement} of GPU {placed.entry.gpu}", in_seconds(placed.entry.begin)
         if placed.entry.kind == "create":
@@ -327,23 +322,18 @@ def _stray_operations(case: Case) -> Iterator[Violation]:
 
 
 def _early_destructions(case: Case) -> Iterator[Violation]:
-    for instance in case.instances:
-        if instance.destroyed is not None and instance.close < instance.ready - case.tolerance:
-            state = "free" if instance.created is None else "created"
+    for lifetime in case.lifetimes:
+        if lifetime.close < lifetime.ready - case.tolerance:
+            state = "free" if lifetime.initial else "created"
             message = (
-                f"the destruction of {instance.placement} of GPU {instance.gpu} begins at "
-                f"{in_seconds(instance.close)}, but it is {state} only at {in_seconds(instance.ready)}"
+                f"the destruction of {lifetime} of GPU {lifetime.gpu} begins at {in_seconds(lifetime.close)}, but it "
+                f"is {state} only at {in_seconds(lifetime.ready)}"
             )
-            yield Violation(ViolationCode.DESTROY_TOO_EARLY, f"operations[{instance.destroyed.index}]", message)
+            yield Violation(ViolationCode.DESTROY_TOO_EARLY, case.path(lifetime.destroyed), message)
 
 
 def _noun(operation: Operation) -> str:
     return "creation" if operation.kind == "create" else "destruction"
-
-
-def in_seconds(seconds: float) -> str:
-    """Return a time to be read by people, to the nanosecond at most."""
-    return f"{round(seconds, 9):.12g} s"
 
 
 ENTRY_RULES: tuple[Rule, ...] = (

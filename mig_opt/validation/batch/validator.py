@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import Placement
 from mig_opt.validation.batch.operation_search import Late, find_operations
-from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Case, Doubt, in_seconds, sort_out
-from mig_opt.validation.intervals import Placed, Span, clashes, exclusive
+from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Case, Doubt, sort_out, spans_of
+from mig_opt.validation.placed import Placed, clashes, in_seconds
 from mig_opt.validation.violations import Verdict, Violation, ViolationCode
 
 
@@ -122,10 +123,9 @@ def _with_operations(case: Case) -> tuple[Case, list[Violation]]:
 
 
 def _clashing_runs(runs: Sequence[Placed[Run]], tolerance: float) -> Iterator[Violation]:
-    groups = {placement: group for group, placement in enumerate(dict.fromkeys(placed.placement for placed in runs))}
-    against = [[groups[other] for other in groups if other != one and exclusive(one, other)] for one in groups]
-    spans = (Span(placed.entry.begin, placed.entry.end, groups[placed.placement], placed) for placed in runs)
-    for earlier, later in clashes(spans, against, tolerance):
+    for earlier, later in clashes(spans_of(runs), Placement.excludes, tolerance):
+        if earlier.key == later.key:
+            continue  # two runs on one instance: a rule of its own
         one, two = earlier.item, later.item
         shared = one.placement.conflicts(two.placement)
         code = ViolationCode.INSTANCES_OVERLAP if shared else ViolationCode.TOO_MANY_INSTANCES

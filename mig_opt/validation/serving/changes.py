@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +15,7 @@ from mig_opt.serving.change_plan import ENOUGH, ChangePlan, ChangeStep, Place, n
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
-from mig_opt.validation.batch.rules import in_seconds
-from mig_opt.validation.intervals import Span, clashes, exclusive
+from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems
 from mig_opt.validation.serving.fleets import check_fleets, check_same_gpus, check_throughputs
 from mig_opt.validation.violations import ChangeViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
@@ -60,8 +60,8 @@ class ChangeCase:
         The kind of each GPU of the fleet.
     costs : mapping of str to OperationCosts
         By kind of GPU.
-    steps : mapping of int to Placement
-        The placements of the steps that make sense in themselves, by index.
+    steps : tuple of Placed of ChangeStep
+        The steps that make sense in themselves.
     """
 
     running: Deployment
@@ -70,12 +70,7 @@ class ChangeCase:
     tolerance: float
     kinds: tuple[GpuModel, ...]
     costs: Mapping[str, OperationCosts]
-    steps: Mapping[int, Placement]
-
-    def sensible(self) -> Iterator[tuple[int, ChangeStep, Placement]]:
-        """Yield these steps with index and placement."""
-        for index, placement in self.steps.items():
-            yield index, self.plan.steps[index], placement
+    steps: tuple[Placed[ChangeStep], ...]
 
 
 def validate_change(
@@ -131,11 +126,9 @@ def validate_change(
         raise InputError(problems)
     gpus = max(running.gpus, deployment.gpus, key=len)
     kinds = tuple(map(get_gpu, gpus))
-    steps = {
-        index: placement
-        for index, step in enumerate(plan.steps)
-        if (placement := _placement(kinds, step)) is not None and not any(_time_problems(step, tolerance))
-    }
+    steps = tuple(
+        placed for placed in placed_entries(kinds, plan.steps) if not any(_time_problems(placed.entry, tolerance))
+    )
     costs = operation_costs(gpus, operations)
     case = ChangeCase(running, deployment, plan, tolerance, kinds, costs, steps)
     violations = [violation for rule in _RULES for violation in rule(case)]
@@ -144,15 +137,6 @@ def validate_change(
         message = f"the plan says that {_named(plan.interrupted)} are interrupted; it is {_named(interrupted)}"
         violations.append(Violation(Code.WRONG_INTERRUPTED, "interrupted", message))
     return ChangeValidation(_duration(plan), interrupted, tuple(violations))
-
-
-def _placement(kinds: tuple[GpuModel, ...], step: ChangeStep) -> Placement | None:
-    if not 0 <= step.gpu < len(kinds):
-        return None
-    try:
-        return kinds[step.gpu].placement(step.profile, step.start)
-    except InputError:
-        return None
 
 
 def _time_problems(step: ChangeStep, tolerance: float) -> Iterator[Problem]:
@@ -187,11 +171,8 @@ def _places(case: ChangeCase) -> Iterator[Violation]:
             message = f"the fleet has {len(case.kinds)} GPUs, numbered from 0; there is no GPU {step.gpu}"
             yield Violation(Code.UNKNOWN_GPU, f"steps[{index}].gpu", message)
             continue
-        try:
-            case.kinds[step.gpu].placement(step.profile, step.start)
-        except InputError as error:
-            for problem in error.problems:
-                yield Violation(Code.UNKNOWN_PLACEMENT, problem.below(f"steps[{index}]").path, problem.message)
+        for problem in placement_problems(case.kinds[step.gpu], step):
+            yield Violation(Code.UNKNOWN_PLACEMENT, problem.below(f"steps[{index}]").path, problem.message)
 
 
 def _times(case: ChangeCase) -> Iterator[Violation]:
@@ -217,18 +198,18 @@ def _forms(case: ChangeCase) -> Iterator[Violation]:
             if (segment is not None) != wanted:
                 message = f"a step of kind {step.kind} {name} {'a' if wanted else 'no'} segment"
                 yield Violation(Code.WRONG_STEP, f"steps[{index}].{name}", message)
-            elif segment is not None and _place(segment) != step.place:
+            elif segment is not None and segment.place != step.place:
                 message = f"the segment is in {segment.profile}@{segment.start} of GPU {segment.gpu}, not in the step's"
                 yield Violation(Code.WRONG_STEP, f"steps[{index}].{name}", message)
 
 
 def _durations(case: ChangeCase) -> Iterator[Violation]:
-    for index, step, placement in case.sensible():
-        costs = case.costs[case.kinds[step.gpu].name]
-        seconds = 0.0 if step.kind == "switch" else costs.of(step.kind, placement.profile)
+    for placed in case.steps:
+        step, costs = placed.entry, case.costs[case.kinds[placed.entry.gpu].name]
+        seconds = 0.0 if step.kind == "switch" else costs.of(step.kind, placed.placement.profile)
         if abs(step.end - step.begin - seconds) > case.tolerance:
             message = f"takes {in_seconds(seconds)}, but is {in_seconds(step.end - step.begin)} long here"
-            yield Violation(Code.OPERATION_DURATION, f"steps[{index}]", message)
+            yield Violation(Code.OPERATION_DURATION, f"steps[{placed.index}]", message)
 
 
 def _stated_duration(case: ChangeCase) -> Iterator[Violation]:
@@ -242,8 +223,9 @@ def _stated_duration(case: ChangeCase) -> Iterator[Violation]:
 
 
 def _operations_overlap(case: ChangeCase) -> Iterator[Violation]:
-    spans = (Span(step.begin, step.end, step.gpu, index) for index, step, _ in case.sensible() if step.kind != "switch")
-    for earlier, later in clashes(spans, [[gpu] for gpu in range(len(case.kinds))], case.tolerance):
+    operations = (placed for placed in case.steps if placed.entry.kind != "switch")
+    spans = (Span(each.entry.begin, each.entry.end, each.entry.gpu, None, each.index) for each in operations)
+    for earlier, later in clashes(spans, operator.eq, case.tolerance):
         message = (
             f"begins at {in_seconds(later.begin)} on a GPU whose driver is at steps[{earlier.item}] until "
             f"{in_seconds(earlier.end)}"
@@ -256,31 +238,25 @@ def _instances_overlap(case: ChangeCase) -> Iterator[Violation]:
         (segment.gpu, case.kinds[segment.gpu].placement(segment.profile, segment.start)): (-math.inf, "running")
         for segment in case.running.segments
     }
-    lives: list[tuple[float, float, tuple[int, Placement], str]] = []
-    for index, step, placement in case.sensible():
-        where = step.gpu, placement
+    spans: list[Span[Placement, str]] = []
+    for placed in case.steps:
+        step, where = placed.entry, (placed.entry.gpu, placed.placement)
         if step.kind == "create" and where not in begins:
-            begins[where] = step.begin, f"steps[{index}]"
+            begins[where] = step.begin, f"steps[{placed.index}]"
         elif step.kind == "destroy" and where in begins:
             begin, path = begins.pop(where)
-            lives.append((begin, step.end, where, path))
-    lives += [(begin, math.inf, where, path) for where, (begin, path) in begins.items()]
-    groups = {where: group for group, where in enumerate(dict.fromkeys(where for _, _, where, _ in lives))}
-    on_gpu: dict[int, list[tuple[Placement, int]]] = defaultdict(list)
-    for (gpu, placement), group in groups.items():
-        on_gpu[gpu].append((placement, group))
-    against = [[group for other, group in on_gpu[gpu] if exclusive(other, placement)] for gpu, placement in groups]
-    spans = (Span(begin, end, groups[where], (where, path)) for begin, end, where, path in lives)
-    for earlier, later in clashes(spans, against, case.tolerance):
-        (gpu, one), (_, two) = earlier.item[0], later.item[0]
-        shared = one.conflicts(two)
+            spans.append(Span(begin, step.end, *where, path))
+    spans += [Span(begin, math.inf, *where, path) for where, (begin, path) in begins.items()]
+    for earlier, later in clashes(spans, Placement.excludes, case.tolerance):
+        shared = earlier.key.conflicts(later.key)
         why = "shares memory slices with it" if shared else "is of the same profile, of which one may exist,"
-        message = f"{two} is created on GPU {gpu} at {in_seconds(later.begin)}, while {one}, which {why}, exists"
-        yield Violation(Code.INSTANCES_OVERLAP if shared else Code.TOO_MANY_INSTANCES, later.item[1], message)
+        moment = in_seconds(later.begin)
+        message = f"{later.key} is created on GPU {later.gpu} at {moment}, while {earlier.key}, which {why}, exists"
+        yield Violation(Code.INSTANCES_OVERLAP if shared else Code.TOO_MANY_INSTANCES, later.item, message)
 
 
 def _segments(case: ChangeCase) -> Iterator[Violation]:
-    live = {_place(segment): segment.identity for segment in case.running.segments}
+    live = {segment.place: segment.identity for segment in case.running.segments}
     ended = set()
     for index, step in enumerate(case.plan.steps):
         there = live.pop(step.place, None)
@@ -314,8 +290,8 @@ def _interrupted(case: ChangeCase, needs: Mapping[str, float]) -> Iterator[Segme
     serving: dict[Place, Segment] = {}
 
     def begin(segment: Segment) -> None:
-        known = serving[_place(segment)] = stated.get(segment.identity, segment)
-        live[known.service][_place(known)] = known.throughput
+        known = serving[segment.place] = stated.get(segment.identity, segment)
+        live[known.service][known.place] = known.throughput
 
     for segment in case.running.segments:
         begin(segment)
@@ -327,10 +303,6 @@ def _interrupted(case: ChangeCase, needs: Mapping[str, float]) -> Iterator[Segme
                 yield ends
         if step.begins is not None:
             begin(step.begins)
-
-
-def _place(segment: Segment) -> Place:
-    return segment.gpu, segment.profile, segment.start
 
 
 _RULES: tuple[Callable[[ChangeCase], Iterator[Violation]], ...] = (

@@ -10,7 +10,7 @@ import pytest
 from command_line import BATCH, TASKS, Outcome, method_that, not_valid, refuses, without_operations
 
 from mig_opt.batch.batch import Batch, Task
-from mig_opt.batch.occupancy import lives_with_runs
+from mig_opt.batch.lifetimes import lifetimes_with_runs
 from mig_opt.cli.batch import solving as cli_planning
 from mig_opt.files import read_batch, read_schedule, write_batch
 from mig_opt.gpu.model import get_gpu
@@ -112,9 +112,9 @@ def test_a_long_plan_is_shortened_to_a_line_per_instance(run, tmp_path):
     path, plan = tmp_path / "long.json", tmp_path / "plan.json"
     write_batch(generate_batch(60, gpu="A30", gpus=2), path)
     outcome = run("solve", path, "--method", "far", "-o", plan)
-    lives = lives_with_runs(read_batch(path), read_schedule(plan))
+    lifetimes = lifetimes_with_runs(read_batch(path), read_schedule(plan))
     table = outcome.out.split("\n\n")[1].splitlines()
-    assert len(table) == 2 + len(lives) < 40
+    assert len(table) == 2 + len(lifetimes) < 40
     assert "One line for each instance: -o FILE or --json gives every run and operation." in outcome.out
 
 

@@ -14,7 +14,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.gpu.model import OperationCosts, Placement, get_gpu
 from mig_opt.validation import validate
 from mig_opt.validation.batch.operation_search import _Job, _parts, _Search
-from mig_opt.validation.intervals import Placed
+from mig_opt.validation.placed import Placed
 
 A30 = get_gpu("A30")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.occupancy import lives_with_runs
+from mig_opt.batch.lifetimes import lifetimes_with_runs
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.geometry import members
 from mig_opt.heuristics.fleet.planning.situation import Situation
@@ -183,8 +183,8 @@ def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> 
     cluster, geometry = situation.cluster, situation.cluster.geometry
     plan = Plan(cluster)
     steps: list[tuple[int, int, Step]] = []
-    rank = {id(operation): index for index, operation in enumerate(schedule.operations or ())}
-    for known in lives_with_runs(batch, schedule):
+    operations = schedule.operations or ()
+    for known in lifetimes_with_runs(batch, schedule):
         gpu, place = situation.gpus[known.gpu], geometry.index(known.profile, known.start)
         life, end = Life(place), situation.now + (known.runs[0].begin if known.runs else 0.0)
         seconds = {}
@@ -198,12 +198,12 @@ def plan_by_schedule(situation: Situation, batch: Batch, schedule: Schedule) -> 
             begin, end = end, end + seconds[number]
             life.jobs.append(job)
             plan.placed[job] = Placed(job, gpu, place, begin, end)
-        if known.create is None:
+        if known.created is None:
             plan.keep(gpu, life)
-        for operation in (known.create, known.destroy):
-            if operation is not None:
-                step = Step(situation.now + operation.begin, operation.kind == "create", life)
-                steps.append((rank[id(operation)], gpu, step))
+        for index in (known.created, known.destroyed):
+            if index is not None:
+                step = Step(situation.now + operations[index].begin, operations[index].kind == "create", life)
+                steps.append((index, gpu, step))
     for _, gpu, step in sorted(steps, key=lambda entry: entry[0]):
         plan.add(gpu, step)
     return plan

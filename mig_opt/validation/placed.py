@@ -1,0 +1,117 @@
+"""Parts that the rules of several problems share: entries of a plan with their placements, and the search for overlaps.
+
+The entries of a plan (runs, operations, segments, steps) each have a GPU, a profile and a start slice. Rules about
+instances look only at those entries whose place exists; other rules report the rest.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from mig_opt.batch.batch import Located
+from mig_opt.batch.lifetimes import Location
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, Placement
+
+Entry = TypeVar("Entry", bound=Located)
+Item = TypeVar("Item")
+Key = TypeVar("Key")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed(Generic[Entry]):
+    """An entry of a plan whose GPU and placement exist.
+
+    Attributes
+    ----------
+    index : int
+        Its index in the plan.
+    entry : Run, Operation, Segment or ChangeStep
+        The entry.
+    placement : Placement
+        Its placement on its GPU.
+    """
+
+    index: int
+    entry: Entry
+    placement: Placement
+
+    @property
+    def location(self) -> Location:
+        """GPU, profile name and start slice."""
+        return self.entry.gpu, self.entry.profile, self.entry.start
+
+
+def placed_entries(kinds: Sequence[GpuModel | None], entries: Iterable[Entry]) -> Iterator[Placed[Entry]]:
+    """Yield the entries whose place exists, on GPUs of these kinds (None for a kind that is not known)."""
+    for index, entry in enumerate(entries):
+        kind = kinds[entry.gpu] if 0 <= entry.gpu < len(kinds) else None
+        if kind is not None and not placement_problems(kind, entry):
+            yield Placed(index, entry, kind.placement(entry.profile, entry.start))
+
+
+def placement_problems(kind: GpuModel, entry: Located) -> Sequence[Problem]:
+    """Return the problems of an entry whose profile or start slice a kind of GPU does not have."""
+    try:
+        kind.placement(entry.profile, entry.start)
+    except InputError as error:
+        return error.problems
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Span(Generic[Key, Item]):
+    """An interval of time in which something on a GPU is held.
+
+    Attributes
+    ----------
+    begin, end : float
+        Seconds.
+    gpu : int
+        Index of the GPU.
+    key : hashable
+        The thing that is held, such as a placement.
+    item : object
+        The entry of the plan that holds it.
+    """
+
+    begin: float
+    end: float
+    gpu: int
+    key: Key
+    item: Item
+
+
+def clashes(
+    spans: Iterable[Span[Key, Item]], excludes: Callable[[Key, Key], bool], tolerance: float
+) -> Iterator[tuple[Span[Key, Item], Span[Key, Item]]]:
+    """Yield (earlier, later) for spans of one GPU that overlap although their keys exclude each other.
+
+    Of several earlier spans with one key, the one that ends last is named.
+
+    Parameters
+    ----------
+    spans : iterable of Span
+        In any order.
+    excludes : callable
+        Returns True if two keys must not be held at the same time.
+    tolerance : float
+        Seconds by which spans may overlap.
+    """
+    latest: dict[int, dict[Key, Span[Key, Item]]] = defaultdict(dict)
+    for span in sorted(spans, key=lambda span: (span.begin, span.end)):
+        here = latest[span.gpu]
+        for other in here.values():
+            apart = other.end <= span.begin + tolerance or span.end <= other.begin + tolerance
+            if not apart and excludes(other.key, span.key):
+                yield other, span
+        if span.key not in here or span.end > here[span.key].end:
+            here[span.key] = span
+
+
+def in_seconds(seconds: float) -> str:
+    """Return a time to be read by people, to the nanosecond at most."""
+    return f"{round(seconds, 9):.12g} s"
