@@ -141,7 +141,7 @@ _POLICIES = (
     PolicyEntry(
         "planner",
         "rolling plans for the jobs that wait, from the state of the fleet",
-        "this toolkit (docs/planner.md)",
+        "this toolkit (docs/fleet/planner.md)",
         "mig_opt.heuristics.fleet.planner:Planner",
     ),
 )

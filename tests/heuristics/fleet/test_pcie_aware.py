@@ -412,7 +412,7 @@ def test_keys_of_sensitivities_are_names() -> None:
         aware(quiet("a", 0, 1), sensitivities={1: 1.0})
 
 
-PAGE = DOCS / "pcie.md"
+PAGE = DOCS / "fleet" / "pcie.md"
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
