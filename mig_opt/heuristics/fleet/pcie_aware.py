@@ -42,7 +42,7 @@ class PcieAware(ReconfiguringPolicy):
 
     * A job is never skipped if its GPU has no other PCIe-bound job, even if the threshold is passed: it would wait for
       nothing.
-    * The paper does not print its thresholds; ``docs/pcie.md`` shows the effect of other values.
+    * The paper does not print its thresholds; ``docs/fleet/pcie.md`` shows the effect of other values.
 
     Parameters
     ----------
