@@ -17,8 +17,8 @@ from records import PACKAGES, Records, Row, contradictions, fingerprint
 from runs import PYJOBSHOP, Run, perform
 
 from mig_opt.instances import ScalingName
-from mig_opt.studies import Outcome
-from mig_opt.studies.engine import SourcesChangedError, run_missing
+from mig_opt.studies import Outcome, SourcesChangedError
+from mig_opt.studies.execution import run_missing
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 missing,
                 perform,
                 records,
-                lambda run: _of_method(current, run),
+                fingerprints=lambda run: _of_method(current, run),
                 now=lambda run: fingerprint(run.method),
                 told=told,
             )

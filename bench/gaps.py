@@ -104,15 +104,15 @@ def gaps(runs: Sequence[Judged]) -> dict[str, list[float]]:
     """Return the gaps in percent by method."""
     found: dict[str, list[float]] = {}
     for run in runs:
-        found.setdefault(run.entry.method, []).append(_PERCENT * (run.gap or 0.0))
+        found.setdefault(run.run.column, []).append(_PERCENT * (run.gap or 0.0))
     return found
 
 
 def section(part: str, found: StudyRows) -> list[str]:
     """Return the tables of a part of the study."""
     groups = by_n(found)
-    optima = {run.entry.batch for runs in groups.values() for run in runs if run.entry.outcome.status == "optimal"}
-    batches = {run.entry.batch for runs in groups.values() for run in runs}
+    optima = {run.run.batch_key for runs in groups.values() for run in runs if run.outcome.status == "optimal"}
+    batches = {run.run.batch_key for runs in groups.values() for run in runs}
     lines = [f"## {PARTS[part].capitalize()}", ""]
     if found.missing:
         lines += [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
@@ -131,11 +131,11 @@ def section(part: str, found: StudyRows) -> list[str]:
 def _table(
     title: str, groups: Mapping[str, Sequence[Judged]], cell: Callable[[Sequence[Judged]], str]
 ) -> Iterator[str]:
-    names = dict.fromkeys(run.entry.method for runs in groups.values() for run in runs)
+    names = dict.fromkeys(run.run.column for runs in groups.values() for run in runs)
     yield f"| {title} | " + " | ".join(groups) + " |"
     yield "| --- |" + " ---: |" * len(groups)
     for name in names:
-        of = ([run for run in runs if run.entry.method == name] for runs in groups.values())
+        of = ([run for run in runs if run.run.column == name] for runs in groups.values())
         yield f"| `{name}` | " + " | ".join(cell(runs) if runs else "" for runs in of) + " |"
 
 
@@ -149,7 +149,7 @@ def _best_cell(runs: Sequence[Judged]) -> str:
 
 
 def _seconds_cell(runs: Sequence[Judged]) -> str:
-    return f"{sum(run.entry.outcome.seconds for run in runs) / len(runs):.3f}"
+    return f"{sum(run.outcome.seconds for run in runs) / len(runs):.3f}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,12 +11,12 @@ import argparse
 import dataclasses
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gaps import Told
 from machine import RESULTS, describe, save
+from online_policy_results import Result, ratio, winning
 
 from mig_opt import write_trace
 from mig_opt.files import import_trace
@@ -25,15 +25,13 @@ from mig_opt.simulation import policies
 from mig_opt.studies import (
     GeneratedTraces,
     PolicySettings,
-    Row,
     SourcesChangedError,
     Study,
-    StudyRun,
     read_study,
     run_study,
     study_rows,
 )
-from mig_opt.studies.trace_summary import GOALS, Goal, best
+from mig_opt.studies.summary import GOALS, Goal, grouped
 
 FOLDER = Path(__file__).with_name("online")
 _OTHER_SEEDS = (0, 1, 2, 3)
@@ -51,51 +49,6 @@ _NOTES = {
     "FAR streams": "Five batches of 15 tasks with times for every size, one after the other, on one GPU.",
     "openb days": "Six days of Alibaba's trace, 150 to 199 jobs each, most of them for a whole GPU, on 8 GPUs.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """A simulation after which nothing was left to do, or one after which something was.
-
-    Attributes
-    ----------
-    regime, family, trace, draw, policy : str
-        Which: ``trace`` tells it from all others, ``draw`` is its seed or its file.
-    values : mapping of str to float
-        Seconds by goal; empty if jobs were left waiting for ever, or the run failed.
-    ratios : mapping of str to float
-        The same, as multiples of the lower bound.
-    wait : float
-        Mean seconds from arrival to start.
-    seconds : float
-        What the simulation took.
-    """
-
-    regime: str
-    family: str
-    trace: str
-    draw: str
-    policy: str
-    values: Mapping[Goal, float]
-    ratios: Mapping[Goal, float]
-    wait: float
-    seconds: float
-
-    @classmethod
-    def of(cls, row: Row[StudyRun]) -> Result:
-        """Return what a row says."""
-        run, figures, source = row.run, row.outcome.figures, row.run.source
-        family = source.get("family", "openb")
-        draw = str(source.get("seed", source.get("file")))
-        if row.outcome.error or figures["unfinished"]:
-            return cls(run.cell, family, run.batch_key, draw, run.column, {}, {}, 0.0, row.outcome.seconds)
-        values: dict[Goal, float] = {
-            "mean_completion": figures["completion"]["mean"],
-            "makespan": figures["makespan"],
-        }
-        ratios = {goal: value / figures["lower_bounds"][goal] for goal, value in values.items()}
-        seconds = row.outcome.seconds
-        return cls(run.cell, family, run.batch_key, draw, run.column, values, ratios, figures["wait"]["mean"], seconds)
 
 
 def planned(*, cut: bool = False) -> Study:
@@ -131,35 +84,6 @@ def _cut(study: Study) -> Iterator[GeneratedTraces]:
             lists = {name: values[:1] for name, values in source.parameters.items()}
             fewer = _CUT_STREAM if "far-stream" in source.family else _CUT_TRACE
             yield dataclasses.replace(source, seeds=source.seeds[:1], parameters={**lists, **fewer})
-
-
-def grouped(results: Iterable[Result], key: Callable[[Result], str]) -> dict[str, list[Result]]:
-    """Return results by a key, in the order in which the keys come."""
-    groups: dict[str, list[Result]] = {}
-    for result in results:
-        groups.setdefault(key(result), []).append(result)
-    return groups
-
-
-def winning(results: Iterable[Result], goal: Goal) -> tuple[str, ...]:
-    """Return who is best on some traces, and who ties with it."""
-    by_policy = grouped(results, lambda result: result.policy)
-    return best({name: {run.trace: run.values[goal] for run in own if run.values} for name, own in by_policy.items()})
-
-
-def ratio(results: Sequence[Result], goal: Goal) -> tuple[float, float] | None:
-    """Return the mean multiple of the lower bound, and how it spreads over the draws; None if a job was left.
-
-    The spread is the standard deviation of the means of the draws: of all traces with the same seed, or of a file.
-    """
-    if not all(result.ratios for result in results):
-        return None
-    means = [
-        statistics.fmean(result.ratios[goal] for result in own)
-        for own in grouped(results, lambda result: result.draw).values()
-    ]
-    mean = statistics.fmean(result.ratios[goal] for result in results)
-    return mean, statistics.stdev(means) if len(means) > 1 else 0.0
 
 
 def sections(results: Sequence[Result]) -> dict[str, list[str]]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from online_policies import Result, grouped, ratio, winning
+from online_policy_results import Result, ratio, winning
 
-from mig_opt.studies.trace_summary import GOALS
+from mig_opt.studies.summary import GOALS, grouped
 
 _BEST, _OTHER = "#0072B2", "#888888"
 """After Okabe and Ito; winners are filled as well, so that nobody has to tell the colours apart."""

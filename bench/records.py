@@ -7,17 +7,17 @@ from pathlib import Path
 
 from runs import PYJOBSHOP, Run
 
-from mig_opt.studies import environment, records
-from mig_opt.studies.records import failures, pairs_of_optima
+from mig_opt.studies import environment, rows
+from mig_opt.studies.rows import failures, pairs_of_optima
 
 __all__ = ["PACKAGES", "Records", "Row", "contradictions", "fingerprint", "pairs_of_optima"]
 
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "pyjobshop")
 
-Row = records.Row[Run]
+Row = rows.Row[Run]
 
 
-class Records(records.Records[Run]):
+class Records(rows.Records[Run]):
     """The rows in a file; ``keep`` lets those of other sources or versions count."""
 
     def __init__(self, path: Path, *, keep: bool = False) -> None:
@@ -30,7 +30,7 @@ def fingerprint(method: str) -> str:
     return environment.fingerprint(PACKAGES, more)
 
 
-def contradictions(rows: Iterable[Row]) -> list[str]:
+def contradictions(found: Iterable[Row]) -> list[str]:
     """Return what cannot be true: bounds above schedules of the same batch; and invalid schedules and failed runs."""
-    rows = list(rows)
-    return [*failures(rows), *records.contradictions(rows)]
+    found = list(found)
+    return [*failures(found), *rows.contradictions(found)]

@@ -16,8 +16,9 @@ from typing import Any, Literal, Self
 from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, load_instance, solve
 from mig_opt.instances import ScalingName
 from mig_opt.result import Result
-from mig_opt.studies.outcome import Outcome, measure, shielded, tolerance, violations, warm_up
-from mig_opt.studies.servant import alone
+from mig_opt.studies.batch import measure, tolerance, violations, warm_up
+from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.workers import alone
 
 Variant = Literal["plain", "no operation costs", "memory", "impossible", "handover"]
 PYJOBSHOP = "pyjobshop"

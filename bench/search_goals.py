@@ -114,7 +114,7 @@ class Cell:
         """Return the cell of these runs; batches that lack one are left out."""
         found: dict[str, dict[str, Judged]] = {}
         for run in runs:
-            found.setdefault(run.entry.batch, {})[run.entry.method] = run
+            found.setdefault(run.run.batch_key, {})[run.run.column] = run
         whole = [by_method for by_method in found.values() if len(by_method) == 3]
         return cls(*(tuple(by_method[name] for by_method in whole) for name in ("search", "far", "cp")))
 
@@ -122,7 +122,7 @@ class Cell:
     def proven(self) -> int:
         """On how many batches one of them proved its schedule optimal."""
         batches = zip(self.search, self.far, self.cp, strict=True)
-        return sum(any(run.entry.outcome.status == Status.OPTIMAL for run in runs) for runs in batches)
+        return sum(any(run.outcome.status == Status.OPTIMAL for run in runs) for runs in batches)
 
     @property
     def worse(self) -> int:
@@ -131,11 +131,11 @@ class Cell:
 
     def overrun(self, limit: float) -> float:
         """Return the most seconds beyond the limit; negative if none was needed."""
-        return max(run.entry.outcome.seconds for run in self.search) - limit
+        return max(run.outcome.seconds for run in self.search) - limit
 
 
 def _worse(ours: Judged, theirs: Judged) -> bool:
-    mine, other = ours.entry.outcome, theirs.entry.outcome
+    mine, other = ours.outcome, theirs.outcome
     if not mine.answered or mine.makespan is None:
         return True
     return other.answered and other.makespan is not None and mine.makespan > other.makespan + other.tolerance
@@ -174,7 +174,7 @@ _FIGURES = (
 def _figures(cell: Cell, limit: float) -> list[str]:
     return [
         str(cell.proven),
-        f"{mean(run.entry.outcome.seconds for run in cell.search):.2f}",
+        f"{mean(run.outcome.seconds for run in cell.search):.2f}",
         f"{max(0.0, cell.overrun(limit)):.2f}",
         _percent(mean(map(_gap, cell.search))),
         _percent(max(float("inf") if run.gap is None else run.gap for run in cell.search)),

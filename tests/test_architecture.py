@@ -135,7 +135,6 @@ HOMES = {
     "highspy": ("models",),
     "typer": ("cli",),
     "rich": ("cli",),
-    "joblib": ("studies",),
     "distributed": ("studies",),
 }
 

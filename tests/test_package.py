@@ -29,7 +29,7 @@ HEAVY = (
     "pandas",
     "typer",
     "rich",
-    "joblib",
+    "distributed",
     "dask",
 )
 

@@ -56,8 +56,7 @@ def bench(
     only runs in flight are lost. A run that fails is a line with its error. Exits with 0 if all is done, 1 if runs
     failed (or are missing, with --table), and 130 after Ctrl-C.
     """
-    from mig_opt.studies import read_study, run_study, study_rows
-    from mig_opt.studies.engine import SourcesChangedError
+    from mig_opt.studies import SourcesChangedError, read_study, run_study, study_rows
     from mig_opt.studies.running import check_jobs
 
     results = study.parent / f"{study.stem}.jsonl" if output is None else output
@@ -216,7 +215,7 @@ def _winners(found: StudyRows) -> Table:
 
     from mig_opt.cli import screens
     from mig_opt.cli.fleet.policies import broken_label
-    from mig_opt.studies.trace_summary import GOALS
+    from mig_opt.studies.summary import GOALS
 
     rows: list[list[str | Text]] = []
     for entry in found.winners():
@@ -230,7 +229,6 @@ def _winners(found: StudyRows) -> Table:
 def _document(found: StudyRows, *, interrupted: bool) -> str:
     from mig_opt.files.documents import rendered
     from mig_opt.studies.summary import line_document
-    from mig_opt.studies.trace_summary import trace_line_document
 
     return rendered(
         {
@@ -239,8 +237,8 @@ def _document(found: StudyRows, *, interrupted: bool) -> str:
             "foreign": found.foreign,
             "interrupted": interrupted,
             "lines": [line_document(line) for line in found.summary()],
-            "simulated": [trace_line_document(line) for line in found.trace_summary()],
-            "winners": [trace_line_document(entry) for entry in found.winners()],
+            "simulated": [line_document(line) for line in found.trace_summary()],
+            "winners": [line_document(entry) for entry in found.winners()],
             "failures": found.failures,
             "contradictions": found.contradictions,
         }

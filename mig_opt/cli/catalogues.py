@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mig_opt.instances import Finding, InstanceInfo
 
 _PACKAGES = (
-    *("ortools", "pulp", "highspy", "networkx", "numpy", "numba", "pydantic", "typer", "rich", "joblib"),
+    *("ortools", "pulp", "highspy", "networkx", "numpy", "numba", "pydantic", "typer", "rich"),
     *("matplotlib", "dask"),
 )
 

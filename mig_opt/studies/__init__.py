@@ -6,16 +6,15 @@ results, and :func:`compare` runs some methods on some batches without any file.
 
 from __future__ import annotations
 
+from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.comparing import Compared, Comparison, compare
-from mig_opt.studies.engine import SourcesChangedError
-from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.execution import SourcesChangedError
+from mig_opt.studies.fleet import TraceRun
 from mig_opt.studies.reading import read_study, study_from_json
-from mig_opt.studies.records import Row, StudyRun
+from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.running import StudyProgress, StudyRows, run_study, study_rows
-from mig_opt.studies.runs import BatchRun
-from mig_opt.studies.summary import Figures, Judged, Line
-from mig_opt.studies.trace_runs import TraceRun
-from mig_opt.studies.trace_summary import TraceLine, Winners
+from mig_opt.studies.runs import StudyRun
+from mig_opt.studies.summary import Figures, Judged, Line, TraceLine, Winners
 from mig_opt.study import (
     BatchFromFile,
     BundledBatch,

@@ -1,12 +1,11 @@
-"""Some methods on some batches, side by side."""
+"""Comparison of methods on batches, side by side."""
 
 from __future__ import annotations
 
 import csv
-import functools
 import io
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,26 +16,12 @@ from mig_opt.errors import InputError, Problem, UnknownMethodError
 from mig_opt.registry import get_method, methods
 from mig_opt.result import Status
 from mig_opt.solving import check_options, check_partition
-from mig_opt.studies.outcome import Outcome, contradictory, measure, shielded, tolerance, warm_up
-from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
+from mig_opt.studies.batch import BatchRun, measure, tolerance
+from mig_opt.studies.execution import run_missing
+from mig_opt.studies.rows import Outcome, Row, contradictions, failures
+from mig_opt.studies.runs import StudyRun
+from mig_opt.studies.summary import Judged, Line, grouped, judge, summarise
 from mig_opt.study import COMPARISON_TIME_LIMIT
-
-CSV_COLUMNS = (
-    "batch",
-    "gpu",
-    "gpus",
-    "tasks",
-    "method",
-    "status",
-    "makespan_s",
-    "lower_bound_s",
-    "best_bound_s",
-    "gap",
-    "best_known_s",
-    "above_best",
-    "runtime_s",
-    "error",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +31,7 @@ class Compared:
     Attributes
     ----------
     name : str
-        What the comparison calls the batch.
+        Name of the batch in the comparison.
     batch : Batch
         The batch.
     runs : tuple of Judged
@@ -60,7 +45,7 @@ class Compared:
     @property
     def best_found(self) -> float | None:
         """The shortest makespan of the methods in seconds; None if none of them has a schedule."""
-        makespans = (run.entry.outcome.makespan for run in self.runs if run.entry.outcome.answered)
+        makespans = (run.outcome.makespan for run in self.runs if run.outcome.answered)
         return min((makespan for makespan in makespans if makespan is not None), default=None)
 
     @property
@@ -83,7 +68,7 @@ class Comparison:
     batches : tuple of Compared
         Batches with their runs, as far as they were done.
     interrupted : bool
-        Whether Ctrl-C ended it early.
+        True if Ctrl-C ended it early.
     """
 
     batches: tuple[Compared, ...]
@@ -97,31 +82,20 @@ class Comparison:
     @property
     def contradictions(self) -> list[str]:
         """Lower bounds above a schedule of the same batch: defects, always."""
-        found = [
-            (f"{run.entry.method} on {compared.name}", compared.name, run.entry.outcome)
-            for compared in self.batches
-            for run in compared.runs
-        ]
-        found += [
-            (
-                "the record",
-                compared.name,
-                Outcome(Status.FEASIBLE.value, 0.0, best, None, tolerance(compared.batch, best)),
-            )
+        on_record = {
+            compared.runs[0].run.batch_key: (best, tolerance(compared.batch, best))
             for compared in self.batches
             if (best := compared.best_known) is not None and best != compared.best_found
-        ]
-        return contradictory(found)
+        }
+        return contradictions(self._rows(), on_record)
 
     @property
     def failures(self) -> list[str]:
         """Methods that failed, or returned a schedule that is not valid."""
-        return [
-            f"{run.entry.method} on {compared.name}: {run.entry.outcome.error}"
-            for compared in self.batches
-            for run in compared.runs
-            if run.entry.outcome.error
-        ]
+        return failures(self._rows())
+
+    def _rows(self) -> list[Row[StudyRun]]:
+        return [Row(run.run, run.outcome) for compared in self.batches for run in compared.runs]
 
 
 def default_methods() -> tuple[str, ...]:
@@ -182,40 +156,35 @@ def compare(
     names = check_comparison(
         methods, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=batches
     )
-
-    def measured(batch: Batch, method: str) -> Outcome:
-        warm_up(method)
-        return measure(
-            batch,
-            method,
-            time_limit=time_limit,
-            seed=seed,
-            workers=workers,
-            partition=partition if _takes_partition(method) else None,
-            callbacks=callbacks,
-        )
-
-    entries: list[Entry] = []
-    interrupted = False
+    options = {"time_limit": time_limit, "seed": seed, "workers": workers}
+    runs = []
     for (name, batch), method in itertools.product(batches.items(), names):
-        try:
-            outcome = shielded(functools.partial(measured, batch, method))
-        except KeyboardInterrupt:
-            interrupted = True
-            break
-        interrupted = outcome.status == Status.INTERRUPTED
-        # A run that had found nothing when it was struck is none.
-        if not interrupted or outcome.answered:
-            entries.append(Entry(name, name, method, outcome))
+        arguments = {"method": method, **options, "partition": partition if _takes_partition(method) else None}
+        runs.append(BatchRun({"name": name}, arguments, name, method, batch))
+
+    def perform(run: BatchRun) -> Outcome:
+        run.warm_up()
+        return measure(run.subject, **run.arguments, callbacks=callbacks)
+
+    rows: list[Row[BatchRun]] = []
+
+    def told(row: Row[BatchRun]) -> None:
+        interrupted = row.outcome.status == Status.INTERRUPTED
+        # A run that had found nothing when Ctrl-C struck is none.
+        if not interrupted or row.outcome.answered:
+            rows.append(row)
         if interrupted:
-            break
-    judged = judge(entries, on_record)
-    done = tuple(
-        Compared(name, batch, runs)
-        for name, batch in batches.items()
-        if (runs := tuple(run for run in judged if run.entry.batch == name))
-    )
-    return Comparison(done, interrupted)
+            raise KeyboardInterrupt
+
+    interrupted = False
+    try:
+        run_missing(runs, perform, told=told)
+    except KeyboardInterrupt:
+        interrupted = True
+    keys = {run.cell: run.batch_key for run in runs}
+    judged = judge(rows, {keys[name]: best for name, best in (on_record or {}).items() if name in keys})
+    done = grouped(judged, lambda run: run.run.cell)
+    return Comparison(tuple(Compared(name, batches[name], tuple(own)) for name, own in done.items()), interrupted)
 
 
 def check_comparison(
@@ -277,41 +246,38 @@ def _partition_problems(
             yield from (Problem("partition", f"{name}: {problem.message}") for problem in error.problems)
 
 
+_CELLS: Mapping[str, Callable[[Compared, Judged], Any]] = {
+    "batch": lambda compared, _: compared.name,
+    "gpu": lambda compared, _: compared.batch.gpu.name,
+    "gpus": lambda compared, _: compared.batch.gpus,
+    "tasks": lambda compared, _: len(compared.batch.tasks),
+    "method": lambda _, run: run.run.column,
+    "status": lambda _, run: run.outcome.status,
+    "makespan_s": lambda _, run: run.outcome.makespan,
+    "lower_bound_s": lambda _, run: run.outcome.lower_bound,
+    "best_bound_s": lambda _, run: run.best_bound,
+    "gap": lambda _, run: run.gap,
+    "best_known_s": lambda _, run: run.best_known,
+    "above_best": lambda _, run: run.above_best,
+    "runtime_s": lambda _, run: run.outcome.seconds,
+    "error": lambda _, run: run.outcome.error or None,
+}
+"""Columns of the table of a comparison."""
+
+
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
-    """Return a row for each run, by the names of :data:`CSV_COLUMNS`; None where there is no figure."""
+    """Return a row for each run, by the names of its columns; None where there is no figure."""
     return [
-        dict(
-            zip(
-                CSV_COLUMNS,
-                (
-                    compared.name,
-                    compared.batch.gpu.name,
-                    compared.batch.gpus,
-                    len(compared.batch.tasks),
-                    run.entry.method,
-                    outcome.status,
-                    outcome.makespan,
-                    outcome.lower_bound,
-                    run.best_bound,
-                    run.gap,
-                    run.best_known,
-                    run.above_best,
-                    outcome.seconds,
-                    outcome.error or None,
-                ),
-                strict=True,
-            )
-        )
+        {name: cell(compared, run) for name, cell in _CELLS.items()}
         for compared in comparison.batches
         for run in compared.runs
-        for outcome in (run.entry.outcome,)
     ]
 
 
 def comparison_to_csv(comparison: Comparison) -> str:
     """Return a comparison as CSV text, one line for each run; shares and seconds in full."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, CSV_COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, list(_CELLS), lineterminator="\n")
     writer.writeheader()
     writer.writerows(comparison_rows(comparison))
     return text.getvalue()

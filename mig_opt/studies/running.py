@@ -1,25 +1,24 @@
-"""Runs a study."""
+"""Running of studies: the runs that are missing of one, and the rows that a file has of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mig_opt.arguments import wrong_integer
 from mig_opt.errors import InputError
 from mig_opt.instances import instance_info
-from mig_opt.studies.checking import check_study
-from mig_opt.studies.engine import run_missing
+from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.environment import fingerprint
-from mig_opt.studies.outcome import Outcome
-from mig_opt.studies.records import Records, Row, StudyRun, contradictions, failures
-from mig_opt.studies.runs import BatchRun, read_run, runs_of
-from mig_opt.studies.servant import alone
-from mig_opt.studies.summary import Entry, Judged, Line, judge, summarise
-from mig_opt.studies.trace_runs import TraceRun, read_trace_run, trace_runs_of
-from mig_opt.studies.trace_summary import TraceLine, Winners, summarise_traces, winners
+from mig_opt.studies.execution import run_missing
+from mig_opt.studies.fleet import TraceRun
+from mig_opt.studies.reading import check_study
+from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
+from mig_opt.studies.runs import StudyRun
+from mig_opt.studies.summary import Judged, Line, TraceLine, Winners, judge, summarise, summarise_traces, winners
+from mig_opt.studies.workers import alone
 from mig_opt.study import Study
 
 _MOST_JOBS = 1000
@@ -27,7 +26,7 @@ _MOST_JOBS = 1000
 
 @dataclass(frozen=True, slots=True)
 class StudyRows:
-    """What is known of a study.
+    """Rows of a study.
 
     Attributes
     ----------
@@ -36,7 +35,7 @@ class StudyRows:
     missing : tuple of StudyRun
         The others.
     foreign : int
-        How many rows were made with other sources or versions.
+        Number of rows that were made with other sources or versions.
     """
 
     rows: tuple[Row[StudyRun], ...]
@@ -55,16 +54,16 @@ class StudyRows:
 
     def judged(self) -> list[Judged]:
         """Return each run of a method beside the best on its batch, for bundled instances also the best on record."""
-        runs = [row for row in self.rows if isinstance(row.run, BatchRun)]
-        return judge([*map(_entry, runs)], {row.run.batch_key: best for row in runs if (best := _on_record(row.run))})
+        rows = [row for row in self.rows if isinstance(row.run, BatchRun)]
+        return judge(rows, {row.run.batch_key: best for row in rows if (best := _on_record(row.run))})
 
     def summary(self) -> list[Line]:
         """Return a line for each method in each cell."""
         return summarise(self.judged())
 
-    def simulated(self) -> list[Entry]:
-        """Return the runs of schedulers, as tables see them."""
-        return [_entry(row) for row in self.rows if isinstance(row.run, TraceRun)]
+    def simulated(self) -> list[Row[StudyRun]]:
+        """Return the rows of schedulers."""
+        return [row for row in self.rows if isinstance(row.run, TraceRun)]
 
     def trace_summary(self) -> list[TraceLine]:
         """Return a line for each scheduler in each group of traces."""
@@ -101,21 +100,21 @@ def run_study(
     Parameters
     ----------
     study : Study
-        What is to be run.
+        The study.
     results : str or Path, optional
         File with one line of JSON for each run. Runs that it has are not done again, so that a study that was stopped
         goes on. By default rows are only returned.
     folder : str or Path
-        Where relative paths of files begin.
+        Folder where relative paths of files begin.
     jobs : int, optional
         Runs at the same time, in processes of their own; a run that kills its process is a row with its error. By
         default the runs are done in this process (with ``scheduler``: on all threads of the cluster).
     scheduler : str, optional
         Address of a Dask scheduler, e.g. ``tcp://10.0.0.1:8786``: its workers do the runs.
     keep : bool
-        Whether rows count that were made with other sources of this package or other versions.
+        True: rows count that were made with other sources of this package or other versions.
     retry : bool
-        Whether runs that ended with an error are done again.
+        True: runs that ended with an error are done again.
     progress : StudyProgress, optional
         Told how it gets on.
 
@@ -142,28 +141,50 @@ def run_study(
     far: 2.91% above the best, 0 proven
     cp: 0.00% above the best, 1 proven
     """
-    folder = Path(folder)
     check_jobs(jobs)
-    check_study(study, folder)
-    runs = _runs(study, folder)
+    check_study(study, Path(folder))
+    runs = runs_of(study, Path(folder))
     records = _records(results, keep=keep)
     current = fingerprint()
     known = _known(runs, records, current, retry=retry)
     missing = [run for run in runs if run.key not in known]
-    if progress is not None:
-        progress.on_start(missing, len(runs) - len(missing))
-    listener = progress or StudyProgress()
+    progress = progress or StudyProgress()
+    progress.on_start(missing, len(runs) - len(missing))
     run_missing(
         missing,
         perform_alone if study.fresh else perform,
         records,
-        lambda _: current,
+        fingerprints=lambda _: current,
         now=lambda _: fingerprint(),
         jobs=jobs,
         scheduler=scheduler,
-        told=listener.on_row,
+        told=progress.on_row,
     )
     return _collected(runs, _known(runs, records, current), current)
+
+
+def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", keep: bool = False) -> StudyRows:
+    """Return the rows that a file of results has of a study, without running anything.
+
+    Parameters
+    ----------
+    study, results, folder, keep
+        As for :func:`run_study`.
+
+    Returns
+    -------
+    StudyRows
+        The rows, and the runs that are missing.
+
+    Raises
+    ------
+    InputError
+        If something is wrong with the study or the file.
+    """
+    check_study(study, Path(folder))
+    runs = runs_of(study, Path(folder))
+    current = fingerprint()
+    return _collected(runs, _known(runs, _records(results, keep=keep), current), current)
 
 
 def check_jobs(jobs: object) -> None:
@@ -179,24 +200,36 @@ def check_jobs(jobs: object) -> None:
         raise InputError(problems)
 
 
-def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", keep: bool = False) -> StudyRows:
-    """Return what a file of results knows of a study, without running anything.
+def runs_of(study: Study, folder: Path) -> list[StudyRun]:
+    """Return the runs of a study, each once: methods batch by batch, then schedulers trace by trace.
 
     Parameters
     ----------
-    study, results, folder, keep
-        As for :func:`run_study`.
+    study : Study
+        A study without problems.
+    folder : Path
+        Folder where relative paths of files begin.
+    """
+    runs: dict[str, StudyRun] = {}
+    for run in [*BatchRun.runs_of(study.batches, study, folder), *TraceRun.runs_of(study.traces, study, folder)]:
+        runs.setdefault(run.key, run)
+    return list(runs.values())
+
+
+def read_run(document: Mapping[str, Any]) -> StudyRun:
+    """Return the run of a row in a file of results.
 
     Raises
     ------
-    InputError
-        If something is wrong with the study or the file.
+    KeyError
+        If it is none.
     """
-    folder = Path(folder)
-    check_study(study, folder)
-    runs = _runs(study, folder)
-    current = fingerprint()
-    return _collected(runs, _known(runs, _records(results, keep=keep), current), current)
+    run_class = TraceRun if TraceRun.KIND in document else BatchRun
+    arguments = dict(document)
+    source = arguments.pop(run_class.KIND)
+    if missing := run_class.ARGUMENTS - arguments.keys():
+        raise KeyError(missing)
+    return run_class(source, arguments)
 
 
 def perform(run: StudyRun) -> Outcome:
@@ -210,15 +243,7 @@ def perform_alone(run: StudyRun) -> Outcome:
 
 
 def _records(results: str | Path | None, *, keep: bool) -> Records[StudyRun]:
-    return Records(None if results is None else Path(results), _read, keep=keep)
-
-
-def _read(document: Mapping[str, Any]) -> StudyRun:
-    return read_trace_run(document) if "trace" in document else read_run(document)
-
-
-def _runs(study: Study, folder: Path) -> list[StudyRun]:
-    return [*runs_of(study, folder), *trace_runs_of(study, folder)]
+    return Records(None if results is None else Path(results), read_run, keep=keep)
 
 
 def _known(
@@ -229,18 +254,10 @@ def _known(
 
 
 def _collected(runs: Sequence[StudyRun], known: dict[str, Row[StudyRun]], current: str) -> StudyRows:
-    # Rows from a file do not know what tables call their run.
-    rows = tuple(
-        Row(run, row.outcome, row.fingerprint, row.date, row.environment)
-        for run in runs
-        if (row := known.get(run.key)) is not None
-    )
+    # Rows from a file do not know the names of their run in tables.
+    rows = tuple(replace(row, run=run) for run in runs if (row := known.get(run.key)) is not None)
     missing = tuple(run for run in runs if run.key not in known)
     return StudyRows(rows, missing, sum(row.fingerprint != current for row in rows))
-
-
-def _entry(row: Row[StudyRun]) -> Entry:
-    return Entry(row.run.batch_key, row.run.cell, row.run.column, row.outcome)
 
 
 def _on_record(run: StudyRun) -> float | None:

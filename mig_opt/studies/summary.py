@@ -1,62 +1,55 @@
-"""How far methods are from the best bound and from the best schedule, on each batch and by groups of batches."""
+"""Summaries of rows: distances to the best bound and the best schedule, and the best schedulers on groups of traces."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeVar
 
+from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.result import Status, relative_gap
-from mig_opt.studies.outcome import Outcome
+from mig_opt.studies.rows import Outcome, Row
+from mig_opt.studies.runs import StudyRun
 
+Goal = Literal["mean_completion", "makespan"]
+"""Mean seconds from the arrival of a job to its end, or seconds from the start of the trace to the last end."""
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One run, as tables see it.
+GOALS: Mapping[Goal, str] = {"mean_completion": "time to end", "makespan": "makespan"}
+"""Goals by which schedulers are compared, and their names in tables."""
 
-    Attributes
-    ----------
-    batch : str
-        Runs with the same one are of the same batch, or trace.
-    cell : str
-        Batches, or traces, that are summarised together.
-    method : str
-        The method, or scheduler, with its arguments, as tables call it.
-    outcome : Outcome
-        What the run gave.
-    """
+_CONFIDENCE = 0.95
 
-    batch: str
-    cell: str
-    method: str
-    outcome: Outcome
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A run beside the best of all runs on its batch.
+    """A run of a method beside the best of all runs on its batch.
 
     Attributes
     ----------
-    entry : Entry
+    run : StudyRun
         The run.
+    outcome : Outcome
+        Its outcome.
     best_bound : float or None
         The greatest lower bound that any run found, in seconds.
     best_known : float or None
         The shortest makespan that any run found, or that is on record, in seconds.
     """
 
-    entry: Entry
+    run: StudyRun
+    outcome: Outcome
     best_bound: float | None
     best_known: float | None
 
     @property
     def gap(self) -> float | None:
         """``(makespan - best_bound) / makespan``; None without a schedule."""
-        outcome = self.entry.outcome
+        outcome = self.outcome
         if not outcome.answered or outcome.makespan is None or self.best_bound is None:
             return None
         return relative_gap(outcome.makespan, min(self.best_bound, outcome.makespan))
@@ -64,7 +57,7 @@ class Judged:
     @property
     def above_best(self) -> float | None:
         """``makespan / best_known - 1``; None without a schedule."""
-        outcome = self.entry.outcome
+        outcome = self.outcome
         if not outcome.answered or outcome.makespan is None or self.best_known is None:
             return None
         if outcome.makespan - self.best_known <= outcome.tolerance:
@@ -97,24 +90,18 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The runs of a method in a cell.
+    """Summary of the runs of a method in a cell.
 
     Attributes
     ----------
     cell, method : str
-        Which runs.
-    runs : int
-        How many there are.
-    answered : int
-        How many of them gave a valid schedule. The figures are of these.
-    proven : int
-        How many proved theirs optimal.
-    best : int
-        How many found the best known makespan.
-    failed : int
-        How many ended with an error.
+        The cell and the method with its arguments, as tables name them.
+    runs, answered, proven, best, failed : int
+        Numbers of runs: all, those with a valid schedule, with one proven optimal, with the best known makespan, and
+        with an error.
     gap, above_best, seconds : Figures or None
-        Gap to the best bound, makespan above the best known (both as shares), and time that the caller waited.
+        Gap to the best bound and makespan above the best known (both as shares), and time that the caller waited; of
+        the runs with a valid schedule.
     """
 
     cell: str
@@ -129,39 +116,101 @@ class Line:
     seconds: Figures | None
 
 
-def judge(entries: Sequence[Entry], on_record: Mapping[str, float] | None = None) -> list[Judged]:
+@dataclass(frozen=True, slots=True)
+class TraceLine:
+    """Summary of the runs of a scheduler on a group of traces.
+
+    Attributes
+    ----------
+    cell, policy : str
+        The group and the scheduler with its options, as tables name them.
+    runs, complete, failed : int
+        Numbers of runs: all, those in which all jobs were done, and those with an error.
+    unfinished : int
+        Number of jobs that were left waiting for ever on the others.
+    completion, wait, makespan : Figures or None
+        Of the complete runs: mean seconds from arrival to end and from arrival to start, and seconds to the last end.
+    completion_gap, makespan_gap : Figures or None
+        ``(value - bound) / value``, to the lower bounds of the trace.
+    seconds : Figures or None
+        Seconds that the simulation took.
+    """
+
+    cell: str
+    policy: str
+    runs: int
+    complete: int
+    unfinished: int
+    failed: int
+    completion: Figures | None
+    completion_gap: Figures | None
+    wait: Figures | None
+    makespan: Figures | None
+    makespan_gap: Figures | None
+    seconds: Figures | None
+
+
+@dataclass(frozen=True, slots=True)
+class Winners:
+    """The best schedulers on a group of traces.
+
+    Attributes
+    ----------
+    cell : str
+        The traces.
+    goal : str
+        ``mean_completion`` or ``makespan``.
+    policies : tuple of str
+        The one with the least geometric mean first, then those that differ from it by no more than the spread over
+        the traces explains. Empty if none had all jobs done on all traces.
+    """
+
+    cell: str
+    goal: Goal
+    policies: tuple[str, ...]
+
+
+def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    """Return items by a key, in the order in which the keys come."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
+
+
+def judge(rows: Sequence[Row[Any]], on_record: Mapping[str, float] | None = None) -> list[Judged]:
     """Return each run beside the best of all on its batch.
 
     Parameters
     ----------
-    entries : sequence of Entry
-        The runs.
+    rows : sequence of Row
+        Rows of methods on batches.
     on_record : mapping of str to float, optional
-        Makespans that are known from elsewhere, by batch.
+        Makespans that are known from elsewhere in seconds, by the key of the batch.
     """
     bounds: dict[str, float] = {}
     makespans = dict(on_record or {})
-    for entry in entries:
-        outcome = entry.outcome
+    for row in rows:
+        batch, outcome = row.run.batch_key, row.outcome
         if outcome.answered and outcome.makespan is not None:
-            makespans[entry.batch] = min(makespans.get(entry.batch, math.inf), outcome.makespan)
+            makespans[batch] = min(makespans.get(batch, math.inf), outcome.makespan)
         if outcome.lower_bound is not None and not outcome.error:
-            bounds[entry.batch] = max(bounds.get(entry.batch, 0.0), outcome.lower_bound)
-    return [Judged(entry, bounds.get(entry.batch), makespans.get(entry.batch)) for entry in entries]
+            bounds[batch] = max(bounds.get(batch, 0.0), outcome.lower_bound)
+    keys = ((row, row.run.batch_key) for row in rows)
+    return [Judged(row.run, row.outcome, bounds.get(key), makespans.get(key)) for row, key in keys]
 
 
 def summarise(judged: Iterable[Judged], *, by_cell: bool = True) -> list[Line]:
     """Return a line for each method in each cell, or for each method; in the order in which they come."""
-    groups: dict[tuple[str, str], list[Judged]] = {}
-    for run in judged:
-        groups.setdefault((run.entry.cell if by_cell else "", run.entry.method), []).append(run)
-    cells = list(dict.fromkeys(cell for cell, _ in groups))
-    ordered = sorted(groups.items(), key=lambda group: cells.index(group[0][0]))
-    return [_line(cell, method, runs) for (cell, method), runs in ordered]
+    return [
+        _line(cell, method, runs)
+        for cell, own in grouped(judged, lambda it: it.run.cell if by_cell else "").items()
+        for method, runs in grouped(own, lambda it: it.run.column).items()
+    ]
 
 
 def _line(cell: str, method: str, runs: Sequence[Judged]) -> Line:
-    outcomes = [run.entry.outcome for run in runs]
+    outcomes = [run.outcome for run in runs]
     return Line(
         cell=cell,
         method=method,
@@ -176,7 +225,92 @@ def _line(cell: str, method: str, runs: Sequence[Judged]) -> Line:
     )
 
 
-def line_document(line: Line) -> dict[str, Any]:
+def summarise_traces(rows: Iterable[Row[Any]]) -> list[TraceLine]:
+    """Return a line for each scheduler in each group of traces, in the order in which they come."""
+    return [
+        _trace_line(cell, policy, [row.outcome for row in runs])
+        for cell, own in grouped(rows, lambda row: row.run.cell).items()
+        for policy, runs in grouped(own, lambda row: row.run.column).items()
+    ]
+
+
+def _trace_line(cell: str, policy: str, outcomes: Sequence[Outcome]) -> TraceLine:
+    answered = [outcome for outcome in outcomes if outcome.answered]
+    done = [outcome.figures for outcome in answered]
+    return TraceLine(
+        cell=cell,
+        policy=policy,
+        runs=len(outcomes),
+        complete=len(done),
+        unfinished=sum(outcome.figures.get("unfinished", 0) for outcome in outcomes if not outcome.error),
+        failed=sum(bool(outcome.error) for outcome in outcomes),
+        completion=Figures.of(figures["completion"]["mean"] for figures in done),
+        completion_gap=Figures.of(figures["gaps"]["mean_completion"] for figures in done),
+        wait=Figures.of(figures["wait"]["mean"] for figures in done),
+        makespan=Figures.of(figures["makespan"] for figures in done),
+        makespan_gap=Figures.of(figures["gaps"]["makespan"] for figures in done),
+        seconds=Figures.of(outcome.seconds for outcome in answered),
+    )
+
+
+def line_document(line: Line | TraceLine | Winners) -> dict[str, Any]:
     """Return a line as a part of a JSON document; shares and seconds in full."""
-    document = dataclasses.asdict(line)
-    return {key: value for key, value in document.items() if key != "cell" or value}
+    return {key: value for key, value in dataclasses.asdict(line).items() if key != "cell" or value}
+
+
+def winners(rows: Iterable[Row[Any]]) -> list[Winners]:
+    """Return the best schedulers in each group of traces, by each goal; see :func:`best`."""
+    found = []
+    for cell, own in grouped(rows, lambda row: row.run.cell).items():
+        by_policy = grouped(own, lambda row: row.run.column)
+        for goal in GOALS:
+            values = {policy: _values(runs, goal) for policy, runs in by_policy.items()}
+            found.append(Winners(cell, goal, best(values)))
+    return found
+
+
+def _values(rows: Sequence[Row[Any]], goal: Goal) -> dict[str, float]:
+    """Return the values of a goal on each trace where all jobs were done."""
+    done = ((row.run.batch_key, row.outcome.figures) for row in rows if row.outcome.answered)
+    return {
+        trace: figures["makespan"] if goal == "makespan" else figures["completion"]["mean"] for trace, figures in done
+    }
+
+
+def best(values: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
+    """Return the scheduler with the least values, and those that tie with it.
+
+    The values of two schedulers are compared trace by trace, by the logarithm of their ratio. One ties with the best
+    if the mean of these is not positive with a confidence of 95 % (Student's t, paired, two-sided). A single trace, or
+    the same ratio on all, has no spread: then only equal values are ties.
+
+    Parameters
+    ----------
+    values : mapping of str to mapping of str to float
+        For each scheduler the value on each trace. Those that lack a trace that another one has are out.
+
+    Examples
+    --------
+    >>> best({"a": {"x": 10.0, "y": 20.0, "z": 30.0}, "b": {"x": 11.0, "y": 19.0, "z": 31.0}, "c": {"x": 1.0}})
+    ('a', 'b')
+    >>> best({"a": {"x": 10.0, "y": 20.0, "z": 30.0}, "b": {"x": 11.0, "y": 22.1, "z": 33.0}})
+    ('a',)
+    """
+    traces = {trace for found in values.values() for trace in found}
+    whole = {name: found for name, found in values.items() if traces and len(found) == len(traces)}
+    if not whole:
+        return ()
+    means = {name: statistics.fmean(map(math.log, found.values())) for name, found in whole.items()}
+    order = sorted(whole, key=means.__getitem__)
+    first = whole[order[0]]
+    return (order[0], *(name for name in order[1:] if _ties(whole[name], first)))
+
+
+def _ties(values: Mapping[str, float], least: Mapping[str, float]) -> bool:
+    from scipy.special import stdtrit  # slow to load
+
+    ratios = [math.log(value / least[trace]) for trace, value in values.items()]
+    mean, count = statistics.fmean(ratios), len(ratios)
+    spread = statistics.stdev(ratios) if count > 1 else 0.0
+    width = float(stdtrit(count - 1, (1 + _CONFIDENCE) / 2)) * spread / math.sqrt(count) if spread else 0.0
+    return mean - width <= RESOLUTION

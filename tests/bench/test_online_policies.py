@@ -14,8 +14,9 @@ if not BENCH.is_dir():
 
 import online_policies
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from online_policies import FOLDER, Result, family_table, ratio, regime_table, winning
+from online_policies import FOLDER, family_table, regime_table
 from online_policy_figure import side_by_side
+from online_policy_results import Result, ratio, winning
 
 from mig_opt import read_trace
 from mig_opt.instances.fleet import trace_families

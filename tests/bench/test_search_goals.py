@@ -14,8 +14,8 @@ if not BENCH.is_dir():
 import search_goals
 from search_goals import PARTS, Cell, Part, verdict
 
-from mig_opt.studies import Judged, Outcome
-from mig_opt.studies.summary import Entry, judge
+from mig_opt.studies import BatchRun, Judged, Outcome, Row
+from mig_opt.studies.summary import judge
 
 
 def lines_of(text: str) -> list[list[str]]:
@@ -76,13 +76,17 @@ def test_the_goals() -> None:
     }
 
 
+def row(batch: str, method: str, outcome: Outcome) -> Row[BatchRun]:
+    return Row(BatchRun({"name": batch}, {}, "", method), outcome)
+
+
 def judged(batch: str, ours: float, bound: float, far: float, best: float, seconds: float = 1.0) -> list[Judged]:
     outcomes = {
         "cp": Outcome("optimal" if best == bound else "feasible", 1.0, best, bound, 0.0005),
         "far": Outcome("feasible", 0.1, far, 1.0, 0.0005),
         "search": Outcome("feasible", seconds, ours, 1.0, 0.0005),
     }
-    return judge([Entry(batch, "", method, outcome) for method, outcome in outcomes.items()])
+    return judge([row(batch, method, outcome) for method, outcome in outcomes.items()])
 
 
 def test_a_cell_sums_up_its_batches() -> None:
@@ -109,5 +113,6 @@ def test_worse_than_far_is_a_miss(far: float, worse: int) -> None:
 
 def test_a_run_without_a_schedule_is_a_miss() -> None:
     runs = judged("a", 10.0, 10.0, 12.0, 10.0)[:2]
-    failed = judge([run.entry for run in runs] + [Entry("a", "", "search", Outcome("crashed", 1.0, error="boom"))])
+    crashed = row("a", "search", Outcome("crashed", 1.0, error="boom"))
+    failed = judge([*(Row(run.run, run.outcome) for run in runs), crashed])
     assert verdict([Cell.of(failed)], 0.01) == "**missed**: too far; worse than FAR on 1"

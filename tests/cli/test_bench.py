@@ -19,7 +19,7 @@ from study_jobs import cluster_of_two
 from mig_opt import json_schema
 from mig_opt.cli.progress_bar import ProgressBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Outcome, Row, Study
-from mig_opt.studies.runs import runs_of
+from mig_opt.studies.running import runs_of
 
 STUDY = {
     "schema": "mig-opt/study/1",
@@ -209,8 +209,8 @@ def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureF
     bar = ProgressBar()
     with bar:
         bar.on_start(runs, 3)
-        bar.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken"), "f", "2026-01-01"))
-        bar.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0), "f", "2026-01-01"))
+        bar.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
+        bar.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))
         shown = bar.text
     assert shown == "5/5 runs, 1 failed, last: far on n=3, seed 1"
     assert capsys.readouterr().out == ""
@@ -235,7 +235,7 @@ from mig_opt.cli import main
 try:
     main(["bench", "--help"])
 except SystemExit:
-    print(sorted({"joblib", "distributed", "numpy", "mig_opt.studies", "mig_opt.files"} & set(sys.modules)))
+    print(sorted({"distributed", "numpy", "mig_opt.studies", "mig_opt.files"} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.splitlines()[-1] == "[]"

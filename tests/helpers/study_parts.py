@@ -40,8 +40,7 @@ def problems(call: Callable[[], object]) -> dict[str, str]:
 
 def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
     monkeypatch.setattr(Method, "load", lambda method: runner)
-    monkeypatch.setattr("mig_opt.studies.runs.warm_up", lambda method: None)
-    monkeypatch.setattr("mig_opt.studies.comparing.warm_up", lambda method: None)
+    monkeypatch.setattr("mig_opt.studies.batch.warm_up", lambda method: None)
 
 
 class Heard(StudyProgress):

@@ -17,7 +17,7 @@ def test_compare() -> None:
     batches = {"rodinia": load_instance("rodinia-a30"), "small": generate_batch(4)}
     found = compare(batches, ["far", "cp", "auto"])
     assert [compared.name for compared in found.batches] == list(batches)
-    assert [[run.entry.method for run in compared.runs] for compared in found.batches] == [["far", "cp"]] * 2
+    assert [[run.run.column for run in compared.runs] for compared in found.batches] == [["far", "cp"]] * 2
     assert [(line.method, line.proven) for line in found.methods] == [("far", 0), ("cp", 2)]
     assert (found.interrupted, found.failures, found.contradictions) == (False, [], [])
     rows = comparison_rows(found)
@@ -55,7 +55,7 @@ def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_sc
     method_that(monkeypatch, interrupted)
     found = compare({"a": generate_batch(3), "b": generate_batch(4), "c": generate_batch(5)}, ["far", "brute-force"])
     assert found.interrupted
-    statuses = [[run.entry.outcome.status for run in compared.runs] for compared in found.batches]
+    statuses = [[run.outcome.status for run in compared.runs] for compared in found.batches]
     assert statuses == [["feasible", "feasible"], *([["interrupted"]] if with_schedule else [])]
 
 

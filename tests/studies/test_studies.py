@@ -22,8 +22,8 @@ from mig_opt.studies import (
     study_from_json,
     study_rows,
 )
-from mig_opt.studies.outcome import measure
-from mig_opt.studies.runs import read_run, runs_of
+from mig_opt.studies.batch import measure
+from mig_opt.studies.running import read_run, runs_of
 
 # Runs
 
@@ -40,7 +40,7 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     )
     runs = runs_of(study, tmp_path)
     assert len(runs) == len({run.key for run in runs}) == (1 + 2 * 3 * 2 * 2) * (1 + 2 * 2) * 2
-    assert {run.seed for run in runs} == {10, 11}
+    assert {run.arguments["seed"] for run in runs} == {10, 11}
     assert {run.column for run in runs} == {
         "far",
         *(f"cp, {limit}, {threads}" for limit in ("1 s", "no limit") for threads in ("1 thread", "2 threads")),
@@ -52,7 +52,10 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
 def test_partitions_are_arguments(tmp_path: Path) -> None:
     study = Study((GeneratedBatches(n=(5,)),), (FAR, MethodSettings("fixpart", partition=("7", "4+2+1"))))
     far_run, *runs = runs_of(study, tmp_path)
-    assert [(run.column, run.partition) for run in runs] == [("fixpart, 7", "7"), ("fixpart, 4+2+1", "4+2+1")]
+    assert [(run.column, run.arguments["partition"]) for run in runs] == [
+        ("fixpart, 7", "7"),
+        ("fixpart, 4+2+1", "4+2+1"),
+    ]
     assert all(read_run(json.loads(run.key)) == run for run in runs)
     assert "partition" not in far_run.key, "rows of methods without a partition keep their keys"
     makespans = [row.outcome.makespan for row in run_study(study).rows[1:]]
@@ -101,9 +104,8 @@ def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
     study = Study((BatchFromFile("b.json"), BatchFromFile("b.json", gpus=2, operation_costs=False)), (FAR,))
     first, more = runs_of(study, tmp_path)
     assert (first.cell, more.cell) == ("b", "b, 2 GPUs, no operation costs")
-    assert more.batch is not None
-    assert more.batch.gpus == 2
-    assert not any(more.batch.operations.create.values())
+    assert more.subject.gpus == 2
+    assert not any(more.subject.operations.create.values())
     write_batch(generate_batch(3, seed=1), tmp_path / "b.json")
     assert first.key != runs_of(study, tmp_path)[0].key
 

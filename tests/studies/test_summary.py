@@ -8,21 +8,22 @@ import pytest
 from study_parts import FAR
 
 from mig_opt.instances import instance_info
-from mig_opt.studies import BundledBatch, Figures, Outcome, Study, run_study
-from mig_opt.studies.summary import Entry, judge, summarise
+from mig_opt.studies import BatchRun, BundledBatch, Figures, Outcome, Row, Study, run_study
+from mig_opt.studies.summary import judge, summarise
 
 
-def entry(method: str, makespan: float | None, bound: float | None = 8.0, batch: str = "b", **more: Any) -> Entry:
-    return Entry(batch, "cell", method, Outcome(more.pop("status", "feasible"), 1.0, makespan, bound, **more))
+def row(method: str, makespan: float | None, bound: float | None = 8.0, batch: str = "b", **more: Any) -> Row[BatchRun]:
+    outcome = Outcome(more.pop("status", "feasible"), 1.0, makespan, bound, **more)
+    return Row(BatchRun({"name": batch}, {}, "cell", method), outcome)
 
 
 def test_gaps_are_to_the_best_of_all() -> None:
     one, two, none, wrong = judge(
         [
-            entry("a", 10.0, 5.0),
-            entry("b", 12.5, 8.0),
-            entry("c", None, 9.0),
-            entry("d", 1.0, 20.0, error="not valid"),
+            row("a", 10.0, 5.0),
+            row("b", 12.5, 8.0),
+            row("c", None, 9.0),
+            row("d", 1.0, 20.0, error="not valid"),
         ]
     )
     assert (one.best_bound, one.best_known) == (9.0, 10.0)
@@ -32,28 +33,28 @@ def test_gaps_are_to_the_best_of_all() -> None:
 
 
 def test_makespans_on_record_count() -> None:
-    (one,) = judge([entry("a", 10.0)], {"b": 8.0})
+    (one,) = judge([row("a", 10.0)], {row("a", 10.0).run.batch_key: 8.0})
     assert (one.best_known, one.above_best) == (8.0, 0.25)
-    (row,) = run_study(Study((BundledBatch("rodinia-a30"),), (FAR,))).judged()
+    (run,) = run_study(Study((BundledBatch("rodinia-a30"),), (FAR,))).judged()
     best = instance_info("rodinia-a30").best_known
     assert best is not None
     assert best.makespan is not None
-    assert row.best_known == best.makespan.value
+    assert run.best_known == best.makespan.value
 
 
 def test_makespans_within_the_tolerance_are_the_best() -> None:
-    judged = judge([entry("a", 10.0), entry("b", 10.0004, tolerance=0.0005)])
+    judged = judge([row("a", 10.0), row("b", 10.0004, tolerance=0.0005)])
     assert [run.above_best for run in judged] == [0.0, 0.0]
 
 
 def test_lines_summarise() -> None:
-    entries = [
-        entry("a", 10.0, 10.0, "one", status="optimal"),
-        entry("a", 20.0, 10.0, "two"),
-        entry("b", 12.5, 1.0, "one"),
-        entry("b", None, None, "two", status="crashed", error="broken"),
+    rows = [
+        row("a", 10.0, 10.0, "one", status="optimal"),
+        row("a", 20.0, 10.0, "two"),
+        row("b", 12.5, 1.0, "one"),
+        row("b", None, None, "two", status="crashed", error="broken"),
     ]
-    first, second = summarise(judge(entries))
+    first, second = summarise(judge(rows))
     assert (first.method, first.runs, first.answered, first.proven, first.best, first.failed) == ("a", 2, 2, 1, 2, 0)
     assert first.gap == Figures(0.25, 0.25, 0.5)
     assert (second.runs, second.answered, second.proven, second.best, second.failed) == (2, 1, 0, 0, 1)

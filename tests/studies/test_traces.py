@@ -26,7 +26,7 @@ from mig_opt.studies import (
     run_study,
     study_rows,
 )
-from mig_opt.studies.trace_runs import read_trace_run, trace_runs_of
+from mig_opt.studies.running import read_run, runs_of
 
 SMALL = Study(
     traces=(GeneratedTraces(("normal-25", "migm-ht1"), seeds=(0, 1), parameters={"jobs": (6,)}),),
@@ -46,7 +46,7 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
         ),
         policies=(FIRST_FIT, thresholds, PolicySettings("static", {"partition": (("4+3", "7"), "7")}, label="S")),
     )
-    runs = trace_runs_of(study, tmp_path)
+    runs = runs_of(study, tmp_path)
     assert len(runs) == len({run.key for run in runs}) == (2 * 3 * 2 * 2 + 1) * (1 + 3 + 2)
     assert {run.column for run in runs} == {
         "first-fit",
@@ -65,13 +65,13 @@ def test_every_combination_is_a_run(tmp_path: Path) -> None:
     }
     assert runs[-1].label == "S:partition=7 on pcie-4 (PCIe), seed 7"
     assert runs[0].label == "first-fit on normal-25, usual GPUs, jobs=5, seed 0"
-    assert all(read_trace_run(json.loads(run.key)).key == run.key for run in runs)
+    assert all(read_run(json.loads(run.key)).key == run.key for run in runs)
 
 
 def test_cells_say_what_differs(tmp_path: Path) -> None:
     costs = GeneratedTraces(("normal-25",), gpu=("A30", "A100"), operation_costs=(True, False))
     study = Study(traces=(costs, GeneratedTraces(("long-25",), parameters={"jobs": (9,)})), policies=(FIRST_FIT,))
-    assert [run.cell for run in trace_runs_of(study, tmp_path)] == [
+    assert [run.cell for run in runs_of(study, tmp_path)] == [
         "normal-25, A30",
         "normal-25, A30, no operation costs",
         "normal-25, A100",
@@ -84,19 +84,18 @@ def test_a_trace_that_comes_twice_is_simulated_once(tmp_path: Path) -> None:
     study = Study(traces=(GeneratedTraces(("normal-25", "normal-25")), GeneratedTraces(("normal-25",))), policies=())
     options = ({"threshold": (0.4,), "migration": (True,)}, {"migration": (True,), "threshold": (0.4,)})
     policies = tuple(PolicySettings("fragmentation-aware", given, label=str(given)) for given in options)
-    assert len(trace_runs_of(Study(traces=study.traces, policies=policies), tmp_path)) == 1
+    assert len(runs_of(Study(traces=study.traces, policies=policies), tmp_path)) == 1
 
 
 def test_runs_depend_on_what_is_in_a_file(tmp_path: Path) -> None:
     alone = two_jobs(tmp_path)
     more = TraceFromFile("two.json", gpus=3, operation_costs=False)
-    first, other = trace_runs_of(Study(traces=(*alone.traces, more), policies=(FIRST_FIT,)), tmp_path)
+    first, other = runs_of(Study(traces=(*alone.traces, more), policies=(FIRST_FIT,)), tmp_path)
     assert (first.cell, other.cell) == ("two", "two, 3 GPUs, no operation costs")
-    assert other.trace is not None
-    assert (other.trace.gpus, any(other.trace.operations.create.values())) == (3, False)
+    assert (other.subject.gpus, any(other.subject.operations.create.values())) == (3, False)
     assert first.key != other.key
     write_trace(trace(job("a", 0.0, "7g.40gb", 11.0)), tmp_path / "two.json")
-    assert trace_runs_of(alone, tmp_path)[0].key != first.key
+    assert runs_of(alone, tmp_path)[0].key != first.key
 
 
 # Rows
@@ -234,7 +233,7 @@ def test_logs_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tampe
         return done
 
     study = two_jobs(tmp_path)
-    monkeypatch.setattr("mig_opt.studies.trace_outcome.simulate", tampered)
+    monkeypatch.setattr("mig_opt.studies.fleet.simulate", tampered)
     (failure,) = run_study(study, folder=tmp_path).failures
     assert message in failure
 
@@ -246,7 +245,7 @@ def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pyte
         return TraceBounds(bounds.makespan, more, bounds.jobs, bounds.arrivals)
 
     study = two_jobs(tmp_path)
-    monkeypatch.setattr("mig_opt.studies.trace_outcome._LATEST_BOUNDS", {})
+    monkeypatch.setattr("mig_opt.studies.fleet._LATEST_BOUNDS", {})
     monkeypatch.setattr("mig_opt.models.fleet.bounds.trace_bounds", doubled)
     (failure,) = run_study(study, folder=tmp_path).failures
     assert failure == "first-fit on two: jobs end after 13 s on the average, which is below the lower bound of 21.5 s"

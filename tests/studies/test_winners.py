@@ -7,9 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mig_opt.studies.outcome import Outcome
-from mig_opt.studies.summary import Entry
-from mig_opt.studies.trace_summary import best, summarise_traces, winners
+from mig_opt.studies import Outcome, Row, TraceRun
+from mig_opt.studies.summary import best, summarise_traces, winners
 
 
 def test_ties_are_what_the_spread_explains() -> None:
@@ -46,7 +45,7 @@ def test_units_of_traces_do_not_matter(values: dict[str, list[float]], units: li
     assert found[0] in again or again[0] in found
 
 
-def entry(policy: str, trace: str, completion: float, makespan: float | None, cell: str = "cell") -> Entry:
+def row(policy: str, trace: str, completion: float, makespan: float | None, cell: str = "cell") -> Row[TraceRun]:
     figures = {
         "completion": {"mean": completion},
         "wait": {"mean": 1.0},
@@ -54,23 +53,24 @@ def entry(policy: str, trace: str, completion: float, makespan: float | None, ce
         "unfinished": int(makespan is None),
         "gaps": {"mean_completion": 0.5, "makespan": 0.25},
     }
-    return Entry(trace, cell, policy, Outcome("feasible", 0.5, makespan, 1.0, figures=figures))
+    outcome = Outcome("feasible", 0.5, makespan, 1.0, figures=figures)
+    return Row(TraceRun({"file": trace}, {}, cell, policy), outcome)
 
 
 def test_each_goal_and_each_group_has_its_winners() -> None:
-    entries = [
-        entry("a", "x", 10.0, 30.0),
-        entry("b", "x", 12.0, 20.0),
-        entry("c", "x", 1.0, None),
-        entry("b", "y", 9.0, 9.0, "other"),
+    rows = [
+        row("a", "x", 10.0, 30.0),
+        row("b", "x", 12.0, 20.0),
+        row("c", "x", 1.0, None),
+        row("b", "y", 9.0, 9.0, "other"),
     ]
-    assert [(won.cell, won.goal, won.policies) for won in winners(entries)] == [
+    assert [(won.cell, won.goal, won.policies) for won in winners(rows)] == [
         ("cell", "mean_completion", ("a",)),
         ("cell", "makespan", ("b",)),
         ("other", "mean_completion", ("b",)),
         ("other", "makespan", ("b",)),
     ]
-    lines = summarise_traces(entries)
+    lines = summarise_traces(rows)
     assert [(line.cell, line.policy, line.complete, line.unfinished) for line in lines] == [
         ("cell", "a", 1, 0),
         ("cell", "b", 1, 0),

@@ -160,9 +160,9 @@ def _cells(run: Judged) -> list[str | Text]:
 
     from mig_opt.cli import screens
 
-    outcome = run.entry.outcome
+    outcome = run.outcome
     return [
-        Text(f"  {run.entry.method}"),
+        Text(f"  {run.run.column}"),
         screens.status(outcome.status),
         screens.seconds(outcome.makespan),
         screens.percent(run.gap),

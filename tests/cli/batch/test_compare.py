@@ -32,7 +32,7 @@ def small(tmp_path: Path) -> Path:
 
 def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
     monkeypatch.setattr(Method, "load", lambda method: runner)
-    monkeypatch.setattr("mig_opt.studies.comparing.warm_up", lambda method: None)
+    monkeypatch.setattr("mig_opt.studies.batch.warm_up", lambda method: None)
 
 
 def test_one_table_for_all(compare: Command, small: Path) -> None:

@@ -20,8 +20,7 @@ from mig_opt.studies import (
     run_study,
     study_from_json,
 )
-from mig_opt.studies.runs import runs_of
-from mig_opt.studies.trace_runs import trace_runs_of
+from mig_opt.studies.running import runs_of
 
 
 def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
@@ -171,7 +170,7 @@ def test_the_studies_of_the_page_are_one_and_the_same() -> None:
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
 def test_the_study_of_traces_on_the_page() -> None:
     study = study_from_json(tomllib.loads(blocks("toml")[1]))
-    runs = trace_runs_of(study, PAGE.parent)
+    runs = runs_of(study, PAGE.parent)
     assert len(runs) == (2 * 10 * 2 + 2) * (1 + 3)
     assert {run.cell for run in runs} >= {"normal-25, jobs=50", "PCIe"}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ from study_jobs import Job, cluster_of_two, perform
 
 from mig_opt.errors import InputError
 from mig_opt.studies import Outcome, Row
-from mig_opt.studies.engine import SourcesChangedError, run_missing
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
-from mig_opt.studies.records import Records, contradictions, failures, pairs_of_optima
-from mig_opt.studies.servant import Household, Servant, alone, end_with_parent
+from mig_opt.studies.execution import SourcesChangedError, run_missing
+from mig_opt.studies.rows import Records, contradictions, failures, pairs_of_optima
+from mig_opt.studies.workers import Worker, WorkerPool, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -28,8 +30,8 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 def done(to_do: list[Job], records: Records[Job] | None = None, **options: Any) -> list[Row[Job]]:
     """The rows of some runs, in the order of the runs."""
     rows: list[Row[Job]] = []
-    options = {"now": lambda job: "f", "told": rows.append, **options}
-    run_missing(to_do, perform, records or Records(None, Job.read), lambda job: "f", **options)
+    options = {"fingerprints": lambda job: "f", "now": lambda job: "f", "told": rows.append, **options}
+    run_missing(to_do, perform, records, **options)
     return sorted(rows, key=lambda row: row.run.number)
 
 
@@ -63,10 +65,10 @@ def test_here_one_by_one() -> None:
 def test_a_run_that_kills_its_process_is_a_row(jobs: int) -> None:
     rows = done(numbered(*DEEDS), jobs=jobs)
     expect_every_deed(rows)
-    helpers = {row.outcome.lower_bound for row in rows if row.outcome.makespan is not None}
-    assert os.getpid() not in helpers
+    workers = {row.outcome.lower_bound for row in rows if row.outcome.makespan is not None}
+    assert os.getpid() not in workers
     if jobs == 1:
-        assert len(helpers) == 3, "after a death there is another process"
+        assert len(workers) == 3, "after a death there is another process"
 
 
 def test_processes_live_on_from_run_to_run() -> None:
@@ -82,9 +84,9 @@ def cluster() -> Iterator[str]:
 def test_on_a_cluster_of_two_processes(cluster: str) -> None:
     rows = done(numbered(*DEEDS, *["nap"] * 6), scheduler=cluster)
     expect_every_deed(rows[:7])
-    helpers = {row.outcome.lower_bound for row in rows[7:]}
-    assert len(helpers) == 2
-    assert os.getpid() not in helpers
+    workers = {row.outcome.lower_bound for row in rows[7:]}
+    assert len(workers) == 2
+    assert os.getpid() not in workers
 
 
 def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) -> None:
@@ -102,7 +104,7 @@ def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) 
 
 
 def test_workers_with_other_sources_are_refused(cluster: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.studies.engine.fingerprint", _here_only)
+    monkeypatch.setattr("mig_opt.studies.execution.fingerprint", _here_only)
     with pytest.raises(InputError, match=r"scheduler: the worker tcp://.* has other sources"):
         done(numbered("end"), scheduler=cluster)
 
@@ -113,7 +115,7 @@ def _here_only() -> str:
 
 def test_a_scheduler_that_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr("mig_opt.studies.engine._CONNECTING_S", 0.1)
+    monkeypatch.setattr("mig_opt.studies.execution._CONNECTING_S", 0.1)
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
         done(numbered("end"), scheduler="tcp://127.0.0.1:9")
     for address in ("nonsense", "tcp://127.0.0.1"):
@@ -142,38 +144,37 @@ def test_sources_that_change_end_a_study() -> None:
     assert records.find(Job(0, "end"), "f") is None
 
 
-# Servants
+# Workers
 
 
-def test_a_dismissed_servant_drops_its_run() -> None:
-    servant = Servant()
-    threading.Timer(0.5, servant.dismiss).start()
-    assert servant.answer(perform, Job(0, "sleep")) is None
-    assert servant.answer(perform, Job(0, "end")) is None
+def test_a_closed_worker_drops_its_run() -> None:
+    worker = Worker()
+    threading.Timer(0.5, worker.close).start()
+    assert worker.answer(perform, Job(0, "sleep")) is None
+    assert worker.answer(perform, Job(0, "end")) is None
 
 
-def test_a_servant_that_died_while_idle_costs_no_run() -> None:
-    with Servant() as servant:
-        first = servant.answer(perform, Job(0, "end"))
+def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
+    with contextlib.closing(Worker()) as worker:
+        first = worker.answer(perform, Job(0, "end"))
         assert first is not None
-        assert servant._process is not None
+        assert worker._process is not None
         os.kill(int(first[0].lower_bound or 0), signal.SIGKILL)
-        servant._process.wait()
-        second = servant.answer(perform, Job(1, "end"))
+        worker._process.wait()
+        second = worker.answer(perform, Job(1, "end"))
     assert second is not None
     assert second[0].status == "feasible"
 
 
-def test_each_thread_has_a_servant() -> None:
-    household = Household()
-    others: list[Servant] = []
-    thread = threading.Thread(target=lambda: others.append(household.servant()))
-    thread.start()
-    thread.join()
-    assert household.servant() is household.servant()
-    assert others[0] is not household.servant()
-    household.dismiss()
-    assert household.servant().answer(perform, Job(0, "end")) is None
+def test_a_pool_has_a_worker_for_each_run_at_the_same_time() -> None:
+    with contextlib.closing(WorkerPool()) as pool:
+        with ThreadPoolExecutor(2) as threads:
+            together = list(threads.map(lambda number: pool.answer(perform, Job(number, "nap")), range(2)))
+        after = pool.answer(perform, Job(2))
+    processes = [found[0].lower_bound for found in [*together, after] if found is not None]
+    assert len(processes) == 3
+    assert len(set(processes)) == 2, "an idle worker does the next run"
+    assert pool.answer(perform, Job(0, "end")) is None
 
 
 def test_alone_is_a_fresh_process_each_time() -> None:
@@ -190,7 +191,7 @@ def test_alone_is_a_fresh_process_each_time() -> None:
 def test_rows_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "new" / "rows.jsonl"
     outcome = Outcome("optimal", 1.5, 5.0, 5.0, 0.25, {"0.01": 0.5}, 7, "")
-    written = Records(path, Job.read).add(Job(1), outcome, "f", {"python": "3"})
+    written = Records(path, Job.read).add(Job(1), outcome, {"python": "3"}, "f")
     assert Records(path, Job.read).find(Job(1), "f") == written
     assert json.loads(path.read_text())["environment"] == {"python": "3"}
 
@@ -198,14 +199,14 @@ def test_rows_are_read_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("torn", ['{"run": {"num', "{}", "\0\0\0"])
 def test_a_torn_last_line_is_dropped(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "rows.jsonl"
-    Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), "f")
+    Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), {}, "f")
     whole = path.read_bytes()
     path.write_bytes(whole + torn.encode())
     records = Records(path, Job.read)
     assert records.find(Job(1), "f") is not None
     assert path.read_bytes().startswith(whole + torn.encode()), "reading changes nothing"
     for number in (2, 3):
-        records.add(Job(number), Outcome("feasible", 1.0), "f")
+        records.add(Job(number), Outcome("feasible", 1.0), {}, "f")
     assert [json.loads(line)["run"]["number"] for line in path.read_text().splitlines()] == [1, 2, 3]
 
 
@@ -220,13 +221,13 @@ def test_a_file_of_something_else_is_refused_and_kept(tmp_path: Path) -> None:
 
 def test_rows_of_other_sources_count_only_if_wanted(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    old = Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), "old")
+    old = Records(path, Job.read).add(Job(1), Outcome("feasible", 1.0), {}, "old")
     assert Records(path, Job.read).find(Job(1), "new") is None
     assert Records(path, Job.read, keep=True).find(Job(1), "new") == old
 
 
 def row(number: int, outcome: Outcome) -> Row[Job]:
-    return Row(Job(number), outcome, "f", "2026-01-01T00:00:00+00:00")
+    return Row(Job(number), outcome)
 
 
 @pytest.mark.parametrize(
@@ -274,7 +275,7 @@ def test_the_environment_says_what_ran() -> None:
     assert (peak_bytes() or 0) > 2**24
 
 
-def test_a_servant_does_not_outlive_its_master(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_does_not_outlive_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     parents = iter([7, 7, 1])
     ended: list[int] = []
     monkeypatch.setattr(os, "getppid", lambda: next(parents))

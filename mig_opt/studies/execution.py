@@ -1,26 +1,26 @@
-"""Does the runs that are missing: here one by one, in several processes of this machine, or on a Dask cluster."""
+"""Execution of runs: one by one in this process, in several processes of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import re
 import secrets
-import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING
+from concurrent import futures
+from typing import Any
 
 from mig_opt.errors import InputError, MigOptError, Problem
 from mig_opt.studies.environment import fingerprint
-from mig_opt.studies.outcome import Outcome
-from mig_opt.studies.records import R, Records, Row
-from mig_opt.studies.servant import Answered, Household, answer, answer_by_household, dismiss_household
-
-if TYPE_CHECKING:
-    import distributed
+from mig_opt.studies.rows import Outcome, R, Records, Row
+from mig_opt.studies.workers import Answer, WorkerPool, answer
 
 _CONNECTING_S = 15
 """Seconds until a scheduler that does not answer is given up."""
+
+Answered = tuple[int, Answer | None]
+"""Number of a run, and the answer to it; None if it was cut short by Ctrl-C."""
 
 
 class SourcesChangedError(MigOptError):
@@ -30,10 +30,10 @@ class SourcesChangedError(MigOptError):
 def run_missing(
     runs: Sequence[R],
     perform: Callable[[R], Outcome],
-    records: Records[R],
-    fingerprints: Callable[[R], str],
+    records: Records[R] | None = None,
     *,
-    now: Callable[[R], str],
+    fingerprints: Callable[[R], str] | None = None,
+    now: Callable[[R], str] | None = None,
     jobs: int | None = None,
     scheduler: str | None = None,
     told: Callable[[Row[R]], None],
@@ -43,17 +43,17 @@ def run_missing(
     Parameters
     ----------
     runs : sequence
-        What is to be done.
+        Runs that are to be done.
     perform : callable
         Does one; an exception becomes a row. With ``jobs`` or ``scheduler`` a function that other processes can import.
-    records : Records
-        Takes the rows.
-    fingerprints : callable
+    records : Records, optional
+        Takes the rows; without it they are only told.
+    fingerprints : callable, optional
         Returns the fingerprint of what a run depends on, at the start of the study.
-    now : callable
+    now : callable, optional
         Returns the same as it is now; it must not have changed.
     jobs : int, optional
-        Runs at the same time, each in a process that is not this one, so that it may die. None: in this process
+        Runs at the same time, each in a process that is not this one, so that it may crash. None: in this process
         (with ``scheduler``: as many as the cluster has threads).
     scheduler : str, optional
         Address of a Dask scheduler whose workers do the runs, e.g. ``tcp://10.0.0.1:8786``.
@@ -74,10 +74,10 @@ def run_missing(
             run = runs[index]
             if answered is None:
                 raise KeyboardInterrupt
-            if now(run) != fingerprints(run):
+            current = fingerprints(run) if fingerprints else ""
+            if now and now(run) != current:
                 raise SourcesChangedError("the sources have changed since the start: a run is of neither; start again")
-            outcome, environment = answered
-            told(records.add(run, outcome, fingerprints(run), environment))
+            told(records.add(run, *answered, current) if records else Row(run, *answered, current))
 
 
 def _answers(
@@ -86,67 +86,72 @@ def _answers(
     if scheduler is not None:
         yield from _on_cluster(runs, perform, jobs, scheduler)
     elif jobs is not None:
-        yield from _in_processes(runs, perform, jobs)
+        yield from _in_workers(runs, perform, jobs)
     else:
         for index, run in enumerate(runs):
             yield index, answer(perform, run)
 
 
-def _in_processes(runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int) -> Generator[Answered]:
-    from joblib import Parallel, delayed
+def _in_workers(runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int) -> Generator[Answered]:
+    pool = WorkerPool()
+    with futures.ThreadPoolExecutor(jobs) as threads:  # each only waits for a worker
+        numbers = {threads.submit(pool.answer, perform, run): index for index, run in enumerate(runs)}
+        try:
+            for future in futures.as_completed(numbers):
+                yield numbers[future], future.result()
+        finally:  # after Ctrl-C nobody waits for the workers any more
+            threads.shutdown(wait=False, cancel_futures=True)
+            pool.close()
 
-    household = Household()
 
-    def task(index: int) -> Answered:
-        return index, household.servant().answer(perform, runs[index])
+_POOLS: dict[str, WorkerPool] = {}
+"""Worker pools of the studies for which this process, part of a Dask cluster, has done runs."""
 
-    # The threads only wait for their servants.
-    parallel = Parallel(jobs, "threading", return_as="generator_unordered", pre_dispatch=jobs, batch_size=1)
-    yield from _until(parallel(delayed(task)(index) for index in range(len(runs))), household.dismiss)
+
+def answer_on_cluster(study: str, index: int, perform: Callable[[R], Outcome], run: R) -> Answered:
+    """Return ``index`` and the answer to a run of a study, by a worker of this process."""
+    return index, _POOLS.setdefault(study, WorkerPool()).answer(perform, run)
+
+
+def close_pool(study: str) -> None:
+    """End the workers of a study in this process, and begin no other ones."""
+    _POOLS.setdefault(study, WorkerPool()).close()
 
 
 def _on_cluster(
     runs: Sequence[R], perform: Callable[[R], Outcome], jobs: int | None, scheduler: str
 ) -> Generator[Answered]:
-    from joblib import Parallel, delayed, parallel_config
+    with _client(scheduler) as client:
+        import distributed
 
-    with _client(scheduler) as client, parallel_config("dask", client=client):
         here = fingerprint()
         for worker, there in client.run(fingerprint).items():
             if there != here:
                 message = f"the worker {worker} has other sources of mig_opt, or other versions of what it runs on"
                 raise InputError([Problem("scheduler", message)])
         study = secrets.token_hex(8)
-
-        def dismiss() -> None:
-            with contextlib.suppress(Exception):  # a cluster that has gone needs no cleaning
-                client.run(dismiss_household, study)
-
-        at_once = jobs or sum(client.nthreads().values())  # type: ignore[no-untyped-call]  # Dask has no types
-        parallel = Parallel(-1, return_as="generator_unordered", pre_dispatch=at_once, batch_size=1)
-        tasks = (delayed(answer_by_household)(study, index, perform, run) for index, run in enumerate(runs))
+        submitted = (
+            client.submit(answer_on_cluster, study, index, perform, run, pure=False) for index, run in enumerate(runs)
+        )
+        at_once = jobs or sum(client.nthreads().values())
+        as_completed: Callable[..., Any] = distributed.as_completed
+        answers = as_completed(itertools.islice(submitted, at_once), loop=client.loop)
         try:
-            yield from _until(parallel(tasks), dismiss)
+            for future in answers:
+                answers.update(itertools.islice(submitted, 1))
+                yield future.result()
         except Exception as error:
             # What a run does wrong is in its answer: this comes from the cluster.
             message = f"the cluster was lost ({type(error).__name__}); what was done is kept, start again for the rest"
             raise InputError([Problem("scheduler", message)]) from error
-
-
-def _until(answers: Generator[Answered], dismiss: Callable[[], None]) -> Generator[Answered]:
-    """Yield answers; at the end, however it comes, first dismiss those who work: nobody waits for them any more."""
-    try:
-        for entry in answers:  # noqa: UP028  # `yield from` would close the answers before the dismissal
-            yield entry
-    finally:
-        dismiss()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # joblib: that runs in flight are given up
-            answers.close()
+        finally:
+            with contextlib.suppress(Exception):  # a cluster that has gone needs no cleaning
+                client.cancel(list(answers.futures))
+                client.run(close_pool, study)
 
 
 @contextlib.contextmanager
-def _client(scheduler: str) -> Iterator[distributed.Client]:
+def _client(scheduler: str) -> Iterator[Any]:  # Dask has no types
     try:
         import distributed
     except ImportError:
@@ -155,10 +160,9 @@ def _client(scheduler: str) -> Iterator[distributed.Client]:
         # Dask would say so only after half a minute, with a traceback.
         message = f"must be an address with a port, like tcp://10.0.0.1:8786, is {scheduler!r:.60}"
         raise InputError([Problem("scheduler", message)])
+    connect: Callable[..., Any] = distributed.Client
     try:
-        client = distributed.Client(  # type: ignore[no-untyped-call]  # Dask has no types
-            scheduler, timeout=_CONNECTING_S, set_as_default=False
-        )
+        client = connect(scheduler, timeout=_CONNECTING_S, set_as_default=False)
     except (OSError, ValueError) as error:
         message = f"no Dask scheduler answers at {scheduler!r}: {error}"
         raise InputError([Problem("scheduler", message)]) from None
@@ -166,7 +170,7 @@ def _client(scheduler: str) -> Iterator[distributed.Client]:
         yield client
     finally:
         with _silent("distributed", "tornado", "asyncio"):
-            client.close()  # type: ignore[no-untyped-call]  # Dask has no types
+            client.close()
 
 
 @contextlib.contextmanager

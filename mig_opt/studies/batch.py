@@ -1,0 +1,292 @@
+"""Studies of methods on batches: their runs and measurements, and checks of their batches and methods."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.certificate import batch_digest
+from mig_opt.batch.integer_time import RESOLUTION, Ticks
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
+from mig_opt.errors import InputError, Problem
+from mig_opt.files import read_batch
+from mig_opt.gpu.model import OperationCosts
+from mig_opt.instances import generate_batch, load_instance
+from mig_opt.registry import get_method
+from mig_opt.result import Result, Status, relative_gap
+from mig_opt.solving import check_options, check_partition, solve
+from mig_opt.studies.environment import peak_bytes
+from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.runs import StudyRun, combinations
+from mig_opt.study import (
+    DEFAULT_TIME_LIMIT,
+    BatchFromFile,
+    BatchSource,
+    BundledBatch,
+    GeneratedBatches,
+    MethodSettings,
+    Study,
+)
+from mig_opt.texts import plural
+from mig_opt.validation import validate
+
+GAPS = (0.01, 0.005, 0.003, 0.001, 0.0005)
+"""The seconds until each of these gaps are kept."""
+
+_USUAL = {"time_limit": DEFAULT_TIME_LIMIT, "gap": 0.0, "workers": 1, "partition": None}
+_WARM_UP_LIMIT = 5.0
+_WARM_UP_PARTITION = "7"
+
+
+class BatchRun(StudyRun):
+    """A run of a method on a batch."""
+
+    __slots__ = ()
+    KIND = "batch"
+    ARGUMENTS = frozenset({"method", "time_limit", "gap", "workers", "deterministic", "seed", "fresh"})
+    ALWAYS_NAMED = ("n",)
+
+    @classmethod
+    def solvers(cls, study: Study) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield the arguments of :func:`mig_opt.solve` for each repetition and method, and its column."""
+        for repetition in range(study.repetitions):
+            for method, given, column in columns(study.methods):
+                partition = given.pop("partition")  # rows of methods without one have no such key
+                arguments = {
+                    "method": method.method,
+                    **given,
+                    "deterministic": method.deterministic,
+                    "seed": study.seed + repetition,
+                    "fresh": study.fresh,
+                }
+                yield arguments if partition is None else {**arguments, "partition": partition}, column
+
+    @classmethod
+    def load(cls, source: BundledBatch | BatchFromFile, folder: Path) -> tuple[Batch, str]:
+        """Return the batch in a file or of a bundled instance, and its digest."""
+        if isinstance(source, BundledBatch):
+            batch = load_instance(source.instance)
+        else:
+            batch = read_batch(folder / source.file, source.gpu)
+        if source.gpus is not None:
+            batch = batch.replace(gpus=source.gpus)
+        batch = _with_costs(batch, source.operation_costs)
+        return batch, batch_digest(batch)
+
+    @classmethod
+    def generate(cls, settings: Mapping[str, Any]) -> Batch:
+        """Return the batch with these settings."""
+        given = dict(settings)
+        operation_costs = given.pop("operation_costs")
+        return _with_costs(generate_batch(**given), operation_costs)
+
+    def warm_up(self) -> None:
+        """Load whatever the method loads."""
+        warm_up(self.arguments["method"])
+
+    def measure(self, subject: Batch) -> Outcome:
+        """Run the method."""
+        given = dict(self.arguments)
+        outcome = measure(subject, memory=given.pop("fresh"), **given)
+        if outcome.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        return outcome
+
+
+def _with_costs(batch: Batch, operation_costs: bool) -> Batch:
+    return batch if operation_costs else batch.replace(operations=OperationCosts.zero(batch.gpu))
+
+
+def columns(methods: Sequence[MethodSettings]) -> Iterator[tuple[MethodSettings, dict[str, Any], str]]:
+    """Yield each combination of listed arguments of each method, with its name in tables."""
+    for method in methods:
+        for given in combinations({name: getattr(method, name) for name in _USUAL}):
+            named = [
+                _argument_text(name, value)
+                for name, value in given.items()
+                if len(getattr(method, name)) > 1 or (not method.label and value != _USUAL[name])
+            ]
+            if method.deterministic and not method.label:
+                named.append("deterministic")
+            yield method, given, ", ".join([method.label or method.method, *named])
+
+
+def _argument_text(name: str, value: Any) -> str:
+    match name:
+        case "time_limit":
+            return "no limit" if value is None else f"{value:g} s"
+        case "gap":
+            return f"gap {value * 100:g}%"
+        case "workers":
+            return plural(value, "thread")
+        case _:
+            return str(value)
+
+
+def measure(batch: Batch, method: str, *, memory: bool = False, **options: Any) -> Outcome:
+    """Run a method, time it, and validate its schedule once more.
+
+    Parameters
+    ----------
+    batch, method, **options
+        As :func:`mig_opt.solve` takes them.
+    memory : bool
+        True: note the peak memory of this process, which should then be one for this run alone.
+
+    Returns
+    -------
+    Outcome
+        Also where the method fails: its status is ``crashed`` then, and ``error`` says why. After Ctrl-C the status is
+        ``interrupted``.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If Ctrl-C struck outside of the method.
+    """
+
+    def run() -> Outcome:
+        begin = time.perf_counter()
+        result = solve(batch, method, **options)
+        return _outcome(batch, result, time.perf_counter() - begin, memory=memory)
+
+    return shielded(run)
+
+
+def _outcome(batch: Batch, result: Result, seconds: float, *, memory: bool) -> Outcome:
+    peak = peak_bytes() if memory else None  # before the validation, which is no part of the run
+    return Outcome(
+        status=result.status.value,
+        seconds=seconds,
+        makespan=result.makespan,
+        lower_bound=None if result.status is Status.INFEASIBLE else result.lower_bound,
+        tolerance=tolerance(batch, result.makespan),
+        seconds_to_gap={str(gap): at for gap in GAPS if (at := _seconds_to(gap, result)) is not None},
+        peak_bytes=peak,
+        error=violations(batch, result.schedule),
+    )
+
+
+def _seconds_to(gap: float, result: Result) -> float | None:
+    for point in result.trajectory:
+        if point.makespan is not None and relative_gap(point.makespan, point.lower_bound) <= gap:
+            return point.seconds
+    # An optimum whose bound was rounded up to it at the end is in no point.
+    return result.runtime_s if result.gap is not None and result.gap <= gap else None
+
+
+def tolerance(batch: Batch, makespan: float | None) -> float:
+    """Return the seconds by which two makespans of a batch may differ and still be the same."""
+    ticks = Ticks.of(batch)
+    # Makespans are whole ticks, so two that differ do so by at least one; less is rounding of floating-point sums.
+    return float(ticks.length) / 2 if ticks.exact else RESOLUTION * (makespan or 0.0)
+
+
+def violations(batch: Batch, schedule: Schedule | None) -> str:
+    """Return the defects of a schedule in one line; empty if it is valid, or if there is none."""
+    if schedule is None:
+        return ""
+    found = validate(batch, schedule)
+    return "" if found.valid else f"{len(found.violations)} violations: {found.violations[0]}"
+
+
+@functools.cache
+def warm_up(method: str) -> None:
+    """Load whatever a method loads, so that no run pays for it; also what is compiled once on a machine.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After Ctrl-C.
+    """
+    if "numba" in get_method(method).packages:
+        from mig_opt.loads.compiling import compiled
+
+        compiled(Control[Schedule]())
+    partition = _WARM_UP_PARTITION if "partition" in get_method(method).options else None
+    for n in (2, 6):  # very small batches need no solver
+        outcome = measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT, partition=partition)
+        if outcome.status == Status.INTERRUPTED:
+            raise KeyboardInterrupt
+
+
+def setting_problems(name: str, value: Any) -> Iterator[Problem]:
+    """Yield the problems of one value of a setting of the generator of batches."""
+    if name in ("n", "gpus"):
+        yield from wrong_integer(name, value, 1, 10**7 if name == "n" else MOST_GPUS)
+        return
+    try:
+        # The generator says what it does not know.
+        generate_batch(1, **{name: value})
+    except InputError as error:
+        yield from error.problems
+
+
+def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str, Batch]]]) -> Iterator[Problem]:
+    """Yield the problems of the settings of a method.
+
+    Parameters
+    ----------
+    method : MethodSettings
+        The settings.
+    samples : callable
+        Returns batches that show which partitions a study can have, with their paths.
+    """
+    yield from _refused("method", "method", method=method.method)
+    yield from _refused("deterministic", "deterministic", deterministic=method.deterministic)
+    for name in _USUAL:
+        values = getattr(method, name)
+        if not values:
+            yield Problem(name, "needs at least one value")
+        for index, value in enumerate(values):
+            where = name if len(values) == 1 else f"{name}[{index}]"
+            if name == "partition":
+                yield from _partition_problems(where, method.method, value, samples)
+                continue
+            if name == "workers" and value is None:
+                yield from wrong_integer(where, value, 1, 1000)
+            yield from _refused(name, where, **{name: value})
+
+
+def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
+    """Yield what :func:`solve` would say about an option."""
+    try:
+        check_options(**options)
+    except InputError as error:
+        yield from (Problem(where, problem.message) for problem in error.problems if problem.path == name)
+
+
+def _partition_problems(
+    where: str, method: str, partition: object, samples: Callable[[], list[tuple[str, Batch]]]
+) -> Iterator[Problem]:
+    if partition is not None and not isinstance(partition, str):
+        yield wrong_type(where, partition, "a text such as '4+2+1'")
+        return
+    for path, batch in [("", None), *samples()]:
+        try:
+            check_partition(method, partition, batch)
+        except InputError as error:
+            # Without a batch this is about the method alone, and so are the batches then.
+            yield from (Problem(where, f"{path}: {it.message}" if path else it.message) for it in error.problems)
+            return
+
+
+def sample_batches(sources: Sequence[BatchSource | None], folder: Path) -> Iterator[tuple[str, Batch]]:
+    """Yield batches that show which partitions a study can have, with their paths; those that can be had."""
+    for index, source in enumerate(sources):
+        with contextlib.suppress(InputError):  # which is a problem of its own
+            match source:
+                case GeneratedBatches():
+                    for gpu in source.gpu:
+                        with contextlib.suppress(InputError):
+                            # Tasks of the generator run on every size.
+                            yield f"batches[{index}]", generate_batch(1, gpu=gpu)
+                case BundledBatch() | BatchFromFile():
+                    yield f"batches[{index}]", BatchRun.load(source, folder)[0]

@@ -1,0 +1,245 @@
+"""Studies of schedulers on traces: their simulations and measurements, and checks of their traces and schedulers."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.batch.integer_time import RESOLUTION
+from mig_opt.errors import InputError, Problem
+from mig_opt.files import read_trace, trace_to_json
+from mig_opt.fleet.trace import Trace
+from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.instances.fleet import generate_trace, get_trace_family
+from mig_opt.result import Status, relative_gap
+from mig_opt.simulation.registry import get_policy, policy_label
+from mig_opt.simulation.simulator import Simulation, simulate
+from mig_opt.studies.batch import violations
+from mig_opt.studies.environment import peak_bytes
+from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.runs import StudyRun, combinations, settings_of
+from mig_opt.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
+from mig_opt.validation.fleet.logs import check_log
+
+if TYPE_CHECKING:
+    from mig_opt.models.fleet.bounds import TraceBounds
+
+UNFINISHED = "unfinished"
+"""Status of a simulation after which jobs wait for ever."""
+
+_MOST_NAMED = 10
+"""Unfinished jobs whose names are kept."""
+
+_LATEST_BOUNDS: dict[str, TraceBounds] = {}
+"""Those of the latest trace: schedulers run on it one after the other."""
+
+
+class TraceRun(StudyRun):
+    """A simulation of a scheduler on a trace."""
+
+    __slots__ = ()
+    KIND = "trace"
+    ARGUMENTS = frozenset({"policy", "options", "fresh"})
+    ALWAYS_NAMED = ("family", "operation_costs")
+
+    @classmethod
+    def solvers(cls, study: Study) -> Iterator[tuple[dict[str, Any], str]]:
+        """Yield each scheduler with its options, and its column; it does the same each time, so no repetitions."""
+        for settings, options, column in policy_columns(study.policies):
+            ordered = dict(sorted(options.items()))
+            yield {"policy": settings.policy, "options": ordered, "fresh": study.fresh}, column
+
+    @classmethod
+    def load(cls, source: TraceFromFile, folder: Path) -> tuple[Trace, str]:
+        """Return the trace in a file, and its digest."""
+        trace = _with_costs(read_trace(folder / source.file, source.gpu, source.gpus), source.operation_costs)
+        costs = [sorted(table.items()) for table in (trace.operations.create, trace.operations.destroy)]
+        return trace, hashlib.sha256((trace_to_json(trace) + json.dumps(costs)).encode()).hexdigest()
+
+    @classmethod
+    def generate(cls, settings: Mapping[str, Any]) -> Trace:
+        """Return the trace with these settings."""
+        given = {name: settings[name] for name in ("gpu", "gpus", "seed")}
+        trace = generate_trace(settings["family"], **given, **settings["parameters"])
+        return _with_costs(trace, settings["operation_costs"])
+
+    def warm_up(self) -> None:
+        """Load whatever the scheduler loads."""
+        warm_up_policy(self.arguments["policy"], json.dumps(self.arguments["options"]))
+
+    def measure(self, subject: Trace) -> Outcome:
+        """Simulate the scheduler."""
+        policy, options, fresh = (self.arguments[name] for name in ("policy", "options", "fresh"))
+        return measure_policy(subject, policy, options, key=self.batch_key, memory=fresh)
+
+
+def _with_costs(trace: Trace, operation_costs: bool) -> Trace:
+    return trace if operation_costs else trace.replace(operations=OperationCosts.zero(trace.gpu))
+
+
+def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicySettings, dict[str, Any], str]]:
+    """Yield each combination of the options of each scheduler, with its name in tables."""
+    for settings in policies:
+        for options in combinations(settings.options):
+            named = {
+                name: value for name, value in options.items() if len(settings.options[name]) > 1 or not settings.label
+            }
+            yield settings, options, policy_label(settings.label or settings.policy, named)
+
+
+def measure_policy(
+    trace: Trace, policy: str, options: Mapping[str, Any], *, key: str = "", memory: bool = False
+) -> Outcome:
+    """Simulate a scheduler, and check its log.
+
+    The log has to pass :func:`mig_opt.simulation.check_log` and, as a schedule, the validator; and if all jobs were
+    done, they must not have been so earlier than the lower bounds allow.
+
+    Parameters
+    ----------
+    trace, policy, options
+        As :func:`mig_opt.simulate` takes them.
+    key : str
+        Tells the trace from others: bounds are computed once for runs that follow each other with the same key.
+    memory : bool
+        True: note the peak memory of this process, which should then be one for this run alone.
+
+    Returns
+    -------
+    Outcome
+        Its ``makespan`` is missing if jobs were left waiting for ever; its ``figures`` are those of the others then.
+
+    Raises
+    ------
+    MigOptError
+        If the options or the trace are wrong, or the scheduler does what cannot be done.
+    """
+    bounds = _bounds(key, trace)
+    done = simulate(trace, policy, **options)
+    peak = peak_bytes() if memory else None
+    complete = not done.unfinished
+    return Outcome(
+        status=Status.FEASIBLE.value if complete else UNFINISHED,
+        seconds=done.runtime_s,
+        makespan=done.metrics.makespan if complete else None,
+        lower_bound=bounds.makespan[0].value,
+        tolerance=RESOLUTION * done.metrics.makespan,
+        peak_bytes=peak,
+        error=_defects(done, bounds),
+        figures=_figures(done, bounds),
+    )
+
+
+def _bounds(key: str, trace: Trace) -> TraceBounds:
+    from mig_opt.models.fleet.bounds import trace_bounds  # loads a solver, which studies of batches may not need
+
+    if not key:
+        return trace_bounds(trace)
+    if key not in _LATEST_BOUNDS:
+        found = trace_bounds(trace)
+        _LATEST_BOUNDS.clear()
+        _LATEST_BOUNDS[key] = found
+    return _LATEST_BOUNDS[key]
+
+
+def _figures(done: Simulation, bounds: TraceBounds) -> dict[str, Any]:
+    """Return all that a row says of a simulation: metrics, unfinished jobs, bounds, and gaps to them."""
+    metrics, complete = done.metrics, not done.unfinished
+    limits = {"makespan": bounds.makespan[0].value, "mean_completion": bounds.mean_completion}
+    reached = {"makespan": metrics.makespan, "mean_completion": metrics.completion.mean}
+    return {
+        **dataclasses.asdict(metrics),
+        "unfinished": len(done.unfinished),
+        "unfinished_names": list(done.unfinished[:_MOST_NAMED]),
+        "events": done.events,
+        "lower_bounds": limits,
+        "gaps": {goal: relative_gap(reached[goal], limits[goal]) if complete else None for goal in limits},
+    }
+
+
+def _defects(done: Simulation, bounds: TraceBounds) -> str:
+    """Return the defects of a simulation in one line; empty if there are none."""
+    log = done.log
+    problems = check_log(log)
+    if problems:
+        return f"{len(problems)} violations of the log: {problems[0]}"
+    # Without a run of any length there is no schedule.
+    ran = any(end > begin for begin, end in zip(log.run_begin, log.run_end, strict=True))
+    wrong = violations(*log.as_schedule()) if ran else ""
+    mean, least = done.metrics.completion.mean, bounds.mean_completion
+    if not wrong and not done.unfinished and mean < least * (1 - RESOLUTION):
+        return f"jobs end after {mean:.9g} s on the average, which is below the lower bound of {least:.9g} s"
+    return wrong
+
+
+@functools.cache
+def warm_up_policy(policy: str, options: str) -> None:
+    """Load whatever a scheduler loads, so that no run pays for it; ``options`` are JSON.
+
+    What goes wrong is left to the runs.
+    """
+    # Very small batches need no solver; a scheduler that plans loads its own for these.
+    trace = generate_trace("far-stream", batches=2, tasks=6)
+    shielded(lambda: measure_policy(trace, policy, json.loads(options)))
+
+
+def setting_problems(name: str, value: Any) -> Iterator[Problem]:
+    """Yield the problems of one value of a setting of the generator of traces."""
+    if name == "gpus":
+        yield from wrong_integer(name, value, 1, MOST_GPUS) if value is not None else ()
+        return
+    try:
+        get_trace_family(value) if name == "family" else get_gpu(value)
+    except InputError as error:
+        yield from error.problems
+
+
+def parameter_problems(source: GeneratedTraces) -> Iterator[Problem]:
+    """Yield what the generator says of each combination of settings, drawing one job where that can be."""
+    for settings in settings_of(source):
+        given = {"jobs": 1} if _many(settings["parameters"].get("jobs")) else {}
+        values = {**settings, "seed": 0, "parameters": {**settings["parameters"], **given}}
+        try:
+            TraceRun.generate(values)
+        except InputError as error:
+            for problem in error.problems:
+                yield problem if problem.path in ("family", "gpu", "gpus", "seed") else problem.below("parameters")
+
+
+def _many(jobs: object) -> bool:
+    return type(jobs) is int and jobs > 1
+
+
+def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
+    """Yield the problems of the settings of a scheduler."""
+    if not isinstance(settings.policy, str):
+        yield wrong_type("policy", settings.policy, "the name of a policy")
+        return
+    try:
+        entry = get_policy(settings.policy)
+    except InputError as error:
+        yield from error.problems
+        return
+    problems = [*list_problems("options", settings.options)]
+    problems += (problem.below("options") for problem in entry.option_problems(settings.options))
+    yield from problems
+    for options in () if problems else combinations(settings.options):
+        try:
+            entry.load(**options)
+        except InputError as error:
+            yield from (problem.below("options") for problem in error.problems)
+
+
+def list_problems(key: str, lists: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield the entries of a mapping that are no tuples of values."""
+    for name, values in lists.items():
+        if not isinstance(values, tuple):
+            yield wrong_type(f"{key}.{name}", values, "a tuple of values")
+        elif not values:
+            yield Problem(f"{key}.{name}", "needs at least one value")

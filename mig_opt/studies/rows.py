@@ -1,0 +1,243 @@
+"""Rows of a study: the outcome of each run, one line of JSON in a file, so that a killed study goes on where it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from mig_opt.errors import InputError, MigOptError, Problem
+from mig_opt.result import Status, relative_gap
+
+CRASHED = "crashed"
+"""Status of a run that ended without a result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result and measurements of a run.
+
+    Attributes
+    ----------
+    status : str
+        A :class:`~mig_opt.Status`, ``crashed``, or ``unfinished`` after a simulation in which jobs wait for ever.
+    seconds : float
+        Wall-clock time that the caller waited.
+    makespan : float or None
+        Seconds; None without a schedule.
+    lower_bound : float or None
+        Seconds; None where there is no schedule at all, and where nothing is known.
+    tolerance : float
+        Makespans and bounds that differ by no more than these seconds are the same.
+    seconds_to_gap : mapping of str to float
+        Seconds until the gap was as small as each of some values, for those that were reached.
+    peak_bytes : int or None
+        Most memory of the process, where a run had one of its own.
+    error : str
+        Reason why a run has no result or its schedule is not valid; else empty.
+    figures : mapping of str to object
+        More that was measured; of a simulation its :class:`~mig_opt.simulation.Metrics`, ``unfinished`` jobs, the
+        ``lower_bounds`` of the trace and the ``gaps`` to them.
+    """
+
+    status: str
+    seconds: float
+    makespan: float | None = None
+    lower_bound: float | None = None
+    tolerance: float = 0.0
+    seconds_to_gap: Mapping[str, float] = field(default_factory=dict, hash=False)
+    peak_bytes: int | None = None
+    error: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    @property
+    def gap(self) -> float:
+        """``(makespan - lower_bound) / makespan``; infinite without a schedule or a bound."""
+        if self.makespan is None or self.lower_bound is None:
+            return math.inf
+        return relative_gap(self.makespan, self.lower_bound)
+
+    @property
+    def answered(self) -> bool:
+        """True if there is a schedule, and it is valid."""
+        return self.makespan is not None and not self.error
+
+
+def shielded(run: Callable[[], Outcome]) -> Outcome:
+    """Return the outcome of ``run``; an exception becomes an outcome that tells it."""
+    begin = time.perf_counter()
+    try:
+        return run()
+    except MigOptError as error:
+        return Outcome(CRASHED, time.perf_counter() - begin, error=str(error))
+    except Exception as error:  # whatever a method raises belongs to its row
+        message = f"{type(error).__name__}: {error}".removesuffix(": ")
+        return Outcome(CRASHED, time.perf_counter() - begin, error=message)
+
+
+class Run(Protocol):
+    """A run that can have a row."""
+
+    @property
+    def key(self) -> str:
+        """All that decides the run, as one line of JSON: an object."""
+
+    @property
+    def batch_key(self) -> str:
+        """Text that tells its batch (or trace) from others."""
+
+    @property
+    def label(self) -> str:
+        """Name of the run in messages."""
+
+
+R = TypeVar("R", bound=Run)
+
+
+@dataclass(frozen=True)  # with slots, Row[...](...) fails in Python 3.11
+class Row(Generic[R]):
+    """A run with its outcome.
+
+    Attributes
+    ----------
+    run
+        The run.
+    outcome : Outcome
+        Its outcome.
+    environment : mapping
+        Machine and versions.
+    fingerprint : str
+        Hash of the sources and versions that it ran with.
+    date : str
+        Time when it ended (ISO 8601, UTC).
+    """
+
+    run: R
+    outcome: Outcome
+    environment: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    fingerprint: str = ""
+    date: str = ""
+
+
+class Records(Generic[R]):
+    """The rows in a file.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; it need not exist. A last line without an end, left by a killed study, is dropped. None: rows are only
+        kept in memory.
+    read : callable
+        Makes the run out of the JSON object that its key is.
+    keep : bool
+        True: rows of other sources or versions count where there is none of the present ones.
+
+    Raises
+    ------
+    InputError
+        If the file is there but cannot be read, or has lines that are no rows; it names them all.
+    """
+
+    def __init__(self, path: Path | None, read: Callable[[Mapping[str, Any]], R], *, keep: bool = False) -> None:
+        self._path = path
+        self._keep = keep
+        self._rows: dict[tuple[str, str], Row[R]] = {}
+        self._latest: dict[str, Row[R]] = {}
+        self._torn = True
+        if path is not None and path.exists():
+            for row in _rows(path, read):
+                self._remember(row)
+
+    def _remember(self, row: Row[R]) -> None:
+        self._rows[row.run.key, row.fingerprint] = row
+        self._latest[row.run.key] = row
+
+    def find(self, run: R, current: str) -> Row[R] | None:
+        """Return the row of a run with the fingerprint ``current``, or the latest one if others count."""
+        return self._rows.get((run.key, current)) or (self._latest.get(run.key) if self._keep else None)
+
+    def add(self, run: R, outcome: Outcome, environment: Mapping[str, Any], current: str) -> Row[R]:
+        """Write a row at the end of the file; when this returns it is on the disk."""
+        row = Row(run, outcome, environment, current, datetime.now(UTC).isoformat(timespec="seconds"))
+        if self._path is not None:
+            found = dataclasses.asdict(outcome)
+            if not outcome.figures:
+                del found["figures"]
+            document = {"run": json.loads(run.key), "outcome": found, "fingerprint": current, "date": row.date}
+            document["environment"] = dict(row.environment)
+            self._append(self._path, json.dumps(document).encode() + b"\n")
+        self._remember(row)
+        return row
+
+    def _append(self, path: Path, line: bytes) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            if self._torn:
+                file.truncate(path.read_bytes().rfind(b"\n") + 1)
+                self._torn = False
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _rows(path: Path, read: Callable[[Mapping[str, Any]], R]) -> Iterator[Row[R]]:
+    from mig_opt.files.documents import read_text
+
+    problems = []
+    text = read_text(path)
+    for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
+        try:
+            fields = json.loads(line)
+            run, outcome = read(fields["run"]), Outcome(**fields["outcome"])
+            yield Row(run, outcome, fields.get("environment", {}), fields["fingerprint"], fields["date"])
+        except (ValueError, TypeError, KeyError):
+            problems.append(Problem(f"line {number}", "is no row of such a study; name another file, or remove it"))
+    if problems:
+        raise InputError(problems, str(path))
+
+
+def contradictions(rows: Iterable[Row[R]], on_record: Mapping[str, tuple[float, float]] | None = None) -> list[str]:
+    """Return lower bounds above a schedule of the same batch: one of the two is wrong. Two optima that differ are so.
+
+    Parameters
+    ----------
+    rows : iterable of Row
+        Any rows.
+    on_record : mapping of str to (float, float), optional
+        Makespan that is known from elsewhere and its tolerance, in seconds, by the key of the batch.
+    """
+    rows = list(rows)
+    best = {batch: (*known, "the record") for batch, known in (on_record or {}).items()}
+    for row in rows:
+        outcome = row.outcome
+        if outcome.answered and outcome.makespan is not None:
+            found = (outcome.makespan, outcome.tolerance, row.run.label)
+            best[row.run.batch_key] = min(best.get(row.run.batch_key, found), found)
+    wrong = []
+    for row in rows:
+        bound = math.inf if row.outcome.status == Status.INFEASIBLE else row.outcome.lower_bound
+        makespan, tolerance, label = best.get(row.run.batch_key, (math.inf, 0.0, ""))
+        if bound is not None and not row.outcome.error and bound > makespan + tolerance:
+            wrong.append(
+                f"{row.run.label}: no schedule is below {bound:.9g} s, but {label} has one of {makespan:.9g} s"
+            )
+    return wrong
+
+
+def failures(rows: Iterable[Row[R]]) -> list[str]:
+    """Return the errors of runs without a result, and of schedules that are not valid."""
+    return [f"{row.run.label}: {row.outcome.error}" for row in rows if row.outcome.error]
+
+
+def pairs_of_optima(rows: Iterable[Row[R]]) -> int:
+    """Return how many pairs of runs proved an optimum of the same batch."""
+    proven = Counter(row.run.batch_key for row in rows if row.outcome.status == Status.OPTIMAL)
+    return sum(count * (count - 1) // 2 for count in proven.values())

@@ -1,0 +1,29 @@
+"""The scripts of bench: none of them import each other in a circle."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from places import BENCH
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """Each module with each of those that it imports, also within functions."""
+    for path in sorted(Path(BENCH).glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from ((path.stem, alias.name) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom):
+                yield path.stem, node.module or ""
+
+
+def test_no_scripts_import_each_other_in_a_circle() -> None:
+    circles = nx.strongly_connected_components(nx.DiGraph(list(imports())))
+    assert [sorted(circle) for circle in circles if len(circle) > 1] == []
