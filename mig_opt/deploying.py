@@ -19,7 +19,7 @@ from mig_opt.serving.profile_table import smallest_profile
 from mig_opt.solving import versions_with
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
-from mig_opt.validation.serving.fleets import check_fleets
+from mig_opt.validation.serving.instances import check_instances
 
 
 def deploy(
@@ -70,7 +70,7 @@ def deploy(
     check_deploy_options(method, demand=demand, running=running, time_limit=time_limit, seed=seed)
     found = get_deploy_method(method)
     if running is not None:
-        check_fleets(running=running)
+        check_instances(running=running)
     unservable = why_unservable(demand)
     if not unservable:
         check_size(demand)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mig_opt.gpu.model import GpuModel, Placement, get_gpu
 from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.validation.serving.fleets import check_fleets
+from mig_opt.validation.serving.instances import check_instances
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +60,7 @@ def align(running: Deployment, deployment: Deployment) -> Deployment:
     >>> [(segment.gpu, segment.start) for segment in aligned.segments], running.changes_to(aligned)
     ([(1, 0)], 1)
     """
-    check_fleets(running=running, deployment=deployment)
+    check_instances(running=running, deployment=deployment)
     gpus = [get_gpu(name).name for name in running.gpus]
     old, new = _by_gpu(running), _by_gpu(deployment)
     partners: dict[int, int] = {}

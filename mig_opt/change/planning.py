@@ -14,7 +14,7 @@ from mig_opt.serving.change_plan import ChangePlan, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
-from mig_opt.validation.serving.fleets import check_fleets, check_same_gpus, check_throughputs
+from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
 
 MOST_LITERALS = 10_000
 """Of a model, which the solver then improves on in seconds: about a hundred GPUs with a dozen services."""
@@ -74,7 +74,7 @@ def plan_change(
     >>> [(step.kind, round(step.begin, 2), round(step.end, 2)) for step in plan.steps], plan.interrupted
     ([('create', 0.0, 0.33), ('destroy', 0.33, 0.56)], ())
     """
-    check_fleets(running=running, deployment=deployment)
+    check_instances(running=running, deployment=deployment)
     check_same_gpus(running, deployment)
     check_throughputs(running=running, deployment=deployment)
     problems = [] if demand is None else list(wrong_demand(demand))

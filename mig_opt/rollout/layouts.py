@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
-from mig_opt.validation.serving.instance_rules import fleet_violations
+from mig_opt.validation.serving.instances import instance_problems
 
 
 def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
@@ -22,7 +22,7 @@ def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
         illegal or overlap, more instances of a profile than a GPU can have.
     """
     check_deployments(deployment=deployment)
-    problems = [Problem(violation.path, violation.message) for violation in fleet_violations(deployment)]
+    problems = instance_problems(deployment)
     if problems:
         raise InputError(problems)
     placed: list[list[Placement]] = [[] for _ in deployment.gpus]

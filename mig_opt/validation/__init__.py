@@ -27,7 +27,7 @@ from __future__ import annotations
 from mig_opt.validation.batch.validator import Validation, validate
 from mig_opt.validation.fleet.migrations import MigrationValidation, validate_migrations
 from mig_opt.validation.serving.changes import ChangeValidation, validate_change
-from mig_opt.validation.serving.validator import DeploymentValidation, validate_deployment
+from mig_opt.validation.serving.deployments import DeploymentValidation, validate_deployment
 from mig_opt.validation.violations import (
     ChangeViolationCode,
     DeploymentViolationCode,

@@ -207,11 +207,11 @@ def read_fleet(path: Path, demand: Demand | None) -> Deployment:
     InputError
         With every problem of the file, also if its instances cannot exist together.
     """
-    from mig_opt.validation.serving.fleets import check_fleets
+    from mig_opt.validation.serving.instances import check_instances
 
     fleet = read_deployment_for(demand, path)
     try:
-        check_fleets(running=fleet)
+        check_instances(running=fleet)
     except InputError as error:
         problems = [Problem(problem.path.removeprefix("running."), problem.message) for problem in error.problems]
         raise InputError(problems, str(path)) from None

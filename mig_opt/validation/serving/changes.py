@@ -16,7 +16,7 @@ from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 from mig_opt.validation.placed import Placed, Span, clashes, in_seconds, placed_entries, placement_problems
-from mig_opt.validation.serving.fleets import check_fleets, check_same_gpus, check_throughputs
+from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
 from mig_opt.validation.violations import ChangeViolationCode as Code
 from mig_opt.validation.violations import Verdict, Violation
 
@@ -116,12 +116,10 @@ def validate_change(
     >>> print(validate_change(running, nothing, ChangePlan(("H100-80GB",), (), (step,), (), 0.23)))
     valid, 0 interrupted, 0.23 s
     """
-    check_fleets(running=running, deployment=deployment)
+    check_instances(running=running, deployment=deployment)
     check_same_gpus(running, deployment)
     check_throughputs(running=running, deployment=deployment)
-    problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0"))
-    if not problems and tolerance < 0:
-        problems.append(Problem("tolerance", f"must be a finite number of seconds >= 0, is {tolerance}"))
+    problems = list(wrong_number("tolerance", tolerance, "a finite number of seconds >= 0", at_least=0))
     if problems:
         raise InputError(problems)
     gpus = max(running.gpus, deployment.gpus, key=len)

@@ -1,0 +1,304 @@
+"""The validator of deployments, and its rules for what a deployment gives to services.
+
+Each rule is one small function that yields its violations. The rules for the instances themselves are in
+:mod:`mig_opt.validation.serving.instances`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mig_opt.arguments import wrong_number
+from mig_opt.errors import InputError, nearest
+from mig_opt.gpu.model import Profile
+from mig_opt.serving.demand import Demand, Service, wrong_demand
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.texts import plural
+from mig_opt.validation.serving.instances import INSTANCE_RULES, PlacedDeployment
+from mig_opt.validation.violations import DeploymentViolationCode as Code
+from mig_opt.validation.violations import Verdict, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentValidation(Verdict):
+    """Verdict of the validator about a deployment.
+
+    Attributes
+    ----------
+    gpus : int
+        GPUs with a segment, counted again.
+    violations : tuple of Violation
+        Everything that is wrong; empty if the deployment is valid.
+    """
+
+    gpus: int
+    violations: tuple[Violation, ...]
+
+    @property
+    def _figures(self) -> str:
+        return plural(self.gpus, "GPU")
+
+
+def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: float = 1e-9) -> DeploymentValidation:
+    """Check a deployment against every rule of the serving problem.
+
+    Parameters
+    ----------
+    demand : Demand
+        The services, what their models achieve, and the GPUs that there are.
+    deployment : Deployment
+        The segments and where they are. GPUs without segments do not count against the pools.
+    tolerance : float
+        Relative difference up to which throughput and rate, or a stated and a measured figure, count as equal.
+
+    Returns
+    -------
+    DeploymentValidation
+        All violations, not only the first. A segment that is nowhere (unknown GPU or placement) is reported as that,
+        and does not make its service lack throughput besides. A service's throughput is the sum of what was measured
+        for its segments, whatever they state.
+
+    Raises
+    ------
+    InputError
+        If the tolerance is negative or not finite, or an argument is of another type.
+
+    Examples
+    --------
+    >>> from mig_opt.serving.deployment import Segment
+    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.serving.profile_table import Point, ProfileTable
+    >>> from mig_opt.serving.demand import Demand, GpuPool, Service
+    >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013), Point(2, 8, 1, 230.0, 0.034)))
+    >>> demand = Demand((Service("chat", 0.1, 300, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
+    >>> small = Segment("chat", 0, "1g.10gb", 6, batch=1, processes=1, throughput=74.4, latency=0.013)
+    >>> large = Segment("chat", 0, "2g.20gb", 0, batch=8, processes=1, throughput=230.0, latency=0.034)
+    >>> print(validate_deployment(demand, Deployment(("A100-80GB",), (large, small))))
+    valid, 1 GPU
+    >>> print(validate_deployment(demand, Deployment(("A100-80GB",), (large,))).violations[0])
+    services[0]: the segments of 'chat' answer 230 requests/s together, but 300 requests/s arrive (rate-not-met)
+    """
+    problems = [*wrong_demand(demand), *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0)]
+    if problems:
+        raise InputError(problems)
+    check_deployments(deployment=deployment)
+    placed = PlacedDeployment.of(deployment)
+    case = _Case(demand, placed, tolerance, _profiled(demand, placed))
+    violations = [violation for rule in INSTANCE_RULES for violation in rule(placed)]
+    violations += [violation for demand_rule in _DEMAND_RULES for violation in demand_rule(case)]
+    return DeploymentValidation(deployment.used_gpus, tuple(violations))
+
+
+@dataclass(frozen=True, slots=True)
+class _ProfiledSegment:
+    """A segment that has a place and a service, with what was measured.
+
+    Attributes
+    ----------
+    index : int
+        Its index in the deployment.
+    segment : Segment
+        The segment.
+    profile : Profile
+        The profile of its instance.
+    service : Service
+        Its service.
+    table : ProfileTable or None
+        The profile table of its model on that kind of GPU.
+    point : Point or None
+        The figures measured for just this batch size, number of processes and size.
+    """
+
+    index: int
+    segment: Segment
+    profile: Profile
+    service: Service
+    table: ProfileTable | None
+    point: Point | None
+
+    @property
+    def path(self) -> str:
+        """Its path in the deployment."""
+        return f"segments[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A deployment and its demand, sorted out for the rules."""
+
+    demand: Demand
+    placed: PlacedDeployment
+    tolerance: float
+    profiled: tuple[_ProfiledSegment, ...]
+
+    @property
+    def deployment(self) -> Deployment:
+        """The deployment itself."""
+        return self.placed.deployment
+
+
+def _profiled(demand: Demand, deployment: PlacedDeployment) -> tuple[_ProfiledSegment, ...]:
+    """Look up what was measured for the segments that have a place and a service."""
+    services = {service.name: service for service in demand.services}
+    tables = {(table.model, table.gpu): table for table in demand.tables}
+    points = {
+        (key, point.size, point.batch, point.processes): point
+        for key, table in tables.items()
+        for point in table.points
+    }
+    found = []
+    for placed in deployment.placed:
+        segment, profile, kind = placed.entry, placed.placement.profile, deployment.kinds[placed.entry.gpu]
+        service = services.get(segment.service)
+        if service is not None and kind is not None:
+            key = service.model, kind.name
+            point = points.get((key, profile.compute_slices, segment.batch, segment.processes))
+            found.append(_ProfiledSegment(placed.index, segment, profile, service, tables.get(key), point))
+    return tuple(found)
+
+
+# Rules about what a segment achieves.
+
+
+def _unknown_services(case: _Case) -> Iterator[Violation]:
+    names = [service.name for service in case.demand.services]
+    known = set(names)
+    for index, segment in enumerate(case.deployment.segments):
+        if segment.service not in known:
+            message = f"the demand has no service {segment.service!r}; {nearest(segment.service, names)}"
+            yield Violation(Code.UNKNOWN_SERVICE, f"segments[{index}].service", message)
+
+
+def _unknown_ways(case: _Case) -> Iterator[Violation]:
+    for profiled in case.profiled:
+        segment, model = profiled.segment, profiled.service.model
+        profile = profiled.profile
+        if profiled.table is None:
+            message = f"{model!r} has no profile table for {case.deployment.gpus[segment.gpu]}"
+            yield Violation(Code.MODEL_NOT_PROFILED, f"{profiled.path}.gpu", message)
+        elif profiled.point is None:
+            slices = plural(profile.compute_slices, "compute slice")
+            points = [point for point in profiled.table.points if point.size == profile.compute_slices]
+            if not points:
+                sizes = ", ".join(map(str, sorted({point.size for point in profiled.table.points})))
+                message = (
+                    f"the profile table of {model!r} has no point for the {slices} of {profile.name}, only for {sizes}"
+                )
+                yield Violation(Code.SIZE_NOT_PROFILED, f"{profiled.path}.profile", message)
+            else:
+                message = (
+                    f"the profile table of {model!r} has no point for batch size {segment.batch} and "
+                    f"{plural(segment.processes, 'process', 'processes')} on {slices}"
+                )
+                yield Violation(Code.WAY_NOT_PROFILED, profiled.path, message)
+
+
+def _wrong_figures(case: _Case) -> Iterator[Violation]:
+    for profiled in case.profiled:
+        if profiled.point is None:
+            continue
+        for name, code, unit in (
+            ("throughput", Code.WRONG_THROUGHPUT, "requests/s"),
+            ("latency", Code.WRONG_LATENCY, "s"),
+        ):
+            stated, measured = getattr(profiled.segment, name), getattr(profiled.point, name)
+            if not math.isclose(stated, measured, rel_tol=case.tolerance):
+                message = f"the profile table says {measured:.12g} {unit}, the segment {stated:.12g} {unit}"
+                yield Violation(code, f"{profiled.path}.{name}", message)
+
+
+def _too_slow(case: _Case) -> Iterator[Violation]:
+    rule = case.demand.rule
+    for profiled in case.profiled:
+        service, point = profiled.service, profiled.point
+        if point is not None and not rule.allows(point.latency, service.slo):
+            verb = "must be below" if rule.whole_ms else "must be at most"
+            message = (
+                f"{service.name!r} takes {point.latency:.12g} s for a batch of {point.batch}; within its SLO of "
+                f"{service.slo:.12g} s latency {verb} {rule.limit(service.slo):.12g} s"
+            )
+            yield Violation(Code.TOO_SLOW, profiled.path, message)
+
+
+def _too_many_processes(case: _Case) -> Iterator[Violation]:
+    most = case.demand.max_processes
+    for index, segment in enumerate(case.deployment.segments):
+        if most is not None and segment.processes > most:
+            message = f"{segment.processes} processes share the instance; at most {most} may"
+            yield Violation(Code.TOO_MANY_PROCESSES, f"segments[{index}].processes", message)
+
+
+def _memory(case: _Case) -> Iterator[Violation]:
+    for profiled in case.profiled:
+        needed = None if profiled.table is None else profiled.table.memory_gb
+        profile = profiled.profile
+        if needed is not None and needed > profile.memory_gb:
+            message = f"{profiled.service.model!r} needs {needed:g} GB; {profile.name} has {profile.memory_gb:g} GB"
+            yield Violation(Code.INSUFFICIENT_MEMORY, f"{profiled.path}.profile", message)
+
+
+# Rules about services and pools.
+
+
+def _services(case: _Case) -> Iterator[Violation]:
+    """Compare what each service gets with what it needs.
+
+    A segment counts with what was measured; where that is not known, which is reported, with what it states.
+    """
+    measured = {profiled.index: profiled.point for profiled in case.profiled}
+    given: dict[str, list[float]] = defaultdict(list)
+    for index, segment in enumerate(case.deployment.segments):
+        point = measured.get(index)
+        given[segment.service].append(segment.throughput if point is None else point.throughput)
+    for index, service in enumerate(case.demand.services):
+        path, throughputs = f"services[{index}]", given[service.name]
+        if not throughputs:
+            yield Violation(Code.UNSERVED, path, f"no segment serves {service.name!r}")
+            continue
+        total = sum(throughputs)
+        if not total >= service.rate * (1 - case.tolerance):
+            message = (
+                f"the segments of {service.name!r} answer {total:.12g} requests/s together, but "
+                f"{service.rate:.12g} requests/s arrive"
+            )
+            yield Violation(Code.RATE_NOT_MET, path, message)
+        if len(throughputs) < service.min_replicas:
+            message = (
+                f"{service.name!r} has {plural(len(throughputs), 'segment')}; it needs at least {service.min_replicas}"
+            )
+            yield Violation(Code.TOO_FEW_REPLICAS, path, message)
+
+
+def _pools(case: _Case) -> Iterator[Violation]:
+    """Compare the GPUs that have segments with the pools; a GPU without segments costs nothing."""
+    counts = {pool.gpu.name: pool.count for pool in case.demand.pools}
+    used: Counter[str] = Counter()
+    for gpu in sorted({segment.gpu for segment in case.deployment.segments}):
+        kind = case.placed.kind(gpu)
+        if kind is None:
+            continue
+        if kind.name not in counts:
+            message = f"no pool has GPUs of the kind {kind.name}; the pools have {', '.join(counts)}"
+            yield Violation(Code.NO_POOL, f"gpus[{gpu}]", message)
+            continue
+        used[kind.name] += 1
+        count = counts[kind.name]
+        if count is not None and used[kind.name] > count:
+            message = f"this is {kind.name} number {used[kind.name]} with segments; the pool has {count}"
+            yield Violation(Code.POOL_EXCEEDED, f"gpus[{gpu}]", message)
+
+
+_DEMAND_RULES: tuple[Callable[[_Case], Iterator[Violation]], ...] = (
+    _unknown_services,
+    _unknown_ways,
+    _wrong_figures,
+    _too_slow,
+    _too_many_processes,
+    _memory,
+    _services,
+    _pools,
+)

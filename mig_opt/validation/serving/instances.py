@@ -1,0 +1,197 @@
+"""Rules for the instances of a deployment, whatever they serve, and checks of deployments by these rules.
+
+Rules look at a :class:`PlacedDeployment`, in which the segments without a place are set aside: they are reported as
+that and cannot upset the other rules.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, Profile, get_gpu
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.validation.placed import Placed, placed_entries, placement_problems
+from mig_opt.validation.violations import DeploymentViolationCode as Code
+from mig_opt.validation.violations import Violation
+
+_MOST_THROUGHPUT = 1e15
+_THROUGHPUT = f"a number of requests per second from 0 to {_MOST_THROUGHPUT:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedDeployment:
+    """A deployment, sorted out for the rules.
+
+    Attributes
+    ----------
+    deployment : Deployment
+        The deployment.
+    kinds : tuple of GpuModel or None
+        The kind of each GPU, where the catalogue has it.
+    placed : tuple of Placed of Segment
+        The segments whose GPU and placement exist.
+    """
+
+    deployment: Deployment
+    kinds: tuple[GpuModel | None, ...]
+    placed: tuple[Placed[Segment], ...]
+
+    @classmethod
+    def of(cls, deployment: Deployment) -> PlacedDeployment:
+        """Return ``deployment``, sorted out."""
+        kinds = tuple(map(_known_kind, deployment.gpus))
+        return cls(deployment, kinds, tuple(placed_entries(kinds, deployment.segments)))
+
+    def kind(self, gpu: int) -> GpuModel | None:
+        """Return the kind of a GPU; None if there is no such GPU, or no such kind."""
+        return self.kinds[gpu] if 0 <= gpu < len(self.kinds) else None
+
+    def by_gpu(self) -> Iterator[tuple[int, list[Placed[Segment]]]]:
+        """Yield the GPUs that have placed segments, with these by start slice."""
+        ordered = sorted(self.placed, key=lambda placed: (placed.entry.gpu, placed.placement.start, placed.index))
+        for gpu, on_gpu in itertools.groupby(ordered, key=lambda placed: placed.entry.gpu):
+            yield gpu, list(on_gpu)
+
+
+InstanceRule = Callable[[PlacedDeployment], Iterator[Violation]]
+
+
+def _known_kind(name: str) -> GpuModel | None:
+    try:
+        return get_gpu(name)
+    except InputError:
+        return None
+
+
+def _unknown_kinds(case: PlacedDeployment) -> Iterator[Violation]:
+    for gpu, name in enumerate(case.deployment.gpus):
+        try:
+            get_gpu(name)
+        except InputError as error:
+            for problem in error.problems:
+                yield Violation(Code.UNKNOWN_GPU_KIND, f"gpus[{gpu}]", problem.message)
+
+
+def _unknown_gpus(case: PlacedDeployment) -> Iterator[Violation]:
+    count = len(case.deployment.gpus)
+    known = {0: "no GPUs", 1: "only GPU 0"}.get(count, f"GPUs 0 to {count - 1}")
+    for index, segment in enumerate(case.deployment.segments):
+        if not 0 <= segment.gpu < count:
+            message = f"the deployment has {known}, not GPU {segment.gpu}"
+            yield Violation(Code.UNKNOWN_GPU, f"segments[{index}].gpu", message)
+
+
+def _unknown_placements(case: PlacedDeployment) -> Iterator[Violation]:
+    for index, segment in enumerate(case.deployment.segments):
+        kind = case.kind(segment.gpu)
+        for problem in () if kind is None else placement_problems(kind, segment):
+            path = problem.below(f"segments[{index}]").path
+            yield Violation(Code.UNKNOWN_PLACEMENT, path, f"GPU {segment.gpu}: {problem.message}")
+
+
+def _instances_overlap(case: PlacedDeployment) -> Iterator[Violation]:
+    for gpu, on_gpu in case.by_gpu():
+        for position, later in enumerate(on_gpu):
+            clashing = (other for other in on_gpu[:position] if other.placement.conflicts(later.placement))
+            earlier = next(clashing, None)
+            if earlier is None:
+                continue
+            one, two = earlier.entry, later.entry
+            path = f"segments[{later.index}]"
+            if earlier.placement == later.placement:
+                message = (
+                    f"the segment of {two.service!r} is in {later.placement} of GPU {gpu}, in which is that of "
+                    f"{one.service!r} (segments[{earlier.index}]) already"
+                )
+                yield Violation(Code.INSTANCE_USED_TWICE, path, message)
+            else:
+                message = (
+                    f"{later.placement} of GPU {gpu}, for {two.service!r}, shares memory slices with "
+                    f"{earlier.placement}, for {one.service!r} (segments[{earlier.index}])"
+                )
+                yield Violation(Code.INSTANCES_OVERLAP, path, message)
+
+
+def _instance_counts(case: PlacedDeployment) -> Iterator[Violation]:
+    for gpu, on_gpu in case.by_gpu():
+        starts: dict[Profile, set[int]] = defaultdict(set)
+        for placed in on_gpu:
+            profile, start = placed.placement.profile, placed.placement.start
+            # A place that is used twice counts once: it is reported as that.
+            if start not in starts[profile] and len(starts[profile]) == profile.max_count:
+                message = f"GPU {gpu} has more than {profile.max_count} of {profile.name}, which is all that may exist"
+                yield Violation(Code.TOO_MANY_INSTANCES, f"segments[{placed.index}].profile", message)
+            starts[profile].add(start)
+
+
+INSTANCE_RULES: tuple[InstanceRule, ...] = (
+    _unknown_kinds,
+    _unknown_gpus,
+    _unknown_placements,
+    _instances_overlap,
+    _instance_counts,
+)
+
+
+def instance_problems(deployment: Deployment) -> list[Problem]:
+    """Return everything that keeps the instances of a deployment from existing together."""
+    case = PlacedDeployment.of(deployment)
+    return [Problem(violation.path, violation.message) for rule in INSTANCE_RULES for violation in rule(case)]
+
+
+def check_instances(**deployments: Deployment) -> None:
+    """Refuse deployments, given by the names of arguments, with instances that cannot exist, or of another type.
+
+    Raises
+    ------
+    InputError
+        With every problem of every deployment.
+    """
+    check_deployments(**deployments)
+    problems = [
+        problem.below(name) for name, deployment in deployments.items() for problem in instance_problems(deployment)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def check_same_gpus(running: Deployment, deployment: Deployment) -> None:
+    """Refuse legal deployments whose GPUs of the same number differ in kind.
+
+    Raises
+    ------
+    InputError
+        With every GPU that differs.
+    """
+    problems = [
+        Problem(
+            f"deployment.gpus[{gpu}]",
+            f"is {new}, but GPU {gpu} of the running fleet is {old}; align(running, deployment) numbers them alike",
+        )
+        for gpu, (old, new) in enumerate(zip(running.gpus, deployment.gpus, strict=False))
+        if get_gpu(old) != get_gpu(new)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def check_throughputs(**deployments: Deployment) -> None:
+    """Refuse deployments, given by the names of arguments, with impossible throughputs.
+
+    Raises
+    ------
+    InputError
+        With every figure that is negative, not finite, or beyond all measure.
+    """
+    problems = [
+        Problem(f"{name}.segments[{index}].throughput", f"must be {_THROUGHPUT}, is {segment.throughput}")
+        for name, deployment in deployments.items()
+        for index, segment in enumerate(deployment.segments)
+        if not 0 <= segment.throughput <= _MOST_THROUGHPUT
+    ]
+    if problems:
+        raise InputError(problems)
