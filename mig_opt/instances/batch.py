@@ -99,6 +99,11 @@ def generate_batch(
         ``paper``, or ``published-program`` for the generator that reproduces the paper's Table 4: no memory-bound
         tasks, and near-linear r ~ N(0.05, 0.05) clipped to [0, 0.1] in place of N(0.1, 0.1) clipped to [0, 0.2].
 
+    Returns
+    -------
+    Batch
+        Its tasks are called ``t001``, ``t002``, ...; times are in seconds.
+
     Raises
     ------
     InputError
