@@ -18,7 +18,7 @@ _ROUNDS = 40
 _PATIENCE = 12
 _GAIN = 1e-5
 _SAMPLE = 150
-"""Services that are enough to find good prices by."""
+"""Services that are enough to find good dual prices."""
 _CANDIDATES = 4
 """Prices that are tried with all services."""
 _STEP = 4.0
@@ -99,8 +99,8 @@ class Relaxation:
         Finds cheap covers of every service.
     bounds : tuple of FleetBound
         Lower bounds on the number of GPUs, the best one first.
-    prices : numpy.ndarray
-        The prices of instances of the best bound, for each kind.
+    dual_prices : numpy.ndarray
+        The dual prices of instances of the best bound, for each kind.
 
     Raises
     ------
@@ -123,8 +123,8 @@ class Relaxation:
         if len(demand.services) > _SAMPLE:
             rows = np.random.default_rng(0).choice(len(demand.services), _SAMPLE, replace=False)
             self._sample = self.covers.some(rows)
-        priced, self.prices = self._priced_bound()
-        bounds = (self._compute_slices(), priced)
+        dual, self.dual_prices = self._dual_bound()
+        bounds = (self._compute_slices(), dual)
         self.bounds = tuple(sorted(bounds, key=lambda bound: (-bound.gpus, -bound.value)))
 
     def _compute_slices(self) -> FleetBound:
@@ -142,14 +142,14 @@ class Relaxation:
             "the fewest compute slices that serve each service, all together, as a number of GPUs",
         )
 
-    def _priced_bound(self) -> tuple[FleetBound, Numbers]:
-        """Return the bound for the best prices of instances that were found, and these prices.
+    def _dual_bound(self) -> tuple[FleetBound, Numbers]:
+        """Return the bound for the best dual prices of instances that were found, and these prices.
 
         Any prices will do at which no GPU is worth more than 1: then a deployment has at least as many GPUs as the
         cheapest covers of all services cost together. Prices between the vertices of :attr:`Packer.weights` are such;
         they are raised where the covers that they make cheapest ask for too much (multiplicative weights).
         """
-        candidates = sorted(self._rising_prices(), key=lambda entry: -entry[0])
+        candidates = sorted(self._multiplicative_weights(), key=lambda entry: -entry[0])
         if self._sample is not self.covers:
             # What is best for the sample is about the best for all.
             tried = [prices for _, prices in candidates[:_CANDIDATES]]
@@ -158,8 +158,8 @@ class Relaxation:
         reason = "the least that serves each service, at prices at which no GPU holds more than one GPU's worth"
         return FleetBound("instance prices", _whole(value), value, reason), prices
 
-    def _rising_prices(self) -> Iterator[tuple[float, Numbers]]:
-        """Yield prices, and the cost of the cheapest covers of the sample at these."""
+    def _multiplicative_weights(self) -> Iterator[tuple[float, Numbers]]:
+        """Yield the costs of the cheapest covers of the sample at some dual prices, and these prices."""
         kinds = self.kinds
         logarithms = [np.zeros(len(packer.weights)) for packer in kinds.packers]
         best, idle = -math.inf, 0

@@ -1,9 +1,8 @@
-"""The cheapest sets of instances that serve each service, for given prices of instances.
+"""Cheapest sets of instances that serve each service, for given dual prices of instances.
 
 A *cover* of a service is a set of instances whose throughputs add up to its rate, with as many segments as it wants
-replicas. If an instance of each kind has a price, each service can choose on its own: what little it takes to answer
-its rate is found by trying all small sets on top of instances of the best price for their throughput. All services are
-looked at together, in arrays.
+replicas. At given prices each service is a covering problem of its own (a knapsack): all small sets are tried on top
+of instances of the best price for their throughput. All services are looked at together, in arrays.
 """
 
 from __future__ import annotations

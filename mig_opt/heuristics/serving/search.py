@@ -1,4 +1,4 @@
-"""Our own heuristic for fleets: prices of instances choose segments, a local search on their numbers does the rest.
+"""The method ``search``: dual prices of instances choose segments, a local search on their numbers does the rest.
 
 See docs/serving/deploy.md for why it works. Only the numbers of instances of each kind decide how many GPUs it takes,
 and a GPU has few patterns: the maximum of a handful of weights (:class:`mig_opt.gpu.packing.Packer`) tells the number
@@ -55,9 +55,9 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
         That of the demand, if it is known already.
     """
     relaxation = relaxation or Relaxation(demand)
-    kinds, covers, prices = relaxation.kinds, relaxation.covers, relaxation.prices
+    kinds, covers, dual_prices = relaxation.kinds, relaxation.covers, relaxation.dual_prices
     limits = np.array([demand.pools[pool].count or math.inf for pool in kinds.pools])
-    state = _State(covers, kinds, limits, covers.cheapest(prices))
+    state = _State(covers, kinds, limits, covers.cheapest(dual_prices))
     rng = np.random.default_rng(control.seed)
     best = (math.inf, math.inf)
     best_counts = state.counts.copy()
@@ -75,7 +75,7 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
         patience = _PATIENCE_FOR_SLICES if best[0] <= control.lower_bound else _PATIENCE
         if control.expired or idle > patience:
             return
-        state.restart(best_counts, prices * rng.uniform(0.85, 1.15, kinds.count), rng)
+        state.restart(best_counts, dual_prices * rng.uniform(0.85, 1.15, kinds.count), rng)
 
 
 class _State:
@@ -202,7 +202,7 @@ class _State:
         self._set(rows, self.counts[rows] + times * self._moves[move])
 
     def restart(self, counts: Whole, prices: Numbers, rng: np.random.Generator) -> None:
-        """Begin again from other counts, with some services covered anew at other prices."""
+        """Begin again from other counts, with some services covered anew at perturbed dual prices."""
         changed = counts.copy()
         chosen = np.flatnonzero(rng.random(len(counts)) < max(0.3, 2 / len(counts)))
         changed[chosen] = self._covers.cheapest(prices, chosen)
