@@ -1,7 +1,6 @@
-"""Moves what runs on a fleet so that room is made, with the fewest migrations."""
+"""Defragmentation of a fleet: the fewest migrations that make room or leave the least fragmentation."""
 
 from mig_opt.defragmentation.entry import defragment
-from mig_opt.defragmentation.greedy import greedy_migrations
-from mig_opt.defragmentation.measuring import excess_fragmentation, least_fragmentation
+from mig_opt.defragmentation.references import excess_fragmentation, greedy_migrations, least_fragmentation
 
 __all__ = ["defragment", "excess_fragmentation", "greedy_migrations", "least_fragmentation"]

@@ -1,109 +1,99 @@
-"""What GPUs could look like after a defragmentation: the columns of the integer program."""
+"""Columns of the integer program: the layouts that each group of GPUs could have at the end."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 
-from mig_opt.defragmentation.fleet import Fleet
-from mig_opt.defragmentation.goals import Goal
-from mig_opt.defragmentation.ordering import Move
+from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks, Layout, Relocation
 from mig_opt.gpu.geometry import Geometry, members
-from mig_opt.models.fleet.defragmentation import Column
+from mig_opt.models.fleet.defragmentation import TargetColumn
 
-Paths = Mapping[int, int | None]
-"""What a GPU can look like, nearest first, each with what it looks like one migration earlier."""
+_Target = tuple[int, Layout, int, int]
+"""Group, layout, migrations that end on the GPU, and those of them whose place is not free at the start."""
 
 
-def columns_between(fleet: Fleet, goal: Goal) -> list[Column]:
-    """Return the columns where instances may move between GPUs, without those that another one makes useless.
+def target_columns(fleet: FleetMasks, goal: DefragmentationGoal, *, within: bool) -> list[TargetColumn]:
+    """Return the columns without those that another one dominates.
 
-    Of columns with the same instances and the same room only those stay for which no other has both less fragmentation
-    and fewer migrations.
+    Of the columns of a group with the same instances and the same room, one dominates another with no less
+    fragmentation and no fewer migrations (of equally many, no fewer blocked ones).
+
+    Parameters
+    ----------
+    fleet : FleetMasks
+        The instances before.
+    goal : DefragmentationGoal
+        The conditions on the instances at the end.
+    within : bool
+        True if instances stay on their GPUs; then the migrations of a column are exact, detours included. Else they
+        are a lower bound: an instance that comes to a GPU takes one.
     """
-    geometry, possible = fleet.geometry, fleet.possible()
-    weight = sum(fleet.totals) + 1
-    columns = []
+    similar: dict[object, list[TargetColumn]] = defaultdict(list)
+    for group, layout, moves, blocked in (_targets_within if within else _targets_between)(fleet):
+        for room in goal.rooms(layout.mask) if goal.wanted else ((),):
+            column = TargetColumn(group, layout.mask, layout.counts, moves, blocked, layout.cost, room)
+            similar[group, layout.counts, room].append(column)
+    columns: list[TargetColumn] = []
+    for same in similar.values():
+        best: list[TargetColumn] = []
+        for column in sorted(same, key=lambda column: (column.moves, column.blocked, column.cost)):
+            if not best or (not goal.wanted and column.cost < best[-1].cost):
+                best.append(column)
+        columns += best
+    return columns
+
+
+def _targets_between(fleet: FleetMasks) -> Iterator[_Target]:
+    geometry, totals = fleet.geometry, fleet.totals
+    possible = [layout for layout in fleet.layouts if all(map(int.__le__, layout.counts, totals))]
     for group, (mask, pinned) in enumerate(fleet.groups):
-        alike: dict[object, list[tuple[tuple[int, int], Column]]] = defaultdict(list)
         for layout in possible:
-            if layout.mask & pinned != pinned:
-                continue
-            arriving, leaving = layout.mask & ~mask, mask & ~layout.mask
-            moves = arriving.bit_count()
-            blocked = sum(1 for place in members(arriving) if geometry.conflicts[place] & leaving)
-            for room in goal.rooms(layout.mask) if goal.wanted else ((),):
-                column = Column(group, layout.mask, layout.counts, moves, blocked, layout.cost, room)
-                alike[layout.counts, room].append(((moves * weight + blocked, layout.cost), column))
-        for found in alike.values():
-            columns += _best(found, by_cost=not goal.wanted)
-    return columns
+            if layout.mask & pinned == pinned:
+                arriving, leaving = layout.mask & ~mask, mask & ~layout.mask
+                blocked = sum(1 for place in members(arriving) if geometry.conflicts[place] & leaving)
+                yield group, layout, arriving.bit_count(), blocked
 
 
-def _best(found: list[tuple[tuple[int, int], Column]], *, by_cost: bool) -> list[Column]:
-    best: list[Column] = []
-    for _, column in sorted(found, key=lambda entry: entry[0]):
-        if not best or (by_cost and column.cost < best[-1].cost):
-            best.append(column)
-    return best
-
-
-def columns_within(fleet: Fleet, goal: Goal) -> list[Column]:
-    """Return the columns where instances stay on their GPUs; their migrations are exact, detours included."""
-    costs = {layout.mask: layout for layout in fleet.layouts}
-    columns = []
+def _targets_within(fleet: FleetMasks) -> Iterator[_Target]:
+    layouts = {layout.mask: layout for layout in fleet.layouts}
     for group, (mask, pinned) in enumerate(fleet.groups):
-        paths = paths_within(fleet.geometry, mask, pinned)
         distance: dict[int, int] = {}
-        found = []
-        for reached, before in paths.items():
-            distance[reached] = moves = 0 if before is None else distance[before] + 1
-            layout = costs[reached]
-            for room in goal.rooms(reached) if goal.wanted else ((),):
-                column = Column(group, reached, layout.counts, moves, 0, layout.cost, room)
-                found.append(((moves, layout.cost), column))
-        if goal.wanted:
-            alike: dict[object, list[tuple[tuple[int, int], Column]]] = defaultdict(list)
-            for key, column in found:
-                alike[column.room].append((key, column))
-            for same in alike.values():
-                columns += _best(same, by_cost=False)
-        else:
-            columns += _best(found, by_cost=True)
-    return columns
+        for reached, before in _paths_within(fleet.geometry, mask, pinned).items():
+            distance[reached] = 0 if before is None else distance[before] + 1
+            yield group, layouts[reached], distance[reached], 0
 
 
 @lru_cache(maxsize=4096)
-def paths_within(geometry: Geometry, mask: int, pinned: int) -> Paths:
-    """Return what one GPU can be made to look like by migrations on it, each over a place that is free."""
+def _paths_within(geometry: Geometry, mask: int, pinned: int) -> dict[int, int | None]:
+    """Return the layouts that migrations on one GPU lead to, nearest first, each with the one before it.
+
+    A breadth-first search; each migration ends on a place that is free beside the old instance.
+    """
     paths: dict[int, int | None] = {mask: None}
-    frontier = [mask]
-    while frontier:
-        following = []
-        for reached in frontier:
-            for place, target in steps_within(geometry, reached, pinned):
+    queue = [mask]
+    for reached in queue:
+        available = geometry.occupancy(reached).available
+        for place in members(reached & ~pinned):
+            for target in available[geometry.profile_of[place]]:
                 new = reached ^ 1 << place | 1 << target
                 if new not in paths:
                     paths[new] = reached
-                    following.append(new)
-        frontier = following
+                    queue.append(new)
     return paths
 
 
-def steps_within(geometry: Geometry, mask: int, pinned: int) -> list[tuple[int, int]]:
-    """Return the migrations on one GPU that can be done next, as placements before and after."""
-    available = geometry.occupancy(mask).available
-    return [(place, target) for place in members(mask & ~pinned) for target in available[geometry.profile_of[place]]]
-
-
-def moves_within(geometry: Geometry, gpu: int, mask: int, pinned: int, target: int) -> list[Move]:
-    """Return the fewest migrations on one GPU that make it look like ``target``."""
-    paths = paths_within(geometry, mask, pinned)
-    moves: list[Move] = []
-    reached, before = target, paths[target]
-    while before is not None:
-        (source,), (place,) = members(before & ~reached), members(reached & ~before)
-        moves.append(Move((gpu, source), (gpu, place)))
-        reached, before = before, paths[before]
-    return moves[::-1]
+def moves_within(fleet: FleetMasks, targets: list[int]) -> list[Relocation]:
+    """Return the fewest migrations on each GPU that lead to its target."""
+    moves: list[Relocation] = []
+    for gpu, (mask, pinned, target) in enumerate(zip(fleet.masks, fleet.pinned, targets, strict=True)):
+        paths = _paths_within(fleet.geometry, mask, pinned)
+        own: list[Relocation] = []
+        reached, before = target, paths[target]
+        while before is not None:
+            (source,), (place,) = members(before & ~reached), members(reached & ~before)
+            own.append(Relocation((gpu, source), (gpu, place)))
+            reached, before = before, paths[before]
+        moves += own[::-1]
+    return moves

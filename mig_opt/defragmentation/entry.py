@@ -8,9 +8,8 @@ from collections.abc import Iterable
 
 from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.control import Limits
-from mig_opt.defragmentation.fleet import Fleet
-from mig_opt.defragmentation.goals import Goal
-from mig_opt.defragmentation.planning import Found, Planner
+from mig_opt.defragmentation.planning import MigrationIncumbent, Planner
+from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.fleet.state import FleetState
 from mig_opt.result import DefragmentationResult, Status
@@ -91,14 +90,14 @@ def defragment(
     limits = Limits(time_limit, seed)
     wanted = Counter(() if room is None else room)
     plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
-    fleet = Fleet.of(state, all_profiles=not plain.issuperset(wanted))
+    fleet = FleetMasks.of(state, all_profiles=not plain.issuperset(wanted))
     geometry = fleet.geometry
     most_cost = None
     if fragmentation is not None:
         # The validator allows for as much rounding.
         most_cost = math.floor((fragmentation + _ROUNDING) * geometry.unit * state.gpus)
     profiles = tuple(geometry.profile_index(state.gpu.profile(name)) for name in wanted)
-    goal = Goal(geometry, profiles, tuple(wanted.values()), most_cost)
+    goal = DefragmentationGoal(geometry, profiles, tuple(wanted.values()), most_cost)
     planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=limits)
     status: Status | None = None
     try:
@@ -194,7 +193,7 @@ def _conclude(state: FleetState, planner: Planner, limits: Limits, status: Statu
     )
 
 
-def _proven(goal: Goal, found: Found) -> tuple[str, ...]:
+def _proven(goal: DefragmentationGoal, found: MigrationIncumbent) -> tuple[str, ...]:
     if found.moves is None or (goal.least and found.cost > found.least_cost):
         return ()
     fewest = ("migrations",) if len(found.moves) <= found.lower_bound else ()

@@ -1,45 +1,58 @@
-"""Finds the migrations, and what is proven about them."""
+"""Finds the migrations in phases, each with its share of the proof that there are no better ones.
+
+1. *Targets.* An integer program chooses the layout of every GPU at the end, see
+   :mod:`mig_opt.models.fleet.defragmentation`. It leaves out only the order of the migrations, so its optimum is a
+   lower bound for every plan: of the fragmentation, and of the migrations that it takes. On a single GPU, and
+   if instances stay on their GPUs, its columns count migrations along shortest paths between layouts, so that every
+   optimum is a plan.
+2. *Order.* An order without detours takes just as many migrations as the program says, which proves it. If there is
+   none, other targets with as few migrations are tried that differ in their blocked arrivals, and orders with detours.
+3. *Search.* A breadth-first search over the states of the fleet is exact if it ends within its limits: it is tried
+   briefly after the first targets, and at length in the end.
+4. *Fallbacks.* Without a proof the plan is at least as good as the best one within the GPUs and the rules of the paper.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from mig_opt.control import Limits
-from mig_opt.defragmentation.columns import columns_between, columns_within, moves_within
-from mig_opt.defragmentation.fleet import Fleet
-from mig_opt.defragmentation.goals import Goal
-from mig_opt.defragmentation.greedy import greedy_moves
-from mig_opt.defragmentation.ordering import Move, ordered
-from mig_opt.defragmentation.searching import FIRST_LOOK, LAST_RESORT, searched
-from mig_opt.models.fleet.defragmentation import Choice, Column, Task, choose
+from mig_opt.defragmentation.columns import moves_within, target_columns
+from mig_opt.defragmentation.ordering import ordered
+from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks, Masks, Relocation, relocated
+from mig_opt.defragmentation.references import greedy_moves
+from mig_opt.defragmentation.searching import FIRST_SEARCH, LAST_SEARCH, BreadthFirstSearch
+from mig_opt.models.fleet.defragmentation import TargetChoice, TargetColumn, TargetProblem, choose_targets
 from mig_opt.result import Status
+from mig_opt.texts import plural
 
 _MOST_RETRIES = 12
-"""Other choices that are asked for if there is no order for the first one without detours."""
+"""Other targets that are tried if there is no order without detours for the first ones."""
 
 
 @dataclass
-class Found:
-    """The best plan so far and what is known about all plans.
+class MigrationIncumbent:
+    """The best plan so far and the bounds that hold for all plans.
 
     Attributes
     ----------
-    moves : list of Move or None
+    moves : list of Relocation or None
         The plan.
     masks : tuple of int
-        What is on each GPU in the end.
+        Instances on each GPU at its end.
     cost : int
         Its fragmentation cost.
     least_cost : int
         No allowed plan ends with less.
     infeasible : str
-        Why there is no plan, if that is proven.
+        The reason why there is no plan, if that is proven.
     """
 
-    moves: list[Move] | None
-    masks: tuple[int, ...]
+    moves: list[Relocation] | None
+    masks: Masks
     cost: int
     least_cost: int
     infeasible: str = ""
@@ -48,33 +61,27 @@ class Found:
 
     @property
     def lower_bound(self) -> int:
-        """No allowed plan that ends with as little as this one, or with what is wanted, has fewer migrations."""
+        """Least migrations of an allowed plan that ends with as little cost as this one, or reaches the goal."""
         return self._bound if self._bounded_cost is None or self.cost <= self._bounded_cost else 0
 
     def bound(self, moves: int, cost: int | None) -> None:
         """Note that no allowed plan has fewer migrations, of those that cost no more if a cost is given."""
         self._bound, self._bounded_cost = max(moves, 0), cost
 
-    def offer(self, moves: list[Move], masks: list[int], cost: int, goal: Goal) -> None:
-        """Keep a plan if it is the best: less fragmentation counts first if that is the goal, then migrations."""
-        new, old = (cost if goal.least else 0, len(moves)), (self.cost if goal.least else 0, len(self.moves or ()))
-        if self.moves is None or new < old:
-            self.moves, self.masks, self.cost = moves, tuple(masks), cost
-
 
 class Planner:
-    """Looks for the best plan.
+    """Search for the best plan.
 
     Parameters
     ----------
-    fleet : Fleet
-        What there is.
-    goal : Goal
-        What is wanted.
+    fleet : FleetMasks
+        The instances before.
+    goal : DefragmentationGoal
+        The conditions on the instances at the end.
     within : bool
-        Whether instances stay on their GPUs.
+        True if instances stay on their GPUs.
     most_moves : int, optional
-        How many migrations there may be.
+        Most migrations that are allowed.
     limits : Limits
         Time and seed.
 
@@ -82,73 +89,77 @@ class Planner:
     ----------
     fleet, goal
         As given.
-    found : Found
-        What is known, also if the run ends early.
+    found : MigrationIncumbent
+        The results so far, also if the run ends early.
     """
 
-    def __init__(self, fleet: Fleet, goal: Goal, *, within: bool, most_moves: int | None, limits: Limits) -> None:
+    def __init__(
+        self, fleet: FleetMasks, goal: DefragmentationGoal, *, within: bool, most_moves: int | None, limits: Limits
+    ) -> None:
         self.fleet = fleet
         self.goal = goal
         self._most_moves = most_moves
         self._limits = limits
         self._within = within or len(fleet.masks) == 1
-        cost = fleet.cost(fleet.masks)
-        self.found = Found(None, fleet.masks, cost, sum(self._least_layout(pinned) for pinned in fleet.pinned))
-        if self._reaches(fleet.masks):
+        cost, least_cost = fleet.cost(fleet.masks), 0
+        if goal.least:
+            layouts = fleet.layouts
+            least_cost = sum(min(one.cost for one in layouts if one.mask & own == own) for own in fleet.pinned)
+        self.found = MigrationIncumbent(None, fleet.masks, cost, least_cost)
+        if goal.holds(fleet.masks, cost):
             self.found.moves = []
 
     def run(self) -> None:
-        """Look for the best plan."""
-        if not self.goal.least and self.found.moves is not None:
+        """Search for the best plan."""
+        found = self.found
+        if found.moves is not None and not self.goal.least:
             return
-        columns = (columns_within if self._within else columns_between)(self.fleet, self.goal)
-        choice = self._chosen(columns)
+        columns = target_columns(self.fleet, self.goal, within=self._within)
+        choice = self._choose_only(columns) if len(self.fleet.masks) == 1 else self._choose(columns)
         if choice is None:
             return
         if self._within:
-            self._offer(self._moves_within(self._targets(choice)))
+            self._offer(moves_within(self.fleet, self._targets(choice)))
         else:
             self._order(columns, choice)
-        self._bound_again(columns)
+        if self.goal.least and found.moves is not None and found.cost > found.least_cost:
+            # The least fragmentation was not reached: the bound for the one that was.
+            found.bound(self._solve(columns, "moves", found.cost).bound or 0, found.cost)
 
-    def _least_layout(self, pinned: int) -> int:
-        if not self.goal.least:
-            return 0
-        return min(layout.cost for layout in self.fleet.layouts if layout.mask & pinned == pinned)
+    # Phase 1: targets
 
-    def _reaches(self, masks: tuple[int, ...] | list[int]) -> bool:
-        goal = self.goal
-        fits = goal.most_cost is None or self.fleet.cost(masks) <= goal.most_cost
-        return fits and goal.places(masks) is not None
+    def _solve(
+        self,
+        columns: list[TargetColumn],
+        objective: Literal["cost", "moves"],
+        most_cost: int | None,
+        most_moves: int | None = None,
+        without: Sequence[dict[TargetColumn, int]] = (),
+    ) -> TargetChoice:
+        sizes = tuple(map(len, self.fleet.groups.values()))
+        totals = () if self._within else self.fleet.totals
+        most_moves = self._most_moves if most_moves is None else most_moves
+        problem = TargetProblem(sizes, totals, self.goal.wanted, most_cost, most_moves)
+        return choose_targets(columns, problem, self._limits, objective, without)
 
-    # What it looks like at the end
-
-    def _task(self, most_cost: int | None) -> Task:
-        fleet = self.fleet
-        sizes = tuple(len(gpus) for gpus in fleet.groups.values())
-        totals = () if self._within else fleet.totals
-        return Task(sizes, totals, self.goal.wanted, most_cost, self._most_moves)
-
-    def _chosen(self, columns: list[Column]) -> Choice | None:
-        """Return the choice of least fragmentation, if that is wanted, and of fewest migrations for that."""
-        if len(self.fleet.masks) == 1:
-            return self._only(columns)
+    def _choose(self, columns: list[TargetColumn]) -> TargetChoice | None:
+        """Return the targets of least fragmentation, if that is the goal, and of fewest migrations for that."""
         most_cost = self.goal.most_cost
         if self.goal.least:
-            least = choose(columns, self._task(None), self._limits, "cost")
+            least = self._solve(columns, "cost", None)
             if least.bound is not None:
                 self.found.least_cost = max(self.found.least_cost, least.bound)
             if not least.counts:
                 return None
             most_cost = least.cost
-        choice = choose(columns, self._task(most_cost), self._limits, "moves")
+        choice = self._solve(columns, "moves", most_cost)
         self.found.bound(choice.bound or 0, most_cost if self.goal.least else None)
         if choice.status is Status.INFEASIBLE:
-            self.found.infeasible = self._why_not()
+            self.found.infeasible = self._no_targets()
         return choice if choice.counts else None
 
-    def _only(self, columns: list[Column]) -> Choice | None:
-        """Return the best column of a single GPU: there is nothing to solve."""
+    def _choose_only(self, columns: list[TargetColumn]) -> TargetChoice | None:
+        """Return the best target of a single GPU, without a solver."""
         goal, most = self.goal, self._most_moves
         allowed = [
             column
@@ -158,125 +169,90 @@ class Planner:
             and all(map(int.__ge__, column.room, goal.wanted))
         ]
         if not allowed:
-            self.found.infeasible = self._why_not()
+            self.found.infeasible = self._no_targets()
             return None
-        best = min(allowed, key=lambda column: (column.cost if goal.least else 0, column.moves))
+        best = min(allowed, key=lambda column: goal.rank(column.cost, column.moves))
         if goal.least:
             self.found.least_cost = best.cost
         self.found.bound(best.moves, best.cost if goal.least else None)
-        return Choice(Status.OPTIMAL, {best: 1}, best.moves)
+        return TargetChoice(Status.OPTIMAL, {best: 1}, best.moves)
 
-    def _why_not(self) -> str:
+    def _no_targets(self) -> str:
         where = "within their GPUs" if self._within else "on these GPUs"
-        most = self._most_moves
-        how = "" if most is None else f" with at most {most} migration{'s' if most != 1 else ''}"
+        limit = "" if self._most_moves is None else f" with at most {plural(self._most_moves, 'migration')}"
         what = "has that room" if self.goal.wanted else "has as little fragmentation"
-        return f"no arrangement of these instances {where}{how} {what}"
+        return f"no arrangement of these instances {where}{limit} {what}"
 
-    def _targets(self, choice: Choice) -> list[int]:
-        """Return what each GPU looks like at the end."""
-        taken: dict[int, list[int]] = {}
+    def _targets(self, choice: TargetChoice) -> list[int]:
+        """Return the target of each GPU."""
+        taken: dict[int, list[int]] = defaultdict(list)
         for column, count in choice.counts.items():
-            taken.setdefault(column.group, []).extend([column.target] * count)
+            taken[column.group] += [column.target] * count
         targets = list(self.fleet.masks)
         for group, gpus in enumerate(self.fleet.groups.values()):
             for gpu, target in zip(gpus, taken[group], strict=True):
                 targets[gpu] = target
         return targets
 
-    # How to get there
+    # Phases 2 to 4: from targets to migrations
 
-    def _moves_within(self, targets: list[int]) -> list[Move]:
-        fleet = self.fleet
-        looks = zip(fleet.masks, fleet.pinned, targets, strict=True)
-        return [
-            move
-            for gpu, (mask, pinned, target) in enumerate(looks)
-            for move in moves_within(fleet.geometry, gpu, mask, pinned, target)
-        ]
-
-    def _offer(self, moves: list[Move] | None) -> bool:
-        """Keep a plan if it does what it should; return whether there is nothing better."""
+    def _offer(self, moves: list[Relocation] | None) -> bool:
+        """Keep a plan if it reaches the goal and is the best; return True if no better plan exists."""
+        found, goal = self.found, self.goal
         if moves is None or (self._most_moves is not None and len(moves) > self._most_moves):
             return False
-        masks = list(self.fleet.masks)
-        for move in moves:
-            masks[move.source[0]] ^= 1 << move.source[1]
-            masks[move.target[0]] |= 1 << move.target[1]
-        if not self._reaches(masks):
+        masks = relocated(self.fleet.masks, moves)
+        cost = self.fleet.cost(masks)
+        if not goal.holds(masks, cost):
             return False
-        found = self.found
-        found.offer(moves, masks, self.fleet.cost(masks), self.goal)
-        return self._settled
+        if found.moves is None or goal.rank(cost, len(moves)) < goal.rank(found.cost, len(found.moves)):
+            found.moves, found.masks, found.cost = moves, masks, cost
+        proven_cost = not goal.least or found.cost <= found.least_cost
+        return proven_cost and len(found.moves) <= found.lower_bound
 
-    @property
-    def _settled(self) -> bool:
-        found = self.found
-        done = not self.goal.least or found.cost <= found.least_cost
-        return found.moves is not None and done and len(found.moves) <= found.lower_bound
-
-    def _order(self, columns: list[Column], choice: Choice) -> None:
-        """Find an order for a choice or for one that is as good; else look for something else that can be done."""
+    def _order(self, columns: list[TargetColumn], choice: TargetChoice) -> None:
+        """Find an order for these targets or for others that are as good, else search."""
         geometry, masks = self.fleet.geometry, self.fleet.masks
         for other in self._alternatives(columns, choice):
             targets = self._targets(other)
             if self._offer(ordered(geometry, masks, targets)):
                 return
             self._offer(ordered(geometry, masks, targets, detours=True))
-            if other is choice and self._search(FIRST_LOOK):
+            if other is choice and self._search(FIRST_SEARCH):
                 return
-        if not self._search(LAST_RESORT):
-            self._stay_within()
-            if not any(self.fleet.pinned):
-                # Proven or not, a plan is never worse than the rules of the paper.
-                self._offer(greedy_moves(self.fleet))
-
-    def _alternatives(self, columns: list[Column], choice: Choice) -> Iterator[Choice]:
-        """Yield a choice and others with as few migrations that differ in what is blocked."""
-        yield choice
-        most_cost = choice.cost if self.goal.least else self.goal.most_cost
-        task = dataclasses.replace(self._task(most_cost), most_moves=choice.moves)
-        refused: list[dict[Column, int]] = []
-        while len(refused) < _MOST_RETRIES and not self._limits.expired:
-            refused.append({column: count for column, count in choice.counts.items() if column.blocked})
-            if not refused[-1]:
-                return
-            choice = choose(columns, task, self._limits, "moves", refused)
-            if not choice.counts:
-                return
-            yield choice
-
-    def _search(self, most_work: int) -> bool:
-        """Look at what can be reached, state by state; return whether that settles the matter."""
-        goal, found = self.goal, self.found
-        end = searched(
-            self.fleet,
-            goal,
-            self._limits,
-            enough=found.least_cost,
-            most_moves=self._most_moves,
-            most_work=most_work,
-        )
-        if end.moves is not None:
-            self._offer(end.moves)
-        if end.whole and end.moves is not None:
-            found.bound(len(end.moves), end.cost if goal.least else None)
-            found.least_cost = end.cost if goal.least else found.least_cost
-        elif end.whole:
-            found.infeasible = f"{self._why_not()} and can be reached by migrations"
-        elif not goal.least:
-            found.bound(max(found.lower_bound, end.depth + 1), None)
-        return end.whole
-
-    def _stay_within(self) -> None:
-        """Offer what can be reached in any case."""
+        if self._search(LAST_SEARCH):
+            return
         inner = Planner(self.fleet, self.goal, within=True, most_moves=self._most_moves, limits=self._limits)
         inner.run()
         self._offer(inner.found.moves)
+        if not any(self.fleet.pinned):
+            self._offer(greedy_moves(self.fleet))
 
-    def _bound_again(self, columns: list[Column]) -> None:
-        """Find out how few migrations might do for the fragmentation that is reached, if that is not the least."""
-        found = self.found
-        if self.goal.least and found.moves is not None and found.cost > found.least_cost:
-            choice = choose(columns, self._task(found.cost), self._limits, "moves")
-            found.bound(choice.bound or 0, found.cost)
+    def _alternatives(self, columns: list[TargetColumn], choice: TargetChoice) -> Iterator[TargetChoice]:
+        """Yield targets, and others with as few migrations that differ in their blocked arrivals."""
+        most_cost = choice.cost if self.goal.least else self.goal.most_cost
+        most_moves = choice.moves
+        refused: list[dict[TargetColumn, int]] = []
+        while choice.counts:
+            yield choice
+            if len(refused) == _MOST_RETRIES or self._limits.expired:
+                return
+            refused.append({column: count for column, count in choice.counts.items() if column.blocked})
+            if not refused[-1]:
+                return
+            choice = self._solve(columns, "moves", most_cost, most_moves, refused)
+
+    def _search(self, most_work: int) -> bool:
+        """Search state by state; return True if that settles the matter."""
+        goal, found = self.goal, self.found
+        search = BreadthFirstSearch(self.fleet, goal, found.least_cost)
+        end = search.run(self._limits, self._most_moves, most_work)
+        self._offer(end.moves)
+        if end.complete and end.moves is not None:
+            found.bound(len(end.moves), end.cost if goal.least else None)
+            found.least_cost = end.cost if goal.least else found.least_cost
+        elif end.complete:
+            found.infeasible = f"{self._no_targets()} and can be reached by migrations"
+        elif not goal.least:
+            found.bound(max(found.lower_bound, end.depth + 1), None)
+        return end.complete

@@ -40,7 +40,7 @@ from mig_opt import (
 from mig_opt.defragmentation import greedy_migrations
 from mig_opt.defragmentation.ordering import ordered
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.models.fleet.defragmentation import Choice, choose
+from mig_opt.models.fleet.defragmentation import TargetChoice, choose_targets
 from mig_opt.result import DefragmentationResult
 
 A100, A30 = get_gpu("A100"), get_gpu("A30")
@@ -332,8 +332,8 @@ def test_a_plan_without_proof_is_no_worse_than_the_greedy_rules(monkeypatch: pyt
     state = random_fleet(4, 0.5, seed=6)
     greedy = validate_migrations(state, greedy_migrations(state)).fragmentation
     monkeypatch.setattr(planning, "ordered", lambda *_, **__: None)
-    monkeypatch.setattr(planning, "FIRST_LOOK", -1)
-    monkeypatch.setattr(planning, "LAST_RESORT", -1)
+    monkeypatch.setattr(planning, "FIRST_SEARCH", -1)
+    monkeypatch.setattr(planning, "LAST_SEARCH", -1)
     result = defragment(state)
     assert result.status is Status.FEASIBLE
     assert result.fragmentation is not None
@@ -391,7 +391,7 @@ def test_ctrl_c_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(planning, "choose", interrupt)
+    monkeypatch.setattr(planning, "choose_targets", interrupt)
     result = defragment(random_fleet(10, 0.7, seed=3))
     assert (result.status, result.migrations) == (Status.INTERRUPTED, ())
 
@@ -401,15 +401,15 @@ def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.Mon
     """The run ends where the fewest migrations for the least fragmentation are sought: the plan so far is to stay."""
     goals = []
 
-    def end_early(columns: object, task: object, limits: object, goal: str, *rest: object) -> Choice:
+    def end_early(columns: object, task: object, limits: object, goal: str, *rest: object) -> TargetChoice:
         goals.append(goal)
         if goal == "cost":
-            return choose(columns, task, limits, goal)  # type: ignore[arg-type]
+            return choose_targets(columns, task, limits, goal)  # type: ignore[arg-type]
         if interrupted:
             raise KeyboardInterrupt
-        return Choice(Status.NO_SOLUTION, {}, 3)
+        return TargetChoice(Status.NO_SOLUTION, {}, 3)
 
-    monkeypatch.setattr(planning, "choose", end_early)
+    monkeypatch.setattr(planning, "choose_targets", end_early)
     result = defragment(random_fleet(10, 0.7, seed=3))
     assert goals == ["cost", "moves"]
     assert (result.migrations, result.lower_bound, result.proven) == ((), 0, ())

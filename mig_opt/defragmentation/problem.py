@@ -1,0 +1,229 @@
+"""Defragmentation in numbers: the instances on the GPUs, and the goal.
+
+Placements are indices of a :class:`Geometry`; the instances on a GPU are a bit mask of placements. A *layout* is a mask
+that a GPU can have.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import NamedTuple
+
+from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.geometry import Geometry, geometry_of, members
+from mig_opt.gpu.model import GpuModel, ProfileSet
+
+Place = tuple[int, int]
+"""GPU and placement."""
+
+Masks = tuple[int, ...]
+"""Instances on each GPU."""
+
+
+class Relocation(NamedTuple):
+    """A migration in numbers: its place before and after."""
+
+    source: Place
+    target: Place
+
+
+def relocated(masks: Masks, moves: Iterable[Relocation]) -> Masks:
+    """Return the instances on each GPU after some migrations."""
+    after = list(masks)
+    for source, target in moves:
+        after[source[0]] ^= 1 << source[1]
+        after[target[0]] |= 1 << target[1]
+    return tuple(after)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A layout with its instances of each profile, and its fragmentation cost in units of the geometry."""
+
+    mask: int
+    counts: tuple[int, ...]
+    cost: int
+
+
+@dataclass(frozen=True)
+class FleetMasks:
+    """A fleet state in numbers.
+
+    Attributes
+    ----------
+    geometry : Geometry
+        The placements of each GPU.
+    profiles : str
+        The set of profiles that have numbers.
+    masks, pinned : tuple of int
+        Instances on each GPU, and those of them that must stay.
+    """
+
+    geometry: Geometry
+    profiles: ProfileSet
+    masks: Masks
+    pinned: Masks
+
+    @classmethod
+    def of(cls, state: FleetState, *, all_profiles: bool = False) -> FleetMasks:
+        """Return a state in numbers; variants of profiles count if there are some, or if that is wanted."""
+        plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
+        variants = all_profiles or any(held.profile not in plain for held in state.instances)
+        profiles: ProfileSet = "all" if variants else "double-memory"
+        geometry = geometry_of(state.gpu, profiles)
+        masks, pinned = [0] * state.gpus, [0] * state.gpus
+        for held in state.instances:
+            bit = 1 << geometry.index(held.profile, held.start)
+            masks[held.gpu] |= bit
+            pinned[held.gpu] |= bit if held.pinned else 0
+        return cls(geometry, profiles, tuple(masks), tuple(pinned))
+
+    @property
+    def layouts(self) -> tuple[Layout, ...]:
+        """All layouts of a GPU."""
+        return layouts_of(self.geometry.gpu, self.profiles)
+
+    @cached_property
+    def groups(self) -> dict[tuple[int, int], list[int]]:
+        """The GPUs that are alike, by their instances and the pinned ones of them."""
+        return self.alike(self.masks)
+
+    def alike(self, masks: Masks) -> dict[tuple[int, int], list[int]]:
+        """Return the GPUs that are alike with these instances."""
+        found: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for gpu, look in enumerate(zip(masks, self.pinned, strict=True)):
+            found[look].append(gpu)
+        return found
+
+    @cached_property
+    def totals(self) -> tuple[int, ...]:
+        """Instances of each profile."""
+        return tuple(map(sum, zip(*(_counts(self.geometry, mask) for mask in self.masks), strict=True)))
+
+    def cost(self, masks: Masks) -> int:
+        """Return the fragmentation cost of all GPUs together."""
+        return sum(self.geometry.occupancy(mask).cost for mask in masks)
+
+    def mean(self, cost: float) -> float:
+        """Return a cost of all GPUs together as the mean fragmentation of a GPU."""
+        return cost / self.geometry.unit / len(self.masks)
+
+    def migrations(self, state: FleetState, moves: Iterable[Relocation]) -> tuple[Migration, ...]:
+        """Return moves as migrations of the state that this stands for."""
+        placements = self.geometry.placements
+        names = {(held.gpu, self.geometry.index(held.profile, held.start)): held.name for held in state.instances}
+        found = []
+        for source, target in moves:
+            names[target] = name = names.pop(source)
+            old, new = placements[source[1]], placements[target[1]]
+            found.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, name))
+        return tuple(found)
+
+
+def _counts(geometry: Geometry, mask: int) -> tuple[int, ...]:
+    """Return the instances of each profile on a GPU."""
+    placed = [geometry.profile_of[place] for place in members(mask)]
+    return tuple(map(placed.count, range(len(geometry.profiles))))
+
+
+@cache
+def layouts_of(gpu: GpuModel, profiles: ProfileSet) -> tuple[Layout, ...]:
+    """Return all layouts of a kind of GPU."""
+    geometry = geometry_of(gpu, profiles)
+    found = []
+    for state in gpu.placed_states(profiles):
+        mask = geometry.mask(geometry.index(placement.profile.name, placement.start) for placement in state)
+        found.append(Layout(mask, _counts(geometry, mask), geometry.occupancy(mask).cost))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class DefragmentationGoal:
+    """Conditions on the instances at the end.
+
+    Attributes
+    ----------
+    geometry : Geometry
+        The placements of each GPU.
+    profiles, wanted : tuple of int
+        The profiles for which there has to be room, and for how many instances of each.
+    most_cost : int or None
+        Most fragmentation cost of all GPUs together. Without it and without wanted room the goal is the least cost.
+    """
+
+    geometry: Geometry
+    profiles: tuple[int, ...] = ()
+    wanted: tuple[int, ...] = ()
+    most_cost: int | None = None
+    _rooms: dict[int, tuple[tuple[int, ...], ...]] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def least(self) -> bool:
+        """True if the goal is the least fragmentation, whatever that is."""
+        return not self.wanted and self.most_cost is None
+
+    def rank(self, cost: int, moves: int) -> tuple[int, int]:
+        """Return the order of plans that reach the goal: cost counts only if the goal is the least."""
+        return cost if self.least else 0, moves
+
+    def holds(self, masks: Masks, cost: int) -> bool:
+        """Return True if these instances with this fragmentation cost satisfy the conditions."""
+        return (self.most_cost is None or cost <= self.most_cost) and self.places(masks) is not None
+
+    def rooms(self, mask: int) -> tuple[tuple[int, ...], ...]:
+        """Return the maximal numbers of wanted instances for which there is room at once on a GPU."""
+        found = self._rooms.get(mask)
+        if found is None:
+            every = {self._counted(places) for places in self._packings(mask, self.wanted)}
+            found = self._rooms[mask] = tuple(
+                room
+                for room in sorted(every, reverse=True)
+                if not any(other != room and all(map(int.__le__, room, other)) for other in every)
+            )
+        return found
+
+    def places(self, masks: Sequence[int]) -> list[Place] | None:
+        """Return places of the wanted instances, where all fit at once; None if they do not.
+
+        A dynamic program over the GPUs: its states are the instances that are still wanted, each with one way of rooms
+        that leads to it.
+        """
+        reached: dict[tuple[int, ...], tuple[tuple[int, tuple[int, ...]], ...]] = {self.wanted: ()}
+        nothing = (0,) * len(self.wanted)
+        for gpu, mask in enumerate(masks):
+            if nothing in reached:
+                break
+            for left, taken in list(reached.items()):
+                for room in self.rooms(mask):
+                    if any(room):
+                        rest = tuple(max(0, have - give) for have, give in zip(left, room, strict=True))
+                        reached.setdefault(rest, (*taken, (gpu, room)))
+        if nothing not in reached:
+            return None
+        left = self.wanted
+        found = []
+        for gpu, room in reached[nothing]:
+            take = tuple(map(min, left, room))
+            left = tuple(have - give for have, give in zip(left, take, strict=True))
+            places = next(places for places in self._packings(masks[gpu], take) if self._counted(places) == take)
+            found += [(gpu, place) for place in places]
+        return found
+
+    def _counted(self, places: tuple[int, ...]) -> tuple[int, ...]:
+        chosen = [self.geometry.profile_of[place] for place in places]
+        return tuple(map(chosen.count, self.profiles))
+
+    def _packings(self, mask: int, most: tuple[int, ...], least: int = 0) -> Iterator[tuple[int, ...]]:
+        """Yield the sets of placements that fit beside a mask, with no more of each wanted profile than ``most``."""
+        yield ()
+        for number, profile in enumerate(self.profiles):
+            if not most[number]:
+                continue
+            rest = (*most[:number], most[number] - 1, *most[number + 1 :])
+            for place in self.geometry.placements_of[profile]:
+                if place >= least and not self.geometry.conflicts[place] & mask:
+                    for more in self._packings(mask | 1 << place, rest, place + 1):
+                        yield (place, *more)
