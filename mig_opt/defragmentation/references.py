@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from functools import lru_cache
-from typing import NamedTuple, cast
 
 from mig_opt.arguments import wrong_type
 from mig_opt.control import Limits
@@ -15,13 +14,10 @@ from mig_opt.fleet.log import Log
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.geometry import members
 from mig_opt.gpu.model import GpuModel, ProfileSet
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.models.fleet.defragmentation import TargetColumn, TargetProblem, choose_targets
-from mig_opt.simulation.cluster import Cluster
 from mig_opt.simulation.instances import GpuStates
 from mig_opt.simulation.metrics import fragmentation_series
-from mig_opt.simulation.registry import get_policy
-
-_NO_JOB = -1
 
 
 def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migration, ...]:
@@ -64,19 +60,11 @@ def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migrat
 def greedy_moves(fleet: FleetMasks, threshold: float = 0.4) -> list[Relocation]:
     """Return the migrations of :func:`greedy_migrations` in numbers."""
     standing = _StandingFleet(fleet)
-    # The policy asks no more of its cluster than this has.
-    cluster = cast(Cluster, standing)
-    policy = get_policy("fragmentation-aware").load(threshold=threshold)
-    policy.begin(cluster)
+    rules = FragmentationAware(threshold=threshold)
+    rules.watch(standing)
     for gpu in range(len(fleet.masks)):
-        policy.finished(cluster, _NO_JOB, gpu, 0)
+        rules.migrate_to_repair(standing, gpu)
     return standing.moves
-
-
-class _Kind(NamedTuple):
-    """The part of a trace that the policy uses."""
-
-    gpu: GpuModel
 
 
 class _StandingFleet(GpuStates):
@@ -84,7 +72,6 @@ class _StandingFleet(GpuStates):
 
     def __init__(self, fleet: FleetMasks) -> None:
         super().__init__(fleet.geometry, fleet.masks)
-        self.trace = _Kind(fleet.geometry.gpu)
         self.moves: list[Relocation] = []
         self._places = [(gpu, place) for gpu, mask in enumerate(fleet.masks) for place in members(mask)]
         self._jobs = {place: job for job, place in enumerate(self._places)}
@@ -95,7 +82,7 @@ class _StandingFleet(GpuStates):
 
     def movable(self, job: int) -> bool:
         """Return True for every job."""
-        return 0 <= job < len(self._places)
+        return job < len(self._places)
 
     def migrate(self, job: int, gpu: int, placement: int) -> None:
         """Move a job."""

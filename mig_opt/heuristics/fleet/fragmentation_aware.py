@@ -7,12 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from mig_opt.arguments import wrong_flag, wrong_share
-from mig_opt.gpu.geometry import GpuState, members
+from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.heuristics.fleet.queueing import QueueingPolicy
 from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.instances import Key, Ranking
+
+
+class MovableFleet(Protocol):
+    """The part of a cluster that the migration rules use: states of GPUs, and jobs on them that can migrate."""
+
+    @property
+    def geometry(self) -> Geometry:
+        """The placements of each GPU."""
+
+    @property
+    def states(self) -> Sequence[GpuState]:
+        """The state of each GPU."""
+
+    def ranking(self, key: Key) -> Ranking[GpuState]:
+        """Return the GPUs in an order that is kept up to date."""
+
+    def job_at(self, gpu: int, placement: int) -> int | None:
+        """Return the job that has an instance, or None."""
+
+    def movable(self, job: int) -> bool:
+        """Return True if a job may migrate now."""
+
+    def migrate(self, job: int, gpu: int, placement: int) -> None:
+        """Move a job to an instance."""
 
 
 class _Move(NamedTuple):
@@ -62,10 +87,14 @@ class FragmentationAware(QueueingPolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""
-        self._compute = cluster.trace.gpu.compute_slices
-        self._most_loaded = cluster.ranking(self._source_key)
-        self._moves: dict[GpuState, tuple[_Move, ...]] = {}
+        self.watch(cluster)
         super().begin(cluster)
+
+    def watch(self, fleet: MovableFleet) -> None:
+        """Prepare for :meth:`migrate_to_repair` on a fleet."""
+        self._compute = fleet.geometry.gpu.compute_slices
+        self._most_loaded = fleet.ranking(self._source_key)
+        self._moves: dict[GpuState, tuple[_Move, ...]] = {}
 
     def lazy(self, state: GpuState) -> bool:
         """Return True if a GPU in this state is lazy."""
@@ -88,21 +117,24 @@ class FragmentationAware(QueueingPolicy):
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Serve the queue, migrate, and serve what fits now."""
         self.serve(cluster)
-        if self.migration:
-            migrate = self._inter_gpu_migration if self.lazy(cluster.states[gpu]) else self._intra_gpu_migration
-            migrated = False
-            while migrate(cluster, gpu):
-                migrated = True
-            if migrated:
-                self.serve(cluster)
+        if self.migration and self.migrate_to_repair(cluster, gpu):
+            self.serve(cluster)
 
-    def _intra_gpu_migration(self, cluster: Cluster, gpu: int) -> bool:
+    def migrate_to_repair(self, fleet: MovableFleet, gpu: int) -> bool:
+        """Migrate jobs within a GPU if it is busy, else to it, as long as that helps; return True if any migrated."""
+        migrate = self._inter_gpu_migration if self.lazy(fleet.states[gpu]) else self._intra_gpu_migration
+        migrated = False
+        while migrate(fleet, gpu):
+            migrated = True
+        return migrated
+
+    def _intra_gpu_migration(self, fleet: MovableFleet, gpu: int) -> bool:
         """Migrate the job within a busy GPU that lowers its fragmentation most; return False if there is none."""
-        for move in self._moves_within(cluster.states[gpu]):
-            job = cluster.job_at(gpu, move.source)
+        for move in self._moves_within(fleet.states[gpu]):
+            job = fleet.job_at(gpu, move.source)
             assert job is not None
-            if cluster.movable(job):
-                cluster.migrate(job, gpu, move.target)
+            if fleet.movable(job):
+                fleet.migrate(job, gpu, move.target)
                 return True
         return False
 
@@ -122,34 +154,34 @@ class FragmentationAware(QueueingPolicy):
             )
         return found
 
-    def _inter_gpu_migration(self, cluster: Cluster, gpu: int) -> bool:
+    def _inter_gpu_migration(self, fleet: MovableFleet, gpu: int) -> bool:
         """Migrate the job of a busy GPU to a lazy one that leaves least fragmentation there; False if there is none.
 
         Afterwards the lazy GPU must have less load than the other one.
         """
-        state = cluster.states[gpu]
+        state = fleet.states[gpu]
         best_options = (
             (*options[0], profile)
-            for profile in range(len(cluster.geometry.profiles))
+            for profile in range(len(fleet.geometry.profiles))
             if (options := self.options(state, profile))
         )
         for _cost, _creates, placement, profile in sorted(best_options):
-            job = self._job_from(cluster, profile, state.occupancy.used_compute)
+            job = self._job_from(fleet, profile, state.occupancy.used_compute)
             if job is not None:
-                cluster.migrate(job, gpu, placement)
+                fleet.migrate(job, gpu, placement)
                 return True
         return False
 
-    def _job_from(self, cluster: Cluster, profile: int, load: int) -> int | None:
+    def _job_from(self, fleet: MovableFleet, profile: int, load: int) -> int | None:
         """Return a job of a profile on a busy GPU that would still have more load than ``load`` with that job."""
-        geometry = cluster.geometry
+        geometry = fleet.geometry
         found: list[int] = []
 
         def accept(gpu: int) -> bool:
-            busy = cluster.states[gpu].busy
+            busy = fleet.states[gpu].busy
             for place in geometry.placements_of[profile]:
-                job = cluster.job_at(gpu, place) if busy >> place & 1 else None
-                if job is not None and cluster.movable(job):
+                job = fleet.job_at(gpu, place) if busy >> place & 1 else None
+                if job is not None and fleet.movable(job):
                     found.append(job)
                     return True
             return False

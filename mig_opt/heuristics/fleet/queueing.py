@@ -95,6 +95,9 @@ class QueueingPolicy(ConfigurablePolicy):
         """Serve the queue."""
         self.serve(cluster)
 
+    def woken(self, cluster: Cluster, tag: int) -> None:
+        """Do nothing: no wake-up is asked for."""
+
     def serve(self, cluster: Cluster) -> None:
         """Place queued jobs, the first one first."""
 
