@@ -10,14 +10,10 @@ interface is used: no display is needed, and figures of the caller are left alon
 
 from __future__ import annotations
 
-from mig_opt.plotting.fleet.output import plot_simulation, save_simulation_plot
-from mig_opt.plotting.output import (
-    check_plot_path,
-    plot_deployment,
-    plot_schedule,
-    save_deployment_plot,
-    save_plot,
-)
+from mig_opt.plotting.batch import plot_schedule, save_plot
+from mig_opt.plotting.fleet.chart import plot_simulation, save_simulation_plot
+from mig_opt.plotting.output import check_plot_path
+from mig_opt.plotting.serving import plot_deployment, save_deployment_plot
 
 __all__ = [
     "check_plot_path",

@@ -1,8 +1,9 @@
-"""Draws a schedule: where everything goes, which texts fit, and in which colours."""
+"""Gantt charts of schedules: where everything goes, which texts fit, and in which colours."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.plotting.sheet import FINE, INK, USUAL, Sheet
-from mig_opt.plotting.texts import PALETTE, apart, contrast, elide, one_line, spell_seconds, wrap_name
+from mig_opt.errors import InputError, Problem
+from mig_opt.plotting.output import draw_figure, save_figure
+from mig_opt.plotting.sheet import BOUND, FINE, GRID, IDLE, INK, USUAL, Sheet, plain_numbers
+from mig_opt.plotting.texts import apart, colour_of, contrast, elide, one_line, spell_seconds, wrap_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
 
-_GRID, _IDLE, _EARLIER, _BOUND = "#dddddd", "#ececec", "#d4d4d4", "#b0003a"
+_EARLIER = "#d4d4d4"
 _GAP = 0.6  # between two panels, in rows
 _RIGHT = 0.25  # inches beside the panels
 _MOST_HEIGHT = 24.0  # inches of all rows and gaps together
@@ -31,6 +34,99 @@ _FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, i
 _TAG_FONT = 5.0
 _PADDING = 1.2  # points between a name and the edge of its rectangle
 _OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", "#9a9a9a")}
+
+
+def plot_schedule(
+    batch: Batch, schedule: Schedule, *, lower_bound: float | None = None, title: str | None = None
+) -> Figure:
+    """Draw a schedule as a Gantt chart over the memory slices of the GPUs.
+
+    A task whose name does not fit into its rectangle shows a number instead, explained below the chart. The schedule
+    need not be valid: a chart is a good way to see what is wrong with it.
+
+    Parameters
+    ----------
+    batch : Batch
+        What was planned.
+    schedule : Schedule
+        The plan. Without operations, only runs are drawn.
+    lower_bound : float, optional
+        Seconds; drawn as a dashed line beside the makespan.
+    title : str, optional
+        By default the batch's name, the GPUs and the makespan.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel (``figure.axes``) for each GPU. The group ids of the artists say what they are: ``run:<task>``,
+        ``label:<task>``, ``create:<index>`` and ``destroy:<index>`` (of the operation), ``instance:<index>``,
+        ``profile:<index>``, ``earlier:<index>`` (of ``batch.initial``), ``makespan``, ``lower-bound``
+        and their ``...-label``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or the schedule names a GPU or profile that the batch does not have, or a time
+        that is not finite.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Run, Schedule, Task, get_gpu
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> figure = plot_schedule(batch, Schedule((Run("a", 0, "4g.24gb", 0, begin=0.13, end=2.13),)))
+    >>> figure.axes[0].get_xlabel()
+    'time in seconds'
+    """
+    return draw_figure(
+        _problems(batch, schedule, lower_bound), lambda: ScheduleChart(batch, schedule, lower_bound, title)
+    )
+
+
+def save_plot(
+    batch: Batch,
+    schedule: Schedule,
+    path: str | os.PathLike[str],
+    *,
+    lower_bound: float | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_schedule` to a file.
+
+    Equal arguments give equal files. An existing file is replaced only when the new one is complete.
+
+    Parameters
+    ----------
+    batch, schedule, lower_bound, title
+        As for :func:`plot_schedule`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf or svg.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
+    """
+    save_figure(lambda: plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), path, dpi)
+
+
+def _problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
+    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
+    for path, part in parts:
+        if not 0 <= part.gpu < batch.gpus:
+            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
+        try:
+            batch.gpu.profile(part.profile)
+        except InputError as error:
+            yield from (problem.below(path) for problem in error.problems)
+        for key, seconds in (("begin", part.begin), ("end", part.end)):
+            if not math.isfinite(seconds):
+                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
+    if lower_bound is not None and not math.isfinite(lower_bound):
+        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +157,13 @@ class _Box:
         return _Box(self.gpu, self.slices, begin, max(begin, end))
 
 
-class Chart(Sheet):
-    """One drawing. Lengths are inches unless a name says otherwise."""
+class ScheduleChart(Sheet):
+    """The Gantt chart of one schedule. Lengths are inches unless a name says otherwise."""
 
-    def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str) -> None:
+    def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str | None) -> None:
+        if title is None:
+            gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+            title = " · ".join(filter(None, [batch.name, gpus, f"makespan {spell_seconds(schedule.makespan)}"]))
         super().__init__(title)
         self.batch, self.schedule, self.lower_bound = batch, schedule, lower_bound
         self.operations = schedule.operations or ()
@@ -74,7 +173,7 @@ class Chart(Sheet):
         self.last = max([lower_bound or 0.0, *ends]) or 1.0
         self.limits = (first, self.last + 0.01 * (self.last - first))
         names = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
-        self.colours = {name: f"#{PALETTE[index % len(PALETTE)]}" for index, name in enumerate(names)}
+        self.colours = {name: colour_of(index) for index, name in enumerate(names)}
 
         busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
         self.panel_width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
@@ -85,7 +184,7 @@ class Chart(Sheet):
         self.panel, self.gap = self.row * batch.gpu.memory_slices, self.row * _GAP
         self.points_per_second = 72 * self.panel_width / (self.limits[1] - self.limits[0])
 
-        self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1)) for _ in range(batch.gpus)]
+        self.panels: list[Axes] = [self.add_panel() for _ in range(batch.gpus)]
         self.place_panels(above=1, below=1)
 
     def draw(self) -> Figure:
@@ -118,20 +217,14 @@ class Chart(Sheet):
         slices, last = self.batch.gpu.memory_slices, gpu == len(self.panels) - 1
         axes.set_xlim(*self.limits)
         axes.set_ylim(slices, 0)
-        axes.set_facecolor("white")
+        self.dress(axes)
         every = math.ceil(9 / (72 * self.row))
         labelled = range(0, slices, every)
         axes.set_yticks([position + 0.5 for position in labelled], [f"slice {position}" for position in labelled])
         axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=INK)
-        axes.tick_params(axis="x", labelsize=8, color=INK, labelcolor=INK, labelbottom=last)
-        if 1e-3 <= self.last < 1e7:
-            axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-        else:
-            axes.xaxis.set_major_formatter("{x:.6g}")
-        axes.hlines(range(1, slices), *self.limits, color=_GRID, linewidth=0.5, zorder=0)
-        for side, spine in axes.spines.items():
-            spine.set_visible(side in {"left", "bottom"})
-            spine.set_color(INK)
+        axes.tick_params(axis="x", labelbottom=last)
+        plain_numbers(axes, self.last)
+        axes.hlines(range(1, slices), *self.limits, color=GRID, linewidth=0.5, zorder=0)
         if len(self.panels) > 1:
             size = min(9.0, 15 * self.panel)
             axes.set_ylabel(f"GPU {gpu}", color=INK, fontsize=size, fontweight="bold", va="center")
@@ -173,7 +266,7 @@ class Chart(Sheet):
         """Draw the lifetime of each instance, and return it with the profile's name."""
         boxes = list(self.lifetimes())
         for index, (_, box) in enumerate(boxes):
-            idle = self.rectangle(box, f"idle:{index}", facecolor=_IDLE, edgecolor="none", zorder=1)
+            idle = self.rectangle(box, f"idle:{index}", facecolor=IDLE, edgecolor="none", zorder=1)
             self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
             signs["instance without a task"] = idle
         return boxes
@@ -281,7 +374,7 @@ class Chart(Sheet):
         makespan, bound = self.schedule.makespan, self.lower_bound
         lines = [(makespan, "makespan", INK, "-")]
         if bound is not None:
-            lines = sorted([*lines, (bound, "lower-bound", _BOUND, "--")])
+            lines = sorted([*lines, (bound, "lower-bound", BOUND, "--")])
         marks = [(at, f"{gid.replace('-', ' ')} {spell_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
         if bound is not None and spell_seconds(bound) == spell_seconds(makespan):
             marks = [(makespan, f"makespan = lower bound = {spell_seconds(makespan)}", "makespan", INK)]

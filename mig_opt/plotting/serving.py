@@ -1,18 +1,22 @@
-"""Draws a deployment: a row for each GPU, or for several that have the same segments."""
+"""Charts of deployments: a row for each GPU, or for several that have the same segments."""
 
 from __future__ import annotations
 
 import math
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.gpu.model import GpuModel
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.plotting.output import draw_figure, save_figure
 from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
-from mig_opt.plotting.texts import PALETTE, contrast, elide, one_line, wrap_name
+from mig_opt.plotting.texts import colour_of, contrast, elide, one_line, wrap_name
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.texts import number_ranges
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.texts import number_ranges, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +34,102 @@ _LABEL_GAP = 0.08
 _LONGEST_LABEL = 20  # characters of the numbers of GPUs beside a row
 _UNUSED_SIGN, _LOST_SIGN = "unused compute slice", "compute slice lost to the segment beside it"
 _RIGHT, _BETWEEN = 0.25, 0.3  # inches beside the panels, and between them
+
+
+def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, title: str | None = None) -> Figure:
+    """Draw a deployment: each GPU is a row of memory slices, in which segments have the colours of their services.
+
+    A segment shows as much as fits of its service, its profile, and its batch size x processes; at least the number of
+    the service, which the legend explains. Compute slices in no segment are hatched in grey, those that an instance
+    takes without being able to use them (a 3g at slice 0 of an A100) in the colour of its service. Of more than 16 GPUs
+    those with the same segments share a row. The deployment need not be valid.
+
+    Parameters
+    ----------
+    deployment : Deployment
+        What to draw.
+    demand : Demand, optional
+        What it is for: the legend then has the rates of the services beside the throughputs.
+    title : str, optional
+        By default the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The group ids of the artists say what they are: ``segment:<index>`` (in the deployment), ``label:<index>``,
+        ``lost:<index>``, ``gpu:<first of the row>``, ``row:<...>`` and ``empty:<...>`` and ``unused:<...>:<slice>``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, or a segment names a GPU or profile that is not there.
+
+    Examples
+    --------
+    >>> from mig_opt.serving.deployment import Deployment, Segment
+    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    >>> figure = plot_deployment(Deployment(("A100-80GB",), (segment,)))
+    >>> figure.axes[0].get_xlabel()
+    'memory slice (slice 7 has no compute)'
+    """
+    check_deployments(deployment=deployment)
+    return draw_figure(_problems(deployment), lambda: DeploymentChart(deployment, demand, title))
+
+
+def save_deployment_plot(
+    deployment: Deployment,
+    path: str | os.PathLike[str],
+    *,
+    demand: Demand | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_deployment` to a file, as :func:`save_plot` does for schedules.
+
+    Parameters
+    ----------
+    deployment, demand, title
+        As for :func:`plot_deployment`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf or svg.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_deployment` and :func:`check_plot_path`, and if the file cannot be written.
+    """
+    save_figure(lambda: plot_deployment(deployment, demand, title=title), path, dpi)
+
+
+def _problems(deployment: Deployment) -> Iterator[Problem]:
+    models: dict[int, GpuModel] = {}
+    for gpu, name in enumerate(deployment.gpus):
+        try:
+            models[gpu] = get_gpu(name)
+        except InputError as error:
+            yield from (Problem(f"gpus[{gpu}]", problem.message) for problem in error.problems)
+    for index, segment in enumerate(deployment.segments):
+        if not 0 <= segment.gpu < len(deployment.gpus):
+            message = f"must be from 0 to {len(deployment.gpus) - 1}, is {segment.gpu}"
+            yield Problem(f"segments[{index}].gpu", message)
+        elif segment.gpu in models:
+            try:
+                models[segment.gpu].profile(segment.profile)
+            except InputError as error:
+                yield from (problem.below(f"segments[{index}]") for problem in error.problems)
+
+
+def _default_title(deployment: Deployment, demand: Demand | None) -> str:
+    kinds = Counter(model.name for model in map(get_gpu, deployment.gpus))
+    gpus = " + ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "no GPUs"
+    idle = len(deployment.gpus) - deployment.used_gpus
+    slices = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
+    parts = [demand.name if demand else "", f"{gpus}{f' ({idle} without segments)' if idle else ''}"]
+    parts.append(f"{deployment.compute_slices} of {slices} compute slices")
+    parts.append(f"fragmentation {100 * deployment.external_fragmentation:.3g} %")
+    return " · ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,17 +207,17 @@ def rows_of(deployment: Deployment) -> list[Row]:
     return [Row(deployment.model(gpus[0]), tuple(gpus), tuple(on_gpu[gpus[0]])) for gpus in alike.values()]
 
 
-class FleetChart(Sheet):
-    """The drawing of a deployment. Lengths are inches unless a name says otherwise."""
+class DeploymentChart(Sheet):
+    """The chart of one deployment. Lengths are inches unless a name says otherwise."""
 
-    def __init__(self, deployment: Deployment, demand: Demand | None, title: str) -> None:
-        super().__init__(title)
+    def __init__(self, deployment: Deployment, demand: Demand | None, title: str | None) -> None:
+        super().__init__(_default_title(deployment, demand) if title is None else title)
         self.deployment, self.demand = deployment, demand
         names = {segment.service for segment in deployment.segments}
         if demand is not None:
             names |= {service.name for service in demand.services}
         self.numbers = {name: number for number, name in enumerate(sorted(names), 1)}
-        self.colours = {name: f"#{PALETTE[(number - 1) % len(PALETTE)]}" for name, number in self.numbers.items()}
+        self.colours = {name: colour_of(number - 1) for name, number in self.numbers.items()}
         rows = rows_of(deployment)
         self.shown = rows
         if len(rows) > _MOST_ROWS * _MOST_COLUMNS:
@@ -130,16 +230,14 @@ class FleetChart(Sheet):
         self.row = 0.5 if len(self.shown) <= 12 else 0.36 if columns == 1 else 0.3
         self.column_width = 8.75 if columns == 1 else 5.6
         self.kinds = len({row.model.name for row in self.shown}) > 1
-        self.sizes: dict[str, tuple[float, float]] = {}
         self.wordings: dict[object, tuple[str, float] | None] = {}
-        self.scratch = self.figure.text(0, 0, "", parse_math=False, linespacing=1.05)
         self.labels = [self.row_label(row) for row in self.shown]
         label = max((self.size(text, SMALL_FONT + 1)[0] for text in self.labels), default=0.0) / 72 + _LABEL_GAP
         self.left = max(0.3, label + 0.15)
         self.step = self.column_width + label + _BETWEEN
         self.panel_width = self.step * (columns - 1) + self.column_width
         self.width = self.left + self.panel_width + _RIGHT
-        self.panels: list[Axes] = [self.figure.add_axes((0, 0, 1, 1), label=f"rows {n}") for n in range(columns)]
+        self.panels: list[Axes] = [self.add_panel(f"rows {number}") for number in range(columns)]
         self.place_panels(above=1, below=1)
 
     def draw(self) -> Figure:
@@ -154,7 +252,6 @@ class FleetChart(Sheet):
                     ha="right", va="center", fontsize=SMALL_FONT + 1, color=INK, parse_math=False, linespacing=1.05,
                 )  # fmt: skip
                 self.draw_row(axes, position, row, signs)
-        self.scratch.remove()
         if self.hidden:
             signs[f"{self.hidden} more GPUs are not drawn"] = self.sign(facecolor="none")
         legends = [self.key(*self.service_key())] if self.numbers else []
@@ -245,7 +342,7 @@ class FleetChart(Sheet):
         key = segment.service, segment.profile, segment.batch, segment.processes, round(width)
         if key not in self.wordings:
             height = 72 * self.row * (1 - _ROW_GAP) - _PADDING
-            self.wordings[key] = self.fitted(self.candidates(segment), width - 2 * _PADDING, height)
+            self.wordings[key] = self.fitted(self.candidates(segment), width - 2 * _PADDING, height, _FONTS)
         return self.wordings[key]
 
     def candidates(self, segment: Segment) -> Iterator[tuple[str, float]]:
@@ -262,27 +359,6 @@ class FleetChart(Sheet):
         yield f"{number}\n{segment.profile}", _FONTS[-1]
         yield number, _FONTS[-1]
 
-    def fitted(self, candidates: Iterator[tuple[str, float]], width: float, height: float) -> tuple[str, float] | None:
-        """Return the first wording that fits into a rectangle (in points), with its largest size; None if none does."""
-        for wording, least in candidates:
-            if wording not in self.sizes:
-                self.scratch.set(text=wording, fontsize=_FONTS[0])
-                self.sizes[wording] = self.extent(self.scratch)
-            own_width, own_height = self.sizes[wording]
-            most = _FONTS[0] * min(1.0, width / own_width, height / own_height)
-            for size in _FONTS:
-                # That a text grows with its font is nearly true: what seems to fit is measured.
-                if least <= size <= most:
-                    own_width, own_height = self.size(wording, size)
-                    if own_width <= width and own_height <= height:
-                        return wording, size
-        return None
-
-    def size(self, wording: str, size: float) -> tuple[float, float]:
-        """Return the width and height of a text in points, at whatever resolution they are greatest."""
-        self.scratch.set(text=wording, fontsize=size)
-        return self.greatest_extent(self.scratch)
-
     def service_key(self) -> tuple[list[Patch], list[str]]:
         """Return the colours of the services, and what is to be said about each."""
         signs = [self.sign(facecolor=colour) for colour in self.colours.values()]
@@ -292,7 +368,7 @@ class FleetChart(Sheet):
             count = sum(segment.service == name for segment in self.deployment.segments)
             given = self.deployment.throughput(name)
             wanted = f" (needs {_figure(rates[name])})" if name in rates else ""
-            segments = f"{count} segment{'' if count == 1 else 's'}"
+            segments = plural(count, "segment")
             labels.append(f"#{number} {elide(one_line(name), 32)}: {segments}, {_figure(given)} requests/s{wanted}")
         return signs, labels
 

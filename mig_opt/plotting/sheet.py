@@ -1,20 +1,21 @@
-"""A figure whose texts are measured before they have their places: what all charts have in common."""
+"""The common part of all charts: a figure whose texts are measured before they have their places."""
 
 from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
-INK = "#1f1f1f"
+INK, GRID, IDLE, BOUND = "#1f1f1f", "#dddddd", "#ececec", "#b0003a"
 FINE = 720  # dots per inch at which texts have the size of their outlines
 USUAL = (100, 150, 300)  # at which hinting makes them wider or narrower; the first is the figure's own
 SMALL_FONT = 7.0
@@ -38,6 +39,7 @@ class Sheet(ABC):
     def __init__(self, title: str) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
         from matplotlib.figure import Figure
+        from matplotlib.text import Text
 
         self.title = title
         self.figure: Figure = Figure(facecolor="white", dpi=FINE)
@@ -46,6 +48,25 @@ class Sheet(ABC):
             dpi: RendererAgg(1, 1, dpi)  # type: ignore[no-untyped-call]  # matplotlib leaves it without a signature
             for dpi in (FINE, *USUAL)
         }
+        self._scratch = Text(parse_math=False, linespacing=1.05)  # never drawn, only measured
+        self._scratch.set_figure(self.figure)
+        self._sizes: dict[tuple[str, float, bool], tuple[float, float]] = {}
+
+    @abstractmethod
+    def draw(self) -> Figure:
+        """Draw everything and return the figure."""
+
+    def add_panel(self, label: str = "") -> Axes:
+        """Add an empty panel."""
+        return self.figure.add_axes((0, 0, 1, 1), label=label)
+
+    def dress(self, axes: Axes) -> None:
+        """Give a panel its colours, and lines on its left and bottom only."""
+        axes.set_facecolor("white")
+        axes.tick_params(labelsize=8, color=INK, labelcolor=INK)
+        for side, spine in axes.spines.items():
+            spine.set_visible(side in {"left", "bottom"})
+            spine.set_color(INK)
 
     def arrange(self, legends: Sequence[Legend], above: float, axis: float) -> None:
         """Give everything around the panels its place and the figure its height.
@@ -83,8 +104,46 @@ class Sheet(ABC):
         bounds = [(text.get_window_extent(renderer, dpi), dpi) for dpi, renderer in self.renderers.items()]
         return max(box.width * 72 / dpi for box, dpi in bounds), max(box.height * 72 / dpi for box, dpi in bounds)
 
+    def size(self, wording: str, font: float, *, finest: bool = False) -> tuple[float, float]:
+        """Return the width and height of a text in points: the greatest at any resolution, or those at the finest."""
+        # All digits are as wide as each other.
+        same = "#" + "0" * (len(wording) - 1) if wording[0] == "#" and wording[1:].isdigit() else wording
+        key = same, font, finest
+        if key not in self._sizes:
+            self._scratch.set(text=same, fontsize=font)
+            self._sizes[key] = self.extent(self._scratch) if finest else self.greatest_extent(self._scratch)
+        return self._sizes[key]
+
+    def fitted(
+        self, candidates: Iterable[tuple[str, float]], width: float, height: float, fonts: Sequence[float]
+    ) -> tuple[str, float] | None:
+        """Return the first wording that fits into a rectangle, with its largest font size; None if none does.
+
+        Parameters
+        ----------
+        candidates : iterable of (str, float)
+            Wordings, the best first, each with the least font size that it is worth.
+        width, height : float
+            Of the rectangle, in points.
+        fonts : sequence of float
+            The font sizes to try, falling.
+        """
+        for wording, least in candidates:
+            lines = wording.split("\n")
+            if 0.8 * least * len(lines) > height or 0.3 * least * max(map(len, lines)) > width:
+                continue  # out of question: saves the time to measure it
+            own_width, own_height = self.size(wording, fonts[0], finest=True)
+            most = fonts[0] * min(1.0, width / own_width, height / own_height)
+            for font in fonts:
+                # That a text grows with its font is nearly true: what seems to fit is measured.
+                if least <= font <= most:
+                    own_width, own_height = self.size(wording, font)
+                    if own_width <= width and own_height <= height:
+                        return wording, font
+        return None
+
     def key(self, signs: Sequence[Artist], labels: Sequence[str]) -> Legend:
-        """Return the legend of the tasks without a name in the chart, in as many columns as there is room for."""
+        """Draw a legend in as many columns as there is room for, and return it; a very long one is cut."""
         from matplotlib.patches import Patch
 
         signs, labels = list(signs), list(labels)
@@ -92,12 +151,7 @@ class Sheet(ABC):
             shown = _MOST_KEY_ENTRIES - 1
             signs, labels = signs[:shown], [*labels[:shown], f"and {len(labels) - shown} more"]
             signs.append(Patch(facecolor="none"))
-        scratch = self.figure.text(0, 0, "", fontsize=SMALL_FONT, parse_math=False)
-        widest = 0.0
-        for label in labels:
-            scratch.set_text(label)
-            widest = max(widest, self.greatest_extent(scratch)[0])
-        scratch.remove()
+        widest = max(self.size(label, SMALL_FONT)[0] for label in labels)
         column = widest + SMALL_FONT * (_SIGN_WIDTH + _SIGN_PAD + _COLUMN_GAP)
         return self.legend(signs, labels, min(len(labels), max(1, int(72 * self.panel_width / column))))
 
@@ -125,3 +179,11 @@ class Sheet(ABC):
         if share < 1:
             text.set_text(textwrap.fill(self.title, max(10, int(0.95 * share * len(self.title)))))
         return text
+
+
+def plain_numbers(axes: Axes, most: float) -> None:
+    """Let the numbers below a panel, up to ``most``, be readable without powers of ten where that is possible."""
+    if 1e-3 <= most < 1e7:
+        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+    else:
+        axes.xaxis.set_major_formatter("{x:.6g}")

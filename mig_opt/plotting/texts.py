@@ -23,6 +23,11 @@ PALETTE = re.findall(
 cones (distances in the OKLab space, over five lightnesses, two chromas and all hues). Greys are left to idle time."""
 
 
+def colour_of(number: int) -> str:
+    """Return the colour of a task, service, job or profile by its number."""
+    return f"#{PALETTE[number % len(PALETTE)]}"
+
+
 def apart(at: Sequence[float], widths: Sequence[float]) -> list[tuple[Literal["left", "right"], int]]:
     """Return on which side of its line the label of each ends, and in which tier, so that none touches another.
 

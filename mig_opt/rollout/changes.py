@@ -1,12 +1,13 @@
-"""Scripts that lead from a running deployment to a new one."""
+"""Scripts that lead from a running deployment to a new one, or move the instances of a defragmentation."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from mig_opt.arguments import wrong_type
+from mig_opt.arguments import entries_of, wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
 from mig_opt.rollout.layouts import layouts_of, way
@@ -14,6 +15,7 @@ from mig_opt.rollout.shell import check_line, comment, name_problems, place, req
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
+from mig_opt.validation import validate_migrations
 
 _USAGE = (
     "Usage: bash SCRIPT HOOKS. HOOKS is a file of bash functions; it has to define",
@@ -38,14 +40,19 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     devices : sequence of str, optional
         As for :func:`mig_opt.deployment_script`.
 
+    Returns
+    -------
+    str
+        The text of the script.
+
     Raises
     ------
     InputError
         If the steps cannot be done in that order, or an argument is wrong.
     """
-    if not all(hasattr(change, name) for name in ("gpus", "kept", "steps")):
+    if not isinstance(change, ChangePlan):
         raise InputError([wrong_type("change", change, "a ChangePlan, as plan_change returns it")])
-    first = _before(change)
+    first = change.state_after(0)
     layouts = layouts_of(first)
     places = devices_of(len(layouts), devices)
     segments = [("kept", i, segment) for i, segment in enumerate(change.kept)]
@@ -69,14 +76,6 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"
     title = f"Change of a deployment: {plural(len(change.steps), 'step')}, {len(change.kept)} {stay}."
     return script([title], _USAGE, places, ["functions.sh", "segments.sh", "changes.sh"], body)
-
-
-def _before(change: ChangePlan) -> Deployment:
-    """Return the deployment from which a change starts: the first step at a place tells what was there before."""
-    there: dict[tuple[int, str, int], Segment | None] = {}
-    for step in change.steps:
-        there.setdefault((step.gpu, step.profile, step.start), step.ends)
-    return Deployment(change.gpus, (*change.kept, *(segment for segment in there.values() if segment)))
 
 
 def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:
@@ -124,3 +123,87 @@ def _commands(deployment: Deployment, step: ChangeStep) -> Iterator[str]:
         yield f"{step.kind} {step.gpu} {instance}"
     if step.begins:
         yield f"start {step.gpu} {instance} {segment_words(step.begins)}"
+
+
+def migration_script(
+    state: FleetState, migrations: Iterable[Migration], *, devices: Sequence[str] | None = None
+) -> str:
+    """Return a bash script that carries out migrations one after the other.
+
+    For each it creates the new instance, has the replica started, has the old processes stopped, and destroys the old
+    instance. It changes nothing unless the GPUs have exactly the instances of the state. The first argument of the
+    script is a file with the bash functions ``start_segment`` and ``stop_segment``, as for
+    :func:`mig_opt.change_script`; what runs on an instance is called by its name there, or by where it was if it has
+    none, with batch size 1 and one process.
+
+    Parameters
+    ----------
+    state : FleetState
+        What there is before.
+    migrations : iterable of Migration
+        In order.
+    devices : sequence of str, optional
+        As for :func:`mig_opt.deployment_script`.
+
+    Returns
+    -------
+    str
+        The text of the script.
+
+    Raises
+    ------
+    InputError
+        If the migrations cannot be done in that order, or an argument is wrong.
+    """
+    return change_script(migrations_as_change(state, migrations), devices=devices)
+
+
+def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> ChangePlan:
+    """Return migrations as the plan of a change: each is a creation and then a destruction, with their seconds.
+
+    What runs on an instance is a service of its own, of which nothing is ever interrupted.
+
+    Raises
+    ------
+    InputError
+        If the migrations cannot be done in that order.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> state = FleetState(get_gpu("A100"), 1, (HeldInstance(0, "1g.5gb", 0, "chat"),))
+    >>> change = migrations_as_change(state, [Migration(0, "1g.5gb", 0, 0, 6, "chat")])
+    >>> [(step.kind, step.profile, step.start) for step in change.steps]
+    [('create', '1g.5gb', 6), ('destroy', '1g.5gb', 0)]
+    """
+    if not isinstance(state, FleetState):
+        raise InputError([wrong_type("state", state, "a FleetState")])
+    wanted = entries_of("migrations", migrations, Migration, "a Migration")
+    wrong = validate_migrations(state, wanted).violations
+    if wrong:
+        raise InputError(Problem(violation.path, violation.message) for violation in wrong)
+    there = {}
+    for held in state.instances:
+        name = held.name or f"{held.profile}@{held.start} of GPU {held.gpu}"
+        segment = _segment(name, held.gpu, held.profile, held.start)
+        there[segment.place] = segment
+    costs, steps, now, moved = state.gpu.operation_costs, list[ChangeStep](), 0.0, set[Segment]()
+    for migration in wanted:
+        old = there.pop((migration.gpu, migration.profile, migration.start))
+        new = there[migration.to_gpu, migration.profile, migration.to_start] = _segment(
+            old.service, migration.to_gpu, migration.profile, migration.to_start
+        )
+        moved.add(new)
+        profile = state.gpu.profile(migration.profile)
+        ready = now + costs.of("create", profile)
+        done = ready + costs.of("destroy", profile)
+        steps.append(ChangeStep("create", new.gpu, new.profile, new.start, now, ready, begins=new))
+        steps.append(ChangeStep("destroy", old.gpu, old.profile, old.start, ready, done, ends=old))
+        now = done
+    kept = tuple(segment for segment in there.values() if segment not in moved)
+    return ChangePlan((state.gpu.name,) * state.gpus, kept, tuple(steps), (), now)
+
+
+def _segment(name: str, gpu: int, profile: str, start: int) -> Segment:
+    return Segment(name, gpu, profile, start, batch=1, processes=1, throughput=1.0, latency=0.0)

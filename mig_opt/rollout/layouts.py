@@ -1,4 +1,4 @@
-"""What a deployment asks of each GPU: a legal layout, and whether counts of profiles alone would lead to it."""
+"""Layouts of GPUs: the placements that a deployment has on each, and the layouts that have the same profiles."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def creation_order(profile: Profile) -> tuple[int, int, str]:
 def count_layouts(gpu: GpuModel, counts: Mapping[str, int]) -> int:
     """Return how many placed states of a GPU have exactly these profiles.
 
-    With more than one, whoever asks for profiles without start slices may get another one than planned.
+    With more than one, a tool that is told profiles without start slices may choose another one than planned.
 
     Examples
     --------
@@ -56,25 +56,17 @@ def count_layouts(gpu: GpuModel, counts: Mapping[str, int]) -> int:
     >>> count_layouts(a100, {"3g.20gb": 1, "2g.10gb": 1, "1g.5gb": 1})
     5
     """
-    return _count_layouts(gpu, tuple(sorted(counts.items())), 0)
+    return _layouts_by_counts(gpu)[frozenset((name, count) for name, count in counts.items() if count)]
 
 
 @cache
-def _count_layouts(gpu: GpuModel, counts: tuple[tuple[str, int], ...], free: int) -> int:
-    """Count the layouts that lie in the memory slices from ``free`` on."""
-    rest = {name: count for name, count in counts if count}
-    if not rest:
-        return 1
-    return sum(
-        _count_layouts(gpu, tuple({**rest, name: count - 1}.items()), start + gpu.profile(name).memory_slices)
-        for name, count in rest.items()
-        for start in gpu.profile(name).starts
-        if start >= free
-    )
+def _layouts_by_counts(gpu: GpuModel) -> Counter[frozenset[tuple[str, int]]]:
+    states = gpu.placed_states("all")
+    return Counter(frozenset(Counter(placement.profile.name for placement in state).items()) for state in states)
 
 
 def may_get_stuck(gpu: GpuModel, counts: Mapping[str, int]) -> bool:
-    """Whether creation of these profiles, larger ones first, can end before the last one.
+    """Return True if creation of these profiles, larger ones first, can end before the last one.
 
     That is so if a start slice that is legal and free for one of them leaves no room for the others.
 

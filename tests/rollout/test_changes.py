@@ -1,8 +1,7 @@
-"""Scripts that carry out changes of deployments."""
+"""Scripts that carry out changes of deployments and migrations."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from scripts import Machine
 from mig_opt.errors import InputError
 from mig_opt.gpu.model import get_gpu
 from mig_opt.rollout import change_script
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Segment
 
 HOOKS = """
@@ -26,38 +26,24 @@ stop_segment() {
 """
 
 
-@dataclass(frozen=True)
-class Step:
-    kind: str
-    gpu: int
-    profile: str
-    start: int
-    begin: float
-    ends: Segment | None = None
-    begins: Segment | None = None
-
-
-@dataclass(frozen=True)
-class Change:
-    gpus: tuple[str, ...]
-    kept: tuple[Segment, ...]
-    steps: tuple[Step, ...]
+def change(gpus: tuple[str, ...], kept: tuple[Segment, ...], steps: tuple[ChangeStep, ...]) -> ChangePlan:
+    return ChangePlan(gpus, kept, steps, (), 0.0)
 
 
 def segment(service: str, gpu: int, profile: str, start: int, batch: int = 8) -> Segment:
     return Segment(service, gpu, profile, start, batch, processes=2, throughput=100.0, latency=0.05)
 
 
-def create(new: Segment, begin: float) -> Step:
-    return Step("create", new.gpu, new.profile, new.start, begin, begins=new)
+def create(new: Segment, begin: float) -> ChangeStep:
+    return ChangeStep("create", new.gpu, new.profile, new.start, begin, begin, begins=new)
 
 
-def destroy(old: Segment, begin: float) -> Step:
-    return Step("destroy", old.gpu, old.profile, old.start, begin, ends=old)
+def destroy(old: Segment, begin: float) -> ChangeStep:
+    return ChangeStep("destroy", old.gpu, old.profile, old.start, begin, begin, ends=old)
 
 
-def switch(old: Segment, new: Segment, begin: float) -> Step:
-    return Step("switch", old.gpu, old.profile, old.start, begin, old, new)
+def switch(old: Segment, new: Segment, begin: float) -> ChangeStep:
+    return ChangeStep("switch", old.gpu, old.profile, old.start, begin, begin, old, new)
 
 
 KEPT = segment("other", 0, "2g.20gb", 4)
@@ -65,7 +51,7 @@ OLD = segment("it's $HOME", 0, "4g.40gb", 0)
 HALVES = segment("it's $HOME", 0, "2g.20gb", 0), segment("new", 0, "2g.20gb", 2)
 SMALL = segment("a", 1, "1g.6gb", 0), segment("a", 1, "1g.6gb", 1), segment("b", 1, "1g.6gb", 0, batch=32)
 PLACED = segment("it's $HOME", 1, "2g.12gb", 2)
-CHANGE = Change(
+CHANGE = change(
     ("A100-80GB", "A30", "A30"),
     (KEPT,),
     (
@@ -149,7 +135,7 @@ def test_a_hook_that_fails_ends_the_change(tmp_path: Path) -> None:
 
 
 def test_steps_that_cannot_be_done_are_all_refused() -> None:
-    wrong = Change(
+    wrong = change(
         ("A100-80GB",),
         (segment("a", 0, "3g.40gb", 0),),
         (
@@ -157,7 +143,7 @@ def test_steps_that_cannot_be_done_are_all_refused() -> None:
             create(segment("a", 0, "3g.40gb", 4), 0.1),
             create(segment("a", 3, "3g.40gb", 4), 0.1),
             create(segment("a", 0, "2g.20gb", 5), 0.1),
-            Step("destroy", 0, "1g.10gb", 6, 0.3),
+            ChangeStep("destroy", 0, "1g.10gb", 6, 0.3, 0.3),
         ),
     )
     with pytest.raises(InputError) as error:
@@ -174,18 +160,18 @@ def test_steps_that_cannot_be_done_are_all_refused() -> None:
 def test_more_instances_than_a_gpu_can_have_are_refused() -> None:
     media = tuple(create(segment("a", 0, "1g.10gb+me", start), start / 10) for start in (0, 1))
     with pytest.raises(InputError, match=r"steps\[1\]: GPU 0 can have no more than 1 of 1g.10gb\+me"):
-        change_script(Change(("A100-80GB",), (), media))
+        change_script(change(("A100-80GB",), (), media))
 
 
 def test_names_that_no_program_can_be_given_are_refused() -> None:
     with pytest.raises(InputError, match=r"steps\[0\].service: has a character that no program can be given"):
-        change_script(Change(("A30",), (), (create(segment("a\0", 0, "1g.6gb", 0), 0.0),)))
+        change_script(change(("A30",), (), (create(segment("a\0", 0, "1g.6gb", 0), 0.0),)))
 
 
 def test_the_title_says_how_much_changes() -> None:
     one, other, new = (segment(name, 0, "1g.6gb", start) for start, name in enumerate("abc"))
     title = "# Change of a deployment: {}.\n"
-    script = change_script(Change(("A30",), (one,), (create(other, 0.0),)))
+    script = change_script(change(("A30",), (one,), (create(other, 0.0),)))
     assert title.format("1 step, 1 segment stays as it is") in script
-    script = change_script(Change(("A30",), (), (create(other, 0.0), create(new, 0.1))))
+    script = change_script(change(("A30",), (), (create(other, 0.0), create(new, 0.1))))
     assert title.format("2 steps, 0 segments stay as they are") in script

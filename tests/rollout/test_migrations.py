@@ -18,7 +18,7 @@ from mig_opt import (
     migration_script,
     validate_change,
 )
-from mig_opt.rollout.migrations import migrations_as_change
+from mig_opt.rollout.changes import migrations_as_change
 
 HOOKS = """
 start_segment() { printf 'start|%s\\n' "$*" >>"$FOLDER/done"; }

@@ -1,28 +1,33 @@
-"""Draws simulations: fleets and fragmentation over time, waits, and the policies side by side."""
+"""Charts of simulations: fleets and fragmentation over time, waits, and the policies side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mig_opt.models.fleet.bounds import TraceBounds
+from mig_opt.arguments import entries_of
+from mig_opt.errors import InputError, Problem
 from mig_opt.plotting.fleet.series import Steps, fragmentation_steps, last_end, migration_times, wait_steps
-from mig_opt.plotting.fleet.timeline import FleetOverTime, detailed
-from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
+from mig_opt.plotting.fleet.timeline import FleetPanel, detailed, job_key
+from mig_opt.plotting.output import draw_figure, save_figure
+from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, USUAL, Sheet, plain_numbers
 from mig_opt.plotting.texts import elide_all, one_line, spell_seconds, wrap_name
 from mig_opt.result import relative_gap
 from mig_opt.simulation.simulator import Simulation
+from mig_opt.texts import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from mig_opt.models.fleet.bounds import TraceBounds
+
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
-_GRID, _BOUND = "#dddddd", "#b0003a"
 _MOST_FLEETS = 4
 _MOST_DOTS = 150
 """Migrations up to which each is marked on its line."""
@@ -35,15 +40,108 @@ _FAR_APART = 20
 """Ratio of the longest waits of two policies from which on the scale is logarithmic."""
 
 
+def plot_simulation(
+    simulations: Simulation | Sequence[Simulation], *, bounds: TraceBounds | None = None, title: str | None = None
+) -> Figure:
+    """Draw one simulation, or several of the same trace side by side.
+
+    From top to bottom: what the fleet did, for up to four simulations; the fragmentation of all, with migrations
+    marked; how long jobs waited; mean wait, mean time from arrival to end, and makespan beside their lower bounds.
+
+    A fleet of up to 8 GPUs with up to 800 runs is drawn job by job over the memory slices; of others the share of the
+    compute slices that was busy with each profile.
+
+    Parameters
+    ----------
+    simulations : Simulation or sequence of Simulation
+        What :func:`mig_opt.simulate` returned.
+    bounds : TraceBounds, optional
+        Lower bounds of the trace, if they are known already.
+    title : str, optional
+        By default the name of the trace, the fleet and the number of jobs.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The labels of the panels (``figure.axes``) are ``fleet 0``, ..., ``fragmentation``, ``migrations`` (where these
+        are too many to mark each), ``waits``, ``mean wait``, ``mean time to end`` and ``makespan``. The group ids of
+        the artists say what they are: ``run:<simulation>:<index in the log>``, ``label:...``, ``hop:...``,
+        ``instance:...``, ``use:<simulation>:<profile>``, ``fragmentation:<simulation>``, ``migrations:<simulation>``,
+        ``waits:<simulation>``, ``bar:<panel>:<simulation>``, ``lower-bound:<panel>``.
+
+    Raises
+    ------
+    InputError
+        If matplotlib is not installed, there is no simulation, or they are of different traces.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, Trace, get_gpu, plot_simulation, simulate
+    >>> trace = Trace((Job("a", 0.0, {3: 10.0}, "3g.20gb"), Job("b", 1.0, {4: 5.0}, "4g.20gb")), get_gpu("A100"))
+    >>> figure = plot_simulation([simulate(trace, "first-fit"), simulate(trace, "static", backfill=True)])
+    >>> [axes.get_label() for axes in figure.axes][:4]
+    ['fleet 0', 'fleet 1', 'fragmentation', 'waits']
+    """
+    given = (simulations,) if isinstance(simulations, Simulation) else simulations
+    return draw_figure(_problems(given), lambda: SimulationChart(given, bounds, title))
+
+
+def save_simulation_plot(
+    simulations: Simulation | Sequence[Simulation],
+    path: str | os.PathLike[str],
+    *,
+    bounds: TraceBounds | None = None,
+    title: str | None = None,
+    dpi: float = 150,
+) -> None:
+    """Write the chart of :func:`plot_simulation` to a file, as :func:`save_plot` does for schedules.
+
+    Parameters
+    ----------
+    simulations, bounds, title
+        As for :func:`plot_simulation`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf or svg.
+    dpi : float
+        Dots per inch of a png.
+
+    Raises
+    ------
+    InputError
+        As :func:`plot_simulation` and :func:`check_plot_path`, and if the file cannot be written.
+    """
+    save_figure(lambda: plot_simulation(simulations, bounds=bounds, title=title), path, dpi)
+
+
+def _problems(simulations: Sequence[Simulation]) -> Iterator[Problem]:
+    try:
+        found = entries_of("simulations", simulations, Simulation, "what simulate() returned")
+    except InputError as error:
+        yield from error.problems
+        return
+    if not found:
+        yield Problem("simulations", "needs at least one, is empty")
+    for index, simulation in enumerate(found[1:], 1):
+        if simulation.trace != found[0].trace:
+            yield Problem(f"simulations[{index}]", "is of another trace than the first; draw each trace for itself")
+
+
 class SimulationChart(Sheet):
-    """One drawing. Lengths are inches unless a name says otherwise.
+    """The chart of some simulations. Lengths are inches unless a name says otherwise.
 
     From top to bottom: the fleets of the first policies, fragmentation with migrations, waits, and bars.
     """
 
-    def __init__(self, simulations: Sequence[Simulation], bounds: TraceBounds, title: str) -> None:
+    def __init__(self, simulations: Sequence[Simulation], bounds: TraceBounds | None, title: str | None) -> None:
+        from mig_opt.models.fleet.bounds import trace_bounds
+
+        trace = simulations[0].trace
+        if title is None:
+            fleet = f"{trace.gpus} x {trace.gpu.name}"
+            title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))
         super().__init__(title)
-        self.simulations, self.lowest = simulations, bounds
+        self.simulations = simulations
+        self.lowest = trace_bounds(trace) if bounds is None else bounds
         self.names = elide_all([one_line(simulation.label) for simulation in simulations], _LONGEST)
         logs = [simulation.log for simulation in simulations]
         self.end = last_end(logs)
@@ -54,34 +152,27 @@ class SimulationChart(Sheet):
         self.moves = [migration_times(log) for log in logs]
         self.dots = sum(map(len, self.moves)) <= _MOST_DOTS
         self.wrapped = [wrap_name(name, 1 if len(name) <= _SHORT else 2) for name in self.names]
-        scratch = self.figure.text(0, 0, "", fontsize=8, parse_math=False)
-        widest = 0.0
-        for name in self.wrapped:
-            scratch.set_text(name)
-            widest = max(widest, self.greatest_extent(scratch)[0])
-        scratch.remove()
+        widest = max(self.size(name, 8)[0] for name in self.wrapped)
         self.left = max(0.95, widest / 72 + 0.2)
         self.panel_width = _WIDTH
         self.width = self.left + _WIDTH + _RIGHT
         in_detail = all(detailed(log) for log in logs[:_MOST_FLEETS])
         self.fleets = [
-            FleetOverTime(self, log, index, self.end, in_detail=in_detail, alone=len(logs) == 1)
+            FleetPanel(self, f"fleet {index}", log, index, self.end, in_detail=in_detail, alone=len(logs) == 1)
             for index, log in enumerate(logs[:_MOST_FLEETS])
         ]
-        self.fragmentation = self.axes("fragmentation")
-        self.counts = None if self.dots else self.axes("migrations")
-        self.waits = self.axes("waits")
-        self.bars = [self.axes(name) for name in ("mean wait", "mean time to end", "makespan")]
+        self.fragmentation = self.add_panel("fragmentation")
+        self.counts = None if self.dots else self.add_panel("migrations")
+        self.waits = self.add_panel("waits")
+        self.bars = [self.add_panel(name) for name in ("mean wait", "mean time to end", "makespan")]
         self.place_panels(above=1, below=1)
-
-    def axes(self, label: str) -> Axes:
-        """Add an empty panel."""
-        return self.figure.add_axes((0, 0, 1, 1), label=label)
 
     def draw(self) -> Figure:
         """Draw everything and return the figure."""
         signs: dict[str, Artist] = {}
         for fleet, simulation, name in zip(self.fleets, self.simulations, self.names, strict=False):
+            self.dress(fleet.axes)
+            self.time_axis(fleet.axes, last=False)
             fleet.draw(signs)
             self.heading(fleet.axes, self.summary(simulation, name))
         self.draw_fragmentation(signs)
@@ -91,7 +182,7 @@ class SimulationChart(Sheet):
         legends = [self.key(policies, self.names)]
         if signs:
             legends.append(self.key(list(signs.values()), list(signs)))
-        jobs = self.fleets[0].job_key() if self.fleets else None
+        jobs = job_key(self.fleets)
         if jobs is not None:
             legends.append(self.key(*jobs))
         self.arrange(legends, above=0.1, axis=0.12)
@@ -124,7 +215,7 @@ class SimulationChart(Sheet):
         metrics = simulation.metrics
         parts = [name, f"{metrics.finished} of {metrics.jobs} jobs done" if simulation.unfinished else ""]
         parts.append(f"{100 * metrics.utilisation:.1f} % of the compute slices busy")
-        parts.append(f"{metrics.migrations} migration{'' if metrics.migrations == 1 else 's'}")
+        parts.append(plural(metrics.migrations, "migration"))
         return " · ".join(filter(None, parts))
 
     def heading(self, axes: Axes, wording: str) -> None:
@@ -141,24 +232,20 @@ class SimulationChart(Sheet):
 
         return Line2D([], [], **self.styles[index])
 
-    def dress(self, axes: Axes, heading: str, unit: str) -> None:
-        """Draw what panels with lines or bars have in common."""
+    def dress_graph(self, axes: Axes, heading: str, unit: str) -> None:
+        """Dress a panel with lines or bars."""
+        self.dress(axes)
         if heading:
             self.heading(axes, heading)
-        axes.set_facecolor("white")
-        axes.grid(visible=True, axis="y", color=_GRID, linewidth=0.6)
+        axes.grid(visible=True, axis="y", color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
-        axes.tick_params(labelsize=8, color=INK, labelcolor=INK)
         axes.set_ylabel(unit, color=INK, fontsize=8)
-        for side, spine in axes.spines.items():
-            spine.set_visible(side in {"left", "bottom"})
-            spine.set_color(INK)
 
     def time_axis(self, axes: Axes, *, last: bool) -> None:
         """Let a panel have the seconds of the simulations from left to right."""
         axes.set_xlim(0, 1.005 * self.end)
-        plain_seconds(axes, self.end)
-        axes.tick_params(axis="x", labelbottom=last, labelsize=8, color=INK, labelcolor=INK)
+        _plain_seconds(axes, self.end)
+        axes.tick_params(axis="x", labelbottom=last)
         if last:
             axes.set_xlabel("time in seconds", color=INK, fontsize=9)
 
@@ -170,7 +257,7 @@ class SimulationChart(Sheet):
     def draw_fragmentation(self, signs: dict[str, Artist]) -> None:
         """Draw the fragmentation of each policy, and when jobs migrated."""
         axes = self.fragmentation
-        self.dress(axes, "Fragmentation, mean of the GPUs", "%")
+        self.dress_graph(axes, "Fragmentation, mean of the GPUs", "%")
         highest = 0.0
         for index, simulation in enumerate(self.simulations):
             steps = fragmentation_steps(simulation.log).thinned(self.end)
@@ -193,7 +280,7 @@ class SimulationChart(Sheet):
         unit = 10.0 ** np.floor(np.log10(self.end / _COUNT_BINS))
         width = next(unit * factor for factor in (1, 2, 5, 10) if unit * factor * _COUNT_BINS >= self.end)
         edges = np.arange(0.0, self.end + width, width)
-        self.dress(axes, f"Migrations in each {spell_seconds(width)}", "")
+        self.dress_graph(axes, f"Migrations in each {spell_seconds(width)}", "")
         for index, moves in enumerate(self.moves):
             counts, _ = np.histogram(moves, edges)
             if counts.any():
@@ -205,7 +292,7 @@ class SimulationChart(Sheet):
     def draw_waits(self) -> None:
         """Draw which share of the jobs waited at most how long."""
         axes = self.waits
-        self.dress(axes, "Waits: share of all jobs that had a place after so many seconds", "%")
+        self.dress_graph(axes, "Waits: share of all jobs that had a place after so many seconds", "%")
         found = [wait_steps(simulation.log) for simulation in self.simulations]
         most = max(float(steps.moments[-1]) for steps in found)
         until = 1.02 * most or 1.0
@@ -219,7 +306,7 @@ class SimulationChart(Sheet):
         axes.set_ylim(0, 104)
         axes.set_yticks([0, 25, 50, 75, 100])
         if axes.get_xscale() == "linear":
-            plain_seconds(axes, until)
+            _plain_seconds(axes, until)
         else:
             axes.xaxis.set_major_formatter("{x:.6g}")
         remark = ""
@@ -238,7 +325,7 @@ class SimulationChart(Sheet):
             ("Makespan", [each.makespan for each in metrics], self.lowest.makespan[0].value),
         ]
         for number, (axes, (heading, values, bound)) in enumerate(zip(self.bars, figures, strict=True)):
-            self.dress(axes, heading, "")
+            self.dress_graph(axes, heading, "")
             axes.grid(visible=False)
             most = max([*values, bound or 0.0]) or 1.0
             for index, value in enumerate(values):
@@ -257,7 +344,7 @@ class SimulationChart(Sheet):
                 )  # fmt: skip
             if bound is not None:
                 signs["lower bound: no scheduler is better"] = axes.axvline(
-                    bound, color=_BOUND, linestyle="--", linewidth=1.2, gid=f"lower-bound:{number}", zorder=4
+                    bound, color=BOUND, linestyle="--", linewidth=1.2, gid=f"lower-bound:{number}", zorder=4
                 )
             axes.set_xlim(0, 1.75 * most)
             axes.set_ylim(len(values) - 0.4, -0.6)
@@ -266,14 +353,11 @@ class SimulationChart(Sheet):
                 label.set_parse_math(False)
             axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
-            plain_seconds(axes, most)
+            _plain_seconds(axes, most)
             axes.set_xlabel("seconds", color=INK, fontsize=9)
 
 
-def plain_seconds(axes: Axes, most: float) -> None:
-    """Let the ticks from left to right be readable numbers of seconds, none of them beyond the panel."""
+def _plain_seconds(axes: Axes, most: float) -> None:
+    """Let the ticks below a panel be readable numbers of seconds, none of them beyond the panel."""
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= axes.get_xlim()[1]])
-    if 1e-3 <= most < 1e7:
-        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-    else:
-        axes.xaxis.set_major_formatter("{x:.6g}")
+    plain_numbers(axes, most)

@@ -1,4 +1,4 @@
-"""Draws what a fleet did over time: jobs on memory slices, or, where these are too many, the use of its slices."""
+"""The panel of a fleet over time: jobs on memory slices, or, where these are too many, the use of its slices."""
 
 from __future__ import annotations
 
@@ -10,20 +10,16 @@ import numpy as np
 from mig_opt.batch.lifetimes import lifetimes
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.plotting.fleet.series import busy_shares, hops
-from mig_opt.plotting.sheet import INK
-from mig_opt.plotting.texts import PALETTE, contrast, elide, one_line
+from mig_opt.plotting.sheet import BOUND, GRID, IDLE, INK, Sheet
+from mig_opt.plotting.texts import colour_of, contrast, elide, one_line
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
     from matplotlib.patches import Patch
-
-    from mig_opt.plotting.fleet.chart import SimulationChart
 
 _MOST_GPUS, _MOST_RUNS = 8, 800
 _MOST_KEYED = 60
 """Jobs up to which those without a name in the chart are explained."""
-_GRID, _IDLE = "#dddddd", "#ececec"
 _GAP = 0.6  # between two GPUs, in slices
 _BAND = 1.3  # inches of the use of many GPUs
 _FONTS = (7.0, 6.0, 5.0)
@@ -33,70 +29,49 @@ _MARKS = {RunOutcome.OUT_OF_MEMORY: ("x", "out of memory"), RunOutcome.STOPPED: 
 
 
 def detailed(log: Log) -> bool:
-    """Whether each run of a log can be seen in a picture of the fleet."""
+    """Return True if each run of a log can be seen in a picture of the fleet."""
     return log.trace.gpus <= _MOST_GPUS and len(log.run_job) <= _MOST_RUNS
 
 
-class FleetOverTime:
+class FleetPanel:
     """The panel of one simulation.
 
     Parameters
     ----------
-    sheet : SimulationChart
-        Where it is drawn.
+    sheet : Sheet
+        The chart that it belongs to.
+    label : str
+        Of its panel.
     log : Log
-        What happened.
+        Everything that happened.
     number : int
         Index of the simulation.
     end : float
         Seconds from left to right.
     in_detail : bool
-        Whether each run is drawn.
+        True if each run is drawn.
     alone : bool
-        Whether it is the only one, and may be tall.
+        True if it is the only one, and may be tall.
     """
 
     def __init__(
-        self, sheet: SimulationChart, log: Log, number: int, end: float, *, in_detail: bool, alone: bool
+        self, sheet: Sheet, label: str, log: Log, number: int, end: float, *, in_detail: bool, alone: bool
     ) -> None:
         self.sheet, self.log, self.number, self.end, self.in_detail = sheet, log, number, end, in_detail
-        self.axes: Axes = sheet.axes(f"fleet {number}")
+        self.axes = sheet.add_panel(label)
         gpu = log.trace.gpu
         self.step = gpu.memory_slices + _GAP
         rows = log.trace.gpus * self.step - _GAP
         self.slice = min(0.3, max(0.055, (5.0 if alone else 2.4) / rows))
         self.height = self.slice * rows if in_detail else _BAND
         self.unnamed: set[int] = set()
-        self.sizes: dict[tuple[str, float], tuple[float, float]] = {}
 
     def draw(self, signs: dict[str, Artist]) -> None:
         """Draw the panel; what a legend has to explain is added to ``signs``."""
-        axes = self.axes
-        axes.set_facecolor("white")
-        for side, spine in axes.spines.items():
-            spine.set_visible(side in {"left", "bottom"})
-            spine.set_color(INK)
-        axes.tick_params(axis="y", labelsize=8, color=INK, labelcolor=INK)
-        self.sheet.time_axis(axes, last=False)
         if self.in_detail:
             self.draw_slices(signs)
         else:
             self.draw_use(signs)
-
-    def job_key(self) -> tuple[list[Artist], list[str]] | None:
-        """Return the colours of the jobs whose names are not in all pictures, and these names."""
-        from matplotlib.patches import Patch
-
-        jobs = self.log.trace.jobs
-        if not self.in_detail or len(jobs) > _MOST_KEYED:
-            return None
-        unnamed = sorted(set().union(*(fleet.unnamed for fleet in self.sheet.fleets)))
-        if not unnamed:
-            return None
-        return (
-            [Patch(facecolor=colour_of(job)) for job in unnamed],
-            [f"#{job + 1} {elide(one_line(jobs[job].name), 32)}" for job in unnamed],
-        )
 
     def draw_use(self, signs: dict[str, Artist]) -> None:
         """Draw the shares of the compute slices in use, by profile."""
@@ -116,7 +91,7 @@ class FleetOverTime:
         axes.set_ylim(0, 100)
         axes.set_yticks([0, 50, 100])
         axes.set_ylabel("% of slices", color=INK, fontsize=8)
-        axes.grid(visible=True, axis="y", color=_GRID, linewidth=0.6)
+        axes.grid(visible=True, axis="y", color=GRID, linewidth=0.6)
 
     def draw_slices(self, signs: dict[str, Artist]) -> None:
         """Draw every run over the memory slices of its instance."""
@@ -127,7 +102,7 @@ class FleetOverTime:
         axes.set_yticks(middles, [f"GPU {gpu}\nslices 0-{slices - 1}" for gpu in range(trace.gpus)])
         axes.tick_params(axis="y", length=0, labelsize=min(8.0, 26 * self.slice * slices))
         lines = [gpu * self.step + line for gpu in range(trace.gpus) for line in range(slices + 1)]
-        axes.hlines(lines, 0, 1.005 * self.end, color=_GRID, linewidth=0.4, zorder=0)
+        axes.hlines(lines, 0, 1.005 * self.end, color=GRID, linewidth=0.4, zorder=0)
         self.draw_instances(signs)
         self.draw_runs()
         if self.unnamed and len(trace.jobs) > _MOST_KEYED:
@@ -151,7 +126,7 @@ class FleetOverTime:
         found, _ = lifetimes((), tuple(self.log.operations()))
         for index, each in enumerate(found):
             slices = gpu.profile(each.profile).memory_slices
-            style: dict[str, Any] = {"facecolor": _IDLE, "edgecolor": "#bbbbbb", "linewidth": 0.4, "zorder": 1}
+            style: dict[str, Any] = {"facecolor": IDLE, "edgecolor": "#bbbbbb", "linewidth": 0.4, "zorder": 1}
             place = each.gpu, each.start, slices, each.begin, min(each.end, self.end)
             signs["instance without a job"] = self.box(*place, gid=f"instance:{self.number}:{index}", **style)
 
@@ -169,7 +144,7 @@ class FleetOverTime:
             self.box(*place, gid=f"run:{self.number}:{index}", **style)
             room = points - 2 * _PADDING, 72 * self.slice * slices - _PADDING
             name = one_line(jobs[run.job].name)
-            found = self.fitted([name, f"#{run.job + 1}"], *room)
+            found = self.sheet.fitted([(name, 0.0), (f"#{run.job + 1}", 0.0)], *room, _FONTS)
             if found is None or found[0] != name:
                 self.unnamed.add(run.job)
             if found is not None:
@@ -178,26 +153,6 @@ class FleetOverTime:
                     fontsize=found[1], color=contrast(colour), ha="center", va="center", parse_math=False, zorder=5,
                     gid=f"label:{self.number}:{index}",
                 )  # fmt: skip
-
-    def fitted(self, wordings: Sequence[str], width: float, height: float) -> tuple[str, float] | None:
-        """Return the first wording that fits into a rectangle (in points), with its largest size."""
-        for wording in wordings:
-            for size in _FONTS:
-                # Nothing is measured that is out of question.
-                if 0.8 * size <= height and 0.3 * size * len(wording) <= width:
-                    own = self.size(wording, size)
-                    if own[0] <= width and own[1] <= height:
-                        return wording, size
-        return None
-
-    def size(self, wording: str, size: float) -> tuple[float, float]:
-        """Return the width and height of a text in points. All digits are as wide as each other."""
-        key = ("#" + "0" * (len(wording) - 1) if wording[1:].isdigit() else wording), size
-        if key not in self.sizes:
-            scratch = self.sheet.figure.text(0, 0, key[0], fontsize=size, parse_math=False)
-            self.sizes[key] = self.sheet.greatest_extent(scratch)
-            scratch.remove()
-        return self.sizes[key]
 
     def draw_hops(self, signs: dict[str, Artist]) -> None:
         """Draw where migrating jobs went: a line from the old place to the new one."""
@@ -223,10 +178,17 @@ class FleetOverTime:
                 marker, wording = _MARKS[run.outcome]
                 middle = run.gpu * self.step + run.placement.start + run.placement.profile.memory_slices / 2
                 signs[wording] = self.axes.plot(
-                    run.end, middle, linestyle="none", marker=marker, markersize=4, color="#b0003a", zorder=6
+                    run.end, middle, linestyle="none", marker=marker, markersize=4, color=BOUND, zorder=6
                 )[0]
 
 
-def colour_of(number: int) -> str:
-    """Return the colour of a job or a profile by its number."""
-    return f"#{PALETTE[number % len(PALETTE)]}"
+def job_key(fleets: Sequence[FleetPanel]) -> tuple[list[Artist], list[str]] | None:
+    """Return the colours of the jobs whose names are not in all pictures, and these names; None if there are none."""
+    from matplotlib.patches import Patch
+
+    jobs = fleets[0].log.trace.jobs
+    unnamed = sorted({job for fleet in fleets for job in fleet.unnamed})
+    if not unnamed or len(jobs) > _MOST_KEYED:
+        return None
+    signs: list[Artist] = [Patch(facecolor=colour_of(job)) for job in unnamed]
+    return signs, [f"#{job + 1} {elide(one_line(jobs[job].name), 32)}" for job in unnamed]
