@@ -25,7 +25,7 @@ from machine import RESULTS, describe, save
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, trace_bounds
 from mig_opt.fleet.trace import PCIE_LIMIT
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
-from mig_opt.instances.fleet.pcie import TABLE_2
+from mig_opt.instances.fleet.poisson import TABLE_2
 from mig_opt.simulation import ProfiledRun, SensitivityFit, fit_sensitivity
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)

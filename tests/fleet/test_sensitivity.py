@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, job, trace
 
 from mig_opt import InputError, simulate
-from mig_opt.instances.fleet.pcie import TABLE_2
+from mig_opt.instances.fleet.poisson import TABLE_2
 from mig_opt.simulation import ProfiledRun, SensitivityFit, fit_sensitivity
 
 LIMIT = 30.0

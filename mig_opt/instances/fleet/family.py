@@ -1,4 +1,4 @@
-"""What a family of traces is: its parameters, what is assumed, and how its jobs are drawn."""
+"""Family of traces: its parameters, its assumptions, and the function that draws its jobs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,15 @@ class Parameter:
     Attributes
     ----------
     name : str
-        As an argument of :func:`mig_opt.generate_trace`.
+        Argument of :func:`mig_opt.generate_trace`.
     default : float, int or str
-        Its value if none is given.
+        Value if none is given.
     description : str
-        What it says, with its unit.
+        Meaning, with its unit.
     kind : str
-        Which values it takes: ``count`` (a whole number from 1), ``positive``, ``not negative``, ``share`` (0 to 1) or
-        ``text``.
+        Legal values: ``count`` (a whole number from 1), ``positive``, ``not negative``, ``share`` (0 to 1) or ``text``.
     choices : tuple of str
-        The texts that it takes; any, if there are none.
+        Legal texts; any, if there are none.
     """
 
     name: str
@@ -52,10 +51,7 @@ class Parameter:
             case "positive":
                 yield from wrong_number(self.name, value, "a finite number > 0", above=0)
             case "not negative":
-                found = list(wrong_number(self.name, value, "a finite number >= 0"))
-                yield from found
-                if not found and value < 0:  # type: ignore[operator]  # a number, as has just been found
-                    yield Problem(self.name, f"must be a finite number >= 0, is {value}")
+                yield from wrong_number(self.name, value, "a finite number >= 0", at_least=0)
             case "share":
                 yield from wrong_share(self.name, value)
             case "text":
@@ -67,25 +63,22 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A trace that is wanted.
+    """Request for a trace, with a value for each parameter of its family.
 
     Attributes
     ----------
     gpu : GpuModel
         The kind of GPU.
     gpus : int
-        How many.
-    seed : int
-        The same request and seed give the same jobs everywhere.
+        Number of GPUs.
     rng : numpy.random.Generator
-        Made from the seed.
+        Made from the seed: the same request gives the same jobs everywhere.
     values : mapping of str to object
         The value of each parameter.
     """
 
     gpu: GpuModel
     gpus: int
-    seed: int
     rng: np.random.Generator
     values: Mapping[str, Any]
 
@@ -110,24 +103,24 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class TraceFamily:
-    """Traces that are drawn in the same way.
+    """Family of traces that are drawn in the same way.
 
     Attributes
     ----------
     name : str
-        As :func:`mig_opt.generate_trace` takes it.
+        Argument of :func:`mig_opt.generate_trace`.
     description : str
         One line.
     source : str
-        Where the printed figures are from.
+        Source of the printed figures.
     gpus : int
-        How many GPUs it is for, unless told otherwise.
+        Default number of GPUs.
     parameters : tuple of Parameter
-        What can be changed.
+        Figures that can be changed.
     assumptions : tuple of str
-        What the source does not print and is assumed here.
+        Figures that the source does not print.
     make : callable
-        Draws the jobs.
+        Function that draws the jobs.
     """
 
     name: str
@@ -142,11 +135,6 @@ class TraceFamily:
 def to_ms(seconds: float) -> float:
     """Return seconds rounded to milliseconds, but never to 0: short decimals keep exact methods exact."""
     return max(round(float(seconds), _DECIMALS), 10.0**-_DECIMALS)
-
-
-def poisson_arrivals(rng: np.random.Generator, count: int, mean_gap: float) -> list[float]:
-    """Return the arrivals of a Poisson process: independent exponential gaps, the first one from second 0."""
-    return [round(float(at), _DECIMALS) for at in np.cumsum(rng.exponential(mean_gap, count))]
 
 
 def numbered(index: int, count: int, label: str) -> str:

@@ -27,25 +27,12 @@ _LINK = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
-    """Jobs of one kind in a mix.
+class _JobKind:
+    """Jobs of one kind in a mix: ``share`` is its part in the ratio of the mix.
 
-    Attributes
-    ----------
-    label : str
-        Benchmark or model, or the memory class where the paper draws from a pool.
-    memory : str
-        Memory class.
-    share : int
-        Its part in the ratio of the mix.
-    stretch : float
-        How many times the seconds of the whole GPU it takes on one slice.
-    alone_s : float
-        Seconds on the whole GPU.
-    memory_gb : float, optional
-        Where it is printed; else a share of the class.
-    pcie_gbps : float
-        PCIe bandwidth that it uses alone.
+    The label is a benchmark or model, or the memory class where the paper draws from a pool. ``stretch`` is how many
+    times the seconds of the whole GPU (``alone_s``) it takes on one slice. Memory that is not printed is a share of the
+    class.
     """
 
     label: str
@@ -58,20 +45,8 @@ class _Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Growing:
-    """A language model whose memory grows.
-
-    Attributes
-    ----------
-    label : str
-        The model.
-    fails_at : int
-        Iteration at which it runs out of the 10 GB of an instance.
-    peak_gb : float
-        Memory at the end.
-    iterations : int
-        In all.
-    """
+class _LanguageModel:
+    """A language model whose memory grows past 10 GB at iteration ``fails_at`` and reaches ``peak_gb`` at the end."""
 
     label: str
     fails_at: int
@@ -79,40 +54,40 @@ class _Growing:
     iterations: int
 
 
-def _pool(memory: str, share: int) -> _Kind:
-    return _Kind(memory, memory, share, 1.5, _ALONE_S[memory])
+def _pool(memory: str, share: int) -> _JobKind:
+    return _JobKind(memory, memory, share, 1.5, _ALONE_S[memory])
 
 
-_MIXES: Mapping[str, tuple[int, tuple[_Kind, ...]]] = {
+_MIXES: Mapping[str, tuple[int, tuple[_JobKind, ...]]] = {
     # Table 3 prints 3.62 s on the whole GPU and 4.49 s on 1g.5gb; Hm4 gains 1.7x of the 2x that two halves can.
-    "hm1": (50, (_Kind("particlefilter", "small", 1, 4.488 / 3.616, 3.616),)),
-    "hm2": (50, (_Kind("gaussian", "small", 1, 7 / 6.2, 4.0),)),
-    "hm3": (100, (_Kind("myocyte", "small", 1, 7 / 6.2, 4.0),)),
-    "hm4": (50, (_Kind("euler3d", "large", 1, 2.08, 16.0),)),
+    "hm1": (50, (_JobKind("particlefilter", "small", 1, 4.488 / 3.616, 3.616),)),
+    "hm2": (50, (_JobKind("gaussian", "small", 1, 7 / 6.2, 4.0),)),
+    "hm3": (100, (_JobKind("myocyte", "small", 1, 7 / 6.2, 4.0),)),
+    "hm4": (50, (_JobKind("euler3d", "large", 1, 2.08, 16.0),)),
     "ht1": (15, (_pool("small", 11), _pool("large", 2), _pool("full", 2))),
     "ht2": (18, (_pool("small", 1), _pool("large", 1), _pool("full", 1))),
     "ht3": (36, (_pool("small", 4), _pool("large", 1), _pool("full", 1))),
-    "ml1": (14, (_Kind("bert", "small", 1, 4.43, 60.0, 4.7), _Kind("cnn", "large", 1, 3.4, 60.0))),
+    "ml1": (14, (_JobKind("bert", "small", 1, 4.43, 60.0, 4.7), _JobKind("cnn", "large", 1, 3.4, 60.0))),
     "ml2": (
         21,
-        (_Kind("bert", "small", 1, 4.43, 60.0, 3.5), _Kind("bert-long", "small", 1, 4.43, 60.0, 4.7)),
+        (_JobKind("bert", "small", 1, 4.43, 60.0, 3.5), _JobKind("bert-long", "small", 1, 4.43, 60.0, 4.7)),
     ),
     "ml3": (
         18,
-        tuple(_Kind(label, "large", 1, 3.4, 60.0) for label in ("vgg16", "resnet50", "inceptionv3")),
+        tuple(_JobKind(label, "large", 1, 3.4, 60.0) for label in ("vgg16", "resnet50", "inceptionv3")),
     ),
     # Section 5.1: seven at once take 2.2 times as long, because they share the link: 2.2 x 30.08 / 7 GB/s each.
-    "nw": (21, (_Kind("needleman-wunsch", "small", 1, 1.0, 4.0, pcie_gbps=9.45),)),
+    "nw": (21, (_JobKind("needleman-wunsch", "small", 1, 1.0, 4.0, pcie_gbps=9.45),)),
 }
-_LLMS: Mapping[str, tuple[int, _Growing]] = {
-    "flan-t5-train": (4, _Growing("flan-t5-train", 41, 15.0, 80)),
-    "flan-t5": (6, _Growing("flan-t5", 27, 15.0, 60)),
-    "qwen2": (1, _Growing("qwen2", 94, 12.23, 150)),
-    "llama3": (1, _Growing("llama3", 72, 16.63, 150)),
+_LLMS: Mapping[str, tuple[int, _LanguageModel]] = {
+    "flan-t5-train": (4, _LanguageModel("flan-t5-train", 41, 15.0, 80)),
+    "flan-t5": (6, _LanguageModel("flan-t5", 27, 15.0, 60)),
+    "qwen2": (1, _LanguageModel("qwen2", 94, 12.23, 150)),
+    "llama3": (1, _LanguageModel("llama3", 72, 16.63, 150)),
 }
 
 
-def stretched(request: Request, alone_s: float, stretch: float) -> dict[int, float]:
+def _stretched(request: Request, alone_s: float, stretch: float) -> dict[int, float]:
     """Return the seconds on each size: ``alone_s`` on the whole GPU, ``stretch`` times as many on one slice.
 
     Between them time is a constant and a part that goes with one over the size, as if a share of the work did not
@@ -141,7 +116,7 @@ def _mixed(name: str) -> TraceFamily:
         for index, at in enumerate(int(place) for place in order):
             kind = drawn[at]
             memory = kind.memory_gb or request["fill"] * _CLASS_GB[kind.memory]
-            times = stretched(request, seconds[at] * request["slower"], kind.stretch * request["stretch"])
+            times = _stretched(request, seconds[at] * request["slower"], kind.stretch * request["stretch"])
             # On a smaller GPU than the paper's the largest instance has to do.
             link = kind.pcie_gbps * request["pcie"] if kind.pcie_gbps else 0.0
             label = numbered(index, len(drawn), kind.label)
@@ -178,7 +153,7 @@ def _mixed(name: str) -> TraceFamily:
     )
 
 
-def _balanced(drawn: list[_Kind], seconds: list[float]) -> list[float]:
+def _balanced(drawn: list[_JobKind], seconds: list[float]) -> list[float]:
     """Return seconds scaled so that every memory class has as many in total as the first one."""
     totals: dict[str, float] = {}
     for kind, alone in zip(drawn, seconds, strict=True):
@@ -205,7 +180,7 @@ def _growing(name: str) -> TraceFamily:
             growth = tuple(
                 (step / request["iterations"], min(gb, largest)) for step, gb in enumerate(_memory(request, model))
             )
-            times = stretched(request, request["iterations"] * request["iteration_s"], request["stretch"])
+            times = _stretched(request, request["iterations"] * request["iteration_s"], request["stretch"])
             label = numbered(index, request["jobs"], model.label)
             jobs.append(Job(label, 0.0, times, memory_gb=max(gb for _, gb in growth), memory_growth=growth))
         return jobs
@@ -237,7 +212,7 @@ def _growing(name: str) -> TraceFamily:
 _LIMIT_GB = 10.0
 
 
-def _memory(request: Request, model: _Growing) -> list[float]:
+def _memory(request: Request, model: _LanguageModel) -> list[float]:
     """Return the GB of each iteration."""
     last, fails, peak = request["iterations"], request["fails_at"], request["peak_gb"]
     if fails >= last or peak <= _LIMIT_GB:

@@ -8,11 +8,11 @@ from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.model import GpuModel, get_gpu
-from mig_opt.instances.fleet import fragmentation, memory, pcie, streams
+from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily
 
 _FAMILIES: dict[str, TraceFamily] = {
-    family.name: family for module in (fragmentation, pcie, memory, streams) for family in module.FAMILIES
+    family.name: family for family in (*poisson.FAMILIES, *memory.FAMILIES, *poisson.STREAMS)
 }
 
 
@@ -101,5 +101,5 @@ def generate_trace(
         raise InputError(problems)
     values = {name: parameter.default for name, parameter in known.items()} | parameters
     count = found.gpus if gpus is None else gpus
-    jobs = found.make(Request(model, count, seed, np.random.Generator(np.random.PCG64(seed)), values))
+    jobs = found.make(Request(model, count, np.random.Generator(np.random.PCG64(seed)), values))
     return Trace(tuple(jobs), model, count, name=f"{family}, seed={seed}")
