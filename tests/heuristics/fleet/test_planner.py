@@ -13,7 +13,7 @@ import pytest
 from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, trace
 
 from mig_opt import Batch, InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
-from mig_opt.heuristics.fleet.planning import choosing
+from mig_opt.heuristics.fleet.planning import search
 from mig_opt.result import Result, Status
 from mig_opt.simulation import check_log
 
@@ -204,7 +204,7 @@ def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch)
     def interrupted(batch: Batch, method: str, **options: Any) -> Result:
         return dataclasses.replace(solve(batch, method, **options), status=Status.INTERRUPTED)
 
-    monkeypatch.setattr(choosing, "solve", interrupted)
+    monkeypatch.setattr(search, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
         simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner")
 

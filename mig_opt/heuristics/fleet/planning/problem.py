@@ -1,0 +1,192 @@
+"""Planning problem of one moment: the waiting jobs with their modes, and the fleet as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.geometry import Geometry, members
+from mig_opt.gpu.model import Profile
+from mig_opt.heuristics.fleet.planning.list_decoder import (
+    Availability,
+    Instance,
+    JobArrays,
+    Objective,
+    Placements,
+    update_begins,
+)
+from mig_opt.serving.profile_table import smallest_profile
+from mig_opt.simulation.cluster import Cluster
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingJob:
+    """Job to be planned.
+
+    Attributes
+    ----------
+    job : int
+        Index in the trace.
+    modes : tuple of (int, float)
+        Profiles, as indices of the geometry, and the seconds there; not empty.
+    weight : float
+        Weight of its completion time.
+    """
+
+    job: int
+    modes: tuple[tuple[int, float], ...]
+    weight: float
+
+    @property
+    def shortest(self) -> float:
+        """Seconds where it is quickest."""
+        return min(seconds for _, seconds in self.modes)
+
+    def mode(self, profile: int | None) -> int:
+        """Return the number of the mode with a profile, or -1 if there is none."""
+        return next((mode for mode, (own, _) in enumerate(self.modes) if own == profile), -1)
+
+
+def profiles_for(trace: Trace, job: Job, least_gb: float) -> tuple[Profile, ...]:
+    """Return the profiles on which a job may run that is known to need ``least_gb`` GB, smallest first.
+
+    The one that it asks for, if that has enough; else of each size the one of least memory that is enough.
+    """
+    if job.profile is not None:
+        profile = trace.gpu.profile(job.profile)
+        return (profile,) if profile.memory_gb >= least_gb else ()
+    if not least_gb:
+        return trace.profiles(job)
+    needed = max(least_gb, job.memory_gb or 0.0)
+    found = (smallest_profile(trace.gpu, size, needed) for size in job.times)
+    return tuple(profile for profile in found if profile is not None)
+
+
+def placement_arrays(trace: Trace, geometry: Geometry) -> Placements:
+    """Return the placements of the GPUs of a trace for the decoder."""
+    placements = geometry.placements
+    return Placements(
+        first=np.array([placement.start for placement in placements], np.int64),
+        width=np.array([len(placement.footprint) for placement in placements], np.int64),
+        create=np.array([trace.operations.of("create", placement.profile) for placement in placements], np.float64),
+        destroy=np.array([trace.operations.of("destroy", placement.profile) for placement in placements], np.float64),
+        excludes=np.array([conflicts.bit_count() for conflicts in geometry.conflicts], np.int64),
+        offsets=np.cumsum([0, *(len(places) for places in geometry.placements_of)]).astype(np.int64),
+        members=np.array([place for places in geometry.placements_of for place in places], np.int64),
+    )
+
+
+class PlanningProblem:
+    """The jobs and the GPUs of one moment, for the decoder and for :func:`mig_opt.solve`.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        The fleet and its jobs as they are now.
+    placements : Placements
+        Those of its GPUs.
+    jobs : sequence of WaitingJob
+        The jobs to be planned.
+    gpus : sequence of int
+        The GPUs to be used. In arrays and batches they are numbered in this order.
+    """
+
+    def __init__(
+        self, cluster: Cluster, placements: Placements, jobs: Sequence[WaitingJob], gpus: Sequence[int]
+    ) -> None:
+        self.cluster = cluster
+        self.placements = placements
+        self.jobs = list(jobs)
+        self.gpus = list(gpus)
+        self.now = cluster.now
+        self.arrays = self._job_arrays()
+        self.available = self._availability()
+
+    def instance(self, objective: Objective) -> Instance:
+        """Return the problem for the decoder."""
+        return Instance(self.placements, self.available, self.arrays, objective)
+
+    def free(self, gpu: int, place: int) -> float:
+        """Return the expected number of seconds until an instance is free."""
+        job = self.cluster.job_at(gpu, place)
+        end = self.cluster.ready(gpu, place)
+        if job is not None:
+            end = max(end, self.cluster.expected_end(job))
+        return max(0.0, end - self.now)
+
+    def batch(self) -> Batch:
+        """Return the jobs as tasks, named by their index in ``jobs``, for the GPUs as they are.
+
+        A job that asks for a profile is a task that needs the memory of that profile, so a method may still put it on
+        a larger one of the same size. PCIe is left out.
+        """
+        trace, geometry = self.cluster.trace, self.cluster.geometry
+        tasks = []
+        for number, waiting in enumerate(self.jobs):
+            job = trace.jobs[waiting.job]
+            modes = [(geometry.profiles[profile], seconds) for profile, seconds in waiting.modes]
+            least_gb = min(profile.memory_gb for profile, _ in modes)
+            times = {profile.compute_slices: seconds for profile, seconds in modes}
+            tasks.append(Task(str(number), times, job.memory_gb if job.profile is None else least_gb))
+        live = tuple(
+            LiveInstance(index, placement.profile.name, placement.start, self.free(gpu, place))
+            for index, gpu in enumerate(self.gpus)
+            for place in members(self.cluster.states[gpu].busy | self.cluster.states[gpu].idle)
+            for placement in (geometry.placements[place],)
+        )
+        return Batch(tuple(tasks), trace.gpu, len(self.gpus), trace.operations, live)
+
+    def _availability(self) -> Availability:
+        cluster, trace = self.cluster, self.cluster.trace
+        gpus, slices, places = len(self.gpus), trace.gpu.memory_slices, len(cluster.geometry.placements)
+        available = Availability(
+            holder=np.full((gpus, slices), -1, np.int64),
+            free=np.zeros((gpus, slices)),
+            bound_until=np.full((gpus, slices), -1.0),
+            bound_factor=np.zeros((gpus, slices)),
+            driver=np.zeros(gpus),
+            begin=np.empty((gpus, places)),
+            creates=np.empty((gpus, places), np.bool_),
+        )
+        for index, gpu in enumerate(self.gpus):
+            state = cluster.states[gpu]
+            available.driver[index] = max(0.0, cluster.driver_free(gpu) - self.now)
+            for place in members(state.busy | state.idle):
+                footprint = cluster.geometry.placements[place].footprint
+                free = self.free(gpu, place)
+                available.holder[index, footprint.start : footprint.stop] = place
+                available.free[index, footprint.start : footprint.stop] = free
+                job = cluster.job_at(gpu, place)
+                if job is not None and trace.jobs[job].pcie_gbps > 0:
+                    available.bound_until[index, footprint.start] = free
+                    available.bound_factor[index, footprint.start] = _pcie_factor(trace, job)
+            update_begins(self.placements, available, index)
+        return available
+
+    def _job_arrays(self) -> JobArrays:
+        trace, profiles = self.cluster.trace, self.cluster.geometry.profiles
+        modes = [mode for waiting in self.jobs for mode in waiting.modes]
+        return JobArrays(
+            weight=np.array([waiting.weight for waiting in self.jobs]),
+            factor=np.array([_pcie_factor(trace, waiting.job) for waiting in self.jobs]),
+            offsets=np.cumsum([0, *(len(waiting.modes) for waiting in self.jobs)]).astype(np.int64),
+            profile=np.array([profile for profile, _ in modes], np.int64),
+            seconds=np.array([seconds for _, seconds in modes], np.float64),
+            area=np.array([_share(trace, profiles[profile]) * seconds / trace.gpus for profile, seconds in modes]),
+            least=np.array([waiting.weight * waiting.shortest for waiting in self.jobs]),
+        )
+
+
+def _share(trace: Trace, profile: Profile) -> float:
+    """Return the share of a GPU that an instance takes: the mean of its shares of compute and memory slices."""
+    gpu = trace.gpu
+    return (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
+
+
+def _pcie_factor(trace: Trace, job: int) -> float:
+    requested = trace.jobs[job]
+    return requested.sensitivity * requested.pcie_gbps / trace.pcie_limit

@@ -1,0 +1,221 @@
+"""Search for the best plan: the schedule of ``solve``, and lists of jobs improved by simulated annealing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
+from mig_opt.heuristics.fleet.planning.list_decoder import (
+    Availability,
+    Integers,
+    JobList,
+    Objective,
+    Runs,
+    Workspace,
+    anneal,
+    decode,
+    plan_value,
+)
+from mig_opt.heuristics.fleet.planning.plan import Plan, PlannedRun, plan_by_schedule, plan_in_order
+from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
+from mig_opt.result import Status
+from mig_opt.solving import solve
+
+_AREA_WEIGHTS = (1.0, 0.5, 0.0)
+"""Weights of areas in the simple lists."""
+
+_STARTS = 2
+"""Number of lists from which simulated annealing starts: the best ones."""
+
+_MOST_CANDIDATES = 1_000_000
+"""Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds."""
+
+_EPSILON = 1e-6
+"""Seconds that are no reason to change a plan."""
+
+_MOST_LATER = 1.0
+"""If more jobs are expected and some are PCIe-bound, simple lists do: what a plan says of the link is too coarse."""
+
+_MOST_SOLVED = 400
+"""Jobs x GPUs up to which ``solve`` is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityList:
+    """List of jobs that is kept from plan to plan.
+
+    Attributes
+    ----------
+    profiles : dict of int to (int or None)
+        The jobs in order, as indices in the trace, with the profile of each whose mode is fixed.
+    area_weight : float
+        See :class:`mig_opt.heuristics.fleet.planning.list_decoder.JobList`.
+    """
+
+    profiles: dict[int, int | None] = field(default_factory=dict)
+    area_weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """Effort for each plan: method of ``solve`` and its seconds of counted work, rounds of annealing, seed of both."""
+
+    method: str
+    work: float
+    rounds: int
+    seed: int
+
+
+class PlanSearch:
+    """Search for the best plan.
+
+    Parameters
+    ----------
+    problem : PlanningProblem
+        At least one job, and a placement for each.
+    objective : Objective
+        Coefficients of the value to minimise.
+    effort : Effort
+        Limits of the search.
+    """
+
+    def __init__(self, problem: PlanningProblem, objective: Objective, effort: Effort) -> None:
+        self._problem = problem
+        self._instance = problem.instance(objective)
+        self._effort = effort
+        self._count = count = len(problem.jobs)
+        self._contention = bool(problem.arrays.factor.any())
+        self._thorough = objective.later < _MOST_LATER or not self._contention
+        gpus, places, modes = (np.empty(count, np.int64) for _ in range(3))
+        self._runs = Runs(gpus, places, modes, np.empty(count), np.empty(count))
+        available = Availability(**{name: times.copy() for name, times in problem.available._asdict().items()})
+        self._workspace = Workspace(available, self._runs)
+
+    def best(self, previous: PriorityList, current: Plan | None) -> tuple[Plan, PriorityList]:
+        """Return the best plan, and its list for the next search.
+
+        Parameters
+        ----------
+        previous : PriorityList
+            The list of the last search.
+        current : Plan, optional
+            The plan that is being carried out, if all goes as planned. It is kept unless there is a better one.
+        """
+        solved = self._solve()
+        starts = [*self._simple_lists(), *self._previous_list(previous)]
+        if solved is not None:
+            starts += self._lists_of(*solved)
+        # Equal values are often the same plan: the first is enough.
+        by_value: dict[float, JobList] = {}
+        for start in starts:
+            by_value.setdefault(self._decode(start), start)
+        best, chosen = np.inf, starts[0]
+        for value in sorted(by_value)[: _STARTS if self._thorough else 1]:
+            start = by_value[value]
+            trial = JobList(start.order.copy(), start.modes.copy(), start.area_weight)
+            found = self._anneal(trial) if self._thorough else value
+            if found < best:
+                best, chosen = found, trial
+        advised = None if solved is None else plan_by_schedule(self._problem, *solved)
+        advised_value = np.inf if advised is None else self._value(advised.runs.values())
+        if current is not None and self._current_value(current) <= min(best, advised_value) + _EPSILON:
+            return current, previous
+        jobs = [(self._problem.jobs[number], int(chosen.modes[number])) for number in chosen.order]
+        profiles = {waiting.job: waiting.modes[mode][0] if mode >= 0 else None for waiting, mode in jobs}
+        found_list = PriorityList(profiles, chosen.area_weight)
+        if advised is not None and advised_value < best:
+            return advised, found_list
+        self._decode(chosen)
+        return plan_in_order(self._problem, self._decoded(chosen.order)), found_list
+
+    def _solve(self) -> tuple[Batch, Schedule] | None:
+        """Return the schedule of ``solve``, unless it knows too little or would take too long."""
+        problem, effort = self._problem, self._effort
+        if self._contention or self._count * len(problem.gpus) > _MOST_SOLVED:
+            return None
+        batch = problem.batch()
+        result = solve(batch, effort.method, time_limit=effort.work, seed=effort.seed, deterministic=True)
+        if result.status is Status.INTERRUPTED:  # Solvers keep Ctrl-C to themselves; it is for the whole simulation.
+            raise KeyboardInterrupt
+        return None if result.schedule is None else (batch, result.schedule)
+
+    def _simple_lists(self) -> Iterator[JobList]:
+        """Yield the jobs as they are (short ones first), in the order of arrival, and long ones first."""
+        offsets, area = self._problem.arrays.offsets, self._problem.arrays.area
+        short = np.arange(self._count)
+        arrival = np.argsort([waiting.job for waiting in self._problem.jobs])
+        smallest = np.array([area[begin:end].argmin() for begin, end in itertools.pairwise(offsets)])
+        for order in (short, arrival, short[::-1].copy()):
+            for area_weight in _AREA_WEIGHTS:
+                yield JobList(order, self._free_modes(), area_weight)
+            yield JobList(order, smallest, 1.0)
+
+    def _previous_list(self, previous: PriorityList) -> Iterator[JobList]:
+        """Yield the list of the last search, with new jobs last."""
+        numbers = {waiting.job: number for number, waiting in enumerate(self._problem.jobs)}
+        known = [job for job in previous.profiles if job in numbers]
+        if known:
+            modes = self._free_modes()
+            for job in known:
+                modes[numbers[job]] = self._problem.jobs[numbers[job]].mode(previous.profiles[job])
+            order = [numbers[job] for job in dict.fromkeys([*known, *numbers])]
+            yield JobList(np.array(order), modes, previous.area_weight)
+
+    def _lists_of(self, batch: Batch, schedule: Schedule) -> Iterator[JobList]:
+        """Yield the jobs in the order of a schedule, and short ones first, on the sizes that they have there."""
+        jobs, profiles = self._problem.jobs, self._problem.cluster.geometry.profiles
+        modes = self._free_modes()
+        order = []
+        for run in sorted(schedule.runs, key=lambda run: (run.begin, run.gpu, run.start)):
+            number = int(run.task)
+            sizes = [profiles[profile].compute_slices for profile, _ in jobs[number].modes]
+            modes[number] = sizes.index(batch.gpu.profile(run.profile).compute_slices)
+            order.append(number)
+        yield JobList(np.array(order), modes, 1.0)
+        short = sorted(order, key=lambda number: jobs[number].modes[modes[number]][1] / jobs[number].weight)
+        yield JobList(np.array(short), modes, 1.0)
+
+    def _free_modes(self) -> Integers:
+        return np.full(self._count, -1, np.int64)
+
+    def _decode(self, jobs: JobList) -> float:
+        return decode(self._instance, jobs, np.inf, self._workspace)
+
+    def _anneal(self, jobs: JobList) -> float:
+        placements_of = self._problem.cluster.geometry.placements_of
+        placements = sum(len(placements_of[profile]) for waiting in self._problem.jobs for profile, _ in waiting.modes)
+        rounds = min(self._effort.rounds, _MOST_CANDIDATES // (placements * len(self._problem.gpus)))
+        return anneal(self._instance, jobs, rounds, self._effort.seed, self._workspace)
+
+    def _decoded(self, order: Integers) -> list[PlannedRun]:
+        problem, runs = self._problem, self._runs
+        return [
+            PlannedRun(problem.jobs[number].job, problem.gpus[gpu], place, problem.now + begin, problem.now + end)
+            for number, gpu, place, begin, end in zip(
+                order, runs.gpu.tolist(), runs.place.tolist(), runs.begin.tolist(), runs.end.tolist(), strict=True
+            )
+        ]
+
+    def _current_value(self, plan: Plan) -> float:
+        """Return the value of a plan for the jobs of the problem; infinite if it lacks some of them."""
+        jobs = [waiting.job for waiting in self._problem.jobs]
+        return self._value(plan.runs[job] for job in jobs) if plan.runs.keys() >= set(jobs) else np.inf
+
+    def _value(self, runs: Iterable[PlannedRun]) -> float:
+        problem, arrays = self._problem, self._problem.arrays
+        numbers = {waiting.job: number for number, waiting in enumerate(problem.jobs)}
+        profile_of = problem.cluster.geometry.profile_of
+        weight = ends = areas = last = 0.0
+        for run in runs:
+            number = numbers[run.job]
+            mode = int(arrays.offsets[number]) + problem.jobs[number].mode(profile_of[run.placement])
+            weight += float(arrays.weight[number])
+            ends += float(arrays.weight[number]) * (run.end - problem.now)
+            areas += float(arrays.area[mode])
+            last = max(last, run.end - problem.now)
+        return plan_value(self._instance.objective, ends, areas, weight, last)
