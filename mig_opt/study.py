@@ -1,6 +1,7 @@
-"""What a study is: methods on batches, and schedulers on traces. :mod:`mig_opt.studies` runs it.
+"""Description of a study: methods on batches, and schedulers on traces. :mod:`mig_opt.studies` runs it.
 
-Wherever there is a tuple, all combinations are run.
+Wherever there is a tuple, all combinations are run. Without ``operation_costs``, creations and destructions take no
+time.
 """
 
 from __future__ import annotations
@@ -18,17 +19,7 @@ COMPARISON_TIME_LIMIT = 10.0
 
 @dataclass(frozen=True, slots=True)
 class BundledBatch:
-    """A bundled instance.
-
-    Attributes
-    ----------
-    instance : str
-        Its name.
-    gpus : int, optional
-        In place of its number of GPUs.
-    operation_costs : bool
-        Whether creations and destructions take time.
-    """
+    """A bundled instance by its name; ``gpus`` replaces its number of GPUs."""
 
     instance: str
     gpus: int | None = None
@@ -37,18 +28,9 @@ class BundledBatch:
 
 @dataclass(frozen=True, slots=True)
 class BatchFromFile:
-    """A batch file.
+    """A batch file (JSON or CSV), in a study file relative to the folder of that.
 
-    Attributes
-    ----------
-    file : str
-        Path of a JSON or CSV file; in a study file relative to the folder of that.
-    gpu : str, optional
-        In place of the GPU that the file names; CSV files need it.
-    gpus : int, optional
-        In place of its number of GPUs.
-    operation_costs : bool
-        Whether creations and destructions take time.
+    ``gpu`` and ``gpus`` replace the GPU that the file names (CSV files need it) and its number of GPUs.
     """
 
     file: str
@@ -59,17 +41,7 @@ class BatchFromFile:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedBatches:
-    """Batches of the generator, for every combination of what is listed.
-
-    Attributes
-    ----------
-    n, scaling, times, p_sup, gpu, gpus, variant : tuple
-        As :func:`mig_opt.generate_batch` takes them.
-    seeds : tuple of int
-        One batch for each.
-    operation_costs : tuple of bool
-        Whether creations and destructions take time.
-    """
+    """Batches of :func:`mig_opt.generate_batch` for every combination of its arguments, one for each seed."""
 
     n: tuple[int, ...]
     seeds: tuple[int, ...] = (0,)
@@ -87,7 +59,7 @@ BatchSource = BundledBatch | BatchFromFile | GeneratedBatches
 
 @dataclass(frozen=True, slots=True)
 class MethodSettings:
-    """A method with its arguments, for every combination of what is listed.
+    """A method with its arguments of :func:`mig_opt.solve`, for every combination of what is listed.
 
     Attributes
     ----------
@@ -100,11 +72,11 @@ class MethodSettings:
     workers : tuple of int
         Threads of a run.
     partition : tuple of str or None
-        For a method that needs one, as :func:`mig_opt.solve` takes it; it has to be one of every GPU of the study.
+        For a method that needs one; it has to be one of every GPU of the study.
     deterministic : bool
-        Whether time limits count work instead of time.
+        True: time limits count work instead of time.
     label : str
-        What tables call it; by default the method with the arguments that are not the usual ones.
+        Name in tables; by default the method with the arguments that are not the usual ones.
     """
 
     method: str
@@ -118,21 +90,7 @@ class MethodSettings:
 
 @dataclass(frozen=True, slots=True)
 class TraceFromFile:
-    """A trace file.
-
-    Attributes
-    ----------
-    file : str
-        Path of a JSON or CSV file; in a study file relative to the folder of that.
-    gpu : str, optional
-        In place of the GPU that the file names; CSV files need it.
-    gpus : int, optional
-        In place of its number of GPUs.
-    operation_costs : bool
-        Whether creations and destructions take time.
-    group : str
-        Traces of the same group are summarised together; by default the file is a group.
-    """
+    """A trace file, as :class:`BatchFromFile`; traces of a ``group`` are summarised together, by default by file."""
 
     file: str
     gpu: str | None = None
@@ -143,24 +101,10 @@ class TraceFromFile:
 
 @dataclass(frozen=True, slots=True)
 class GeneratedTraces:
-    """Traces drawn at random, for every combination of what is listed.
+    """Traces of :func:`mig_opt.generate_trace` for every combination of its arguments, one for each seed.
 
-    Attributes
-    ----------
-    family : tuple of str
-        Of :func:`mig_opt.trace_families`.
-    seeds : tuple of int
-        One trace for each.
-    gpu : tuple of str
-        The kind of GPU.
-    gpus : tuple of int or None
-        How many; None: as many as the family is for.
-    parameters : mapping of str to tuple
-        Values of parameters of the family, in place of its defaults.
-    operation_costs : tuple of bool
-        Whether creations and destructions take time.
-    group : str
-        Traces of the same group are summarised together; by default those that differ by their seed only.
+    ``gpus`` None: as many as the family is for. ``parameters`` replace defaults of the family. Traces of a ``group``
+    are summarised together, by default those that differ by their seed only.
     """
 
     family: tuple[str, ...]
@@ -177,17 +121,7 @@ TraceSource = TraceFromFile | GeneratedTraces
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """A scheduler with its options, for every combination of what is listed.
-
-    Attributes
-    ----------
-    policy : str
-        Name of the scheduler.
-    options : mapping of str to tuple
-        Values of its options.
-    label : str
-        What tables call it; by default the scheduler with its options.
-    """
+    """A scheduler for every combination of its options; ``label`` is its name in tables, by default with options."""
 
     policy: str
     options: Mapping[str, tuple[Any, ...]] = field(default_factory=dict, hash=False)
@@ -201,19 +135,19 @@ class Study:
     Attributes
     ----------
     batches : tuple
-        Where the batches come from.
+        Bundled, read or generated batches.
     methods : tuple of MethodSettings
-        What runs on each.
+        Methods that run on each.
     repetitions : int
-        How often, each time with another seed of the method.
+        Number of times, each with another seed of the method.
     seed : int
         Seed of the first time; the next ones follow.
     fresh : bool
-        Whether each run has a process of its own: its memory is measured then, and start-up counts.
+        True: each run has a process of its own; its memory is measured then, and start-up counts.
     traces : tuple
-        Where the traces come from.
+        Read or generated traces.
     policies : tuple of PolicySettings
-        What is simulated on each.
+        Schedulers that are simulated on each.
 
     Examples
     --------

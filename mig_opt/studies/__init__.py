@@ -7,7 +7,7 @@ results, and :func:`compare` runs some methods on some batches without any file.
 from __future__ import annotations
 
 from mig_opt.studies.batch import BatchRun
-from mig_opt.studies.comparing import Compared, Comparison, compare
+from mig_opt.studies.comparing import Comparison, compare
 from mig_opt.studies.execution import SourcesChangedError
 from mig_opt.studies.fleet import TraceRun
 from mig_opt.studies.reading import read_study, study_from_json
@@ -30,7 +30,6 @@ __all__ = [
     "BatchFromFile",
     "BatchRun",
     "BundledBatch",
-    "Compared",
     "Comparison",
     "Figures",
     "GeneratedBatches",

@@ -19,44 +19,8 @@ from mig_opt.solving import check_options, check_partition
 from mig_opt.studies.batch import BatchRun, measure, tolerance
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Outcome, Row, contradictions, failures
-from mig_opt.studies.runs import StudyRun
 from mig_opt.studies.summary import Judged, Line, grouped, judge, summarise
 from mig_opt.study import COMPARISON_TIME_LIMIT
-
-
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """A batch with its runs.
-
-    Attributes
-    ----------
-    name : str
-        Name of the batch in the comparison.
-    batch : Batch
-        The batch.
-    runs : tuple of Judged
-        One for each method that was run, in the order of the methods.
-    """
-
-    name: str
-    batch: Batch
-    runs: tuple[Judged, ...]
-
-    @property
-    def best_found(self) -> float | None:
-        """The shortest makespan of the methods in seconds; None if none of them has a schedule."""
-        makespans = (run.outcome.makespan for run in self.runs if run.outcome.answered)
-        return min((makespan for makespan in makespans if makespan is not None), default=None)
-
-    @property
-    def best_bound(self) -> float | None:
-        """The greatest lower bound of all methods in seconds."""
-        return self.runs[0].best_bound if self.runs else None
-
-    @property
-    def best_known(self) -> float | None:
-        """The shortest makespan of all methods, or on record, in seconds."""
-        return self.runs[0].best_known if self.runs else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,37 +29,42 @@ class Comparison:
 
     Attributes
     ----------
-    batches : tuple of Compared
-        Batches with their runs, as far as they were done.
+    batches : mapping of str to Batch
+        The batches by name.
+    runs : tuple of Judged
+        The runs that were done, batch by batch; their cells are the names of the batches.
     interrupted : bool
         True if Ctrl-C ended it early.
     """
 
-    batches: tuple[Compared, ...]
+    batches: Mapping[str, Batch]
+    runs: tuple[Judged, ...]
     interrupted: bool = False
+
+    @property
+    def by_batch(self) -> dict[str, list[Judged]]:
+        """The runs by the name of the batch."""
+        return grouped(self.runs, lambda run: run.run.cell)
 
     @property
     def methods(self) -> list[Line]:
         """A line for each method, over all batches."""
-        return summarise([run for compared in self.batches for run in compared.runs], by_cell=False)
+        return summarise(self.runs, by_cell=False)
 
     @property
     def contradictions(self) -> list[str]:
         """Lower bounds above a schedule of the same batch: defects, always."""
         on_record = {
-            compared.runs[0].run.batch_key: (best, tolerance(compared.batch, best))
-            for compared in self.batches
-            if (best := compared.best_known) is not None and best != compared.best_found
+            run.run.batch_key: (run.best_known, tolerance(self.batches[run.run.cell], run.best_known))
+            for run in self.runs
+            if run.best_known is not None
         }
-        return contradictions(self._rows(), on_record)
+        return contradictions(self.runs, on_record)
 
     @property
     def failures(self) -> list[str]:
         """Methods that failed, or returned a schedule that is not valid."""
-        return failures(self._rows())
-
-    def _rows(self) -> list[Row[StudyRun]]:
-        return [Row(run.run, run.outcome) for compared in self.batches for run in compared.runs]
+        return failures(self.runs)
 
 
 def default_methods() -> tuple[str, ...]:
@@ -157,10 +126,10 @@ def compare(
         methods, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=batches
     )
     options = {"time_limit": time_limit, "seed": seed, "workers": workers}
-    runs = []
-    for (name, batch), method in itertools.product(batches.items(), names):
-        arguments = {"method": method, **options, "partition": partition if _takes_partition(method) else None}
-        runs.append(BatchRun({"name": name}, arguments, name, method, batch))
+    runs = [
+        BatchRun({"name": name}, {"method": method, **options, **_partition_of(method, partition)}, name, method, batch)
+        for (name, batch), method in itertools.product(batches.items(), names)
+    ]
 
     def perform(run: BatchRun) -> Outcome:
         run.warm_up()
@@ -181,10 +150,8 @@ def compare(
         run_missing(runs, perform, told=told)
     except KeyboardInterrupt:
         interrupted = True
-    keys = {run.cell: run.batch_key for run in runs}
-    judged = judge(rows, {keys[name]: best for name, best in (on_record or {}).items() if name in keys})
-    done = grouped(judged, lambda run: run.run.cell)
-    return Comparison(tuple(Compared(name, batches[name], tuple(own)) for name, own in done.items()), interrupted)
+    known = {run.batch_key: on_record[run.cell] for run in runs if on_record and run.cell in on_record}
+    return Comparison(batches, tuple(judge(rows, known)), interrupted)
 
 
 def check_comparison(
@@ -222,14 +189,15 @@ def check_comparison(
     return tuple(names)
 
 
-def _takes_partition(method: str) -> bool:
-    return "partition" in get_method(method).options
+def _partition_of(method: str, partition: object) -> dict[str, object]:
+    """Return the argument of a method that takes a partition."""
+    return {"partition": partition} if "partition" in get_method(method).options else {}
 
 
 def _partition_problems(
     names: Iterable[str], partition: object, batches: Mapping[str, Batch] | None
 ) -> Iterator[Problem]:
-    takers = [name for name in names if _takes_partition(name)]
+    takers = [name for name in names if _partition_of(name, partition)]
     if not takers and partition is None:
         return
     if not takers:
@@ -246,11 +214,11 @@ def _partition_problems(
             yield from (Problem("partition", f"{name}: {problem.message}") for problem in error.problems)
 
 
-_CELLS: Mapping[str, Callable[[Compared, Judged], Any]] = {
-    "batch": lambda compared, _: compared.name,
-    "gpu": lambda compared, _: compared.batch.gpu.name,
-    "gpus": lambda compared, _: compared.batch.gpus,
-    "tasks": lambda compared, _: len(compared.batch.tasks),
+_CELLS: Mapping[str, Callable[[Batch, Judged], Any]] = {
+    "batch": lambda _, run: run.run.cell,
+    "gpu": lambda batch, _: batch.gpu.name,
+    "gpus": lambda batch, _: batch.gpus,
+    "tasks": lambda batch, _: len(batch.tasks),
     "method": lambda _, run: run.run.column,
     "status": lambda _, run: run.outcome.status,
     "makespan_s": lambda _, run: run.outcome.makespan,
@@ -268,9 +236,7 @@ _CELLS: Mapping[str, Callable[[Compared, Judged], Any]] = {
 def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
     """Return a row for each run, by the names of its columns; None where there is no figure."""
     return [
-        {name: cell(compared, run) for name, cell in _CELLS.items()}
-        for compared in comparison.batches
-        for run in compared.runs
+        {name: cell(comparison.batches[run.run.cell], run) for name, cell in _CELLS.items()} for run in comparison.runs
     ]
 
 

@@ -169,18 +169,7 @@ def _client(scheduler: str) -> Iterator[Any]:  # Dask has no types
     try:
         yield client
     finally:
-        with _silent("distributed", "tornado", "asyncio"):
-            client.close()
-
-
-@contextlib.contextmanager
-def _silent(*loggers: str) -> Iterator[None]:
-    """Keep what is logged about runs that are given up from the terminal."""
-    levels = {name: logging.getLogger(name).level for name in loggers}
-    for name in levels:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
+        before = logging.root.manager.disable
+        logging.disable()  # nobody wants to know of runs that are given up
+        client.close()
+        logging.disable(before)

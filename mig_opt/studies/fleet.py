@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
 
-_MOST_NAMED = 10
-"""Unfinished jobs whose names are kept."""
-
 _LATEST_BOUNDS: dict[str, TraceBounds] = {}
 """Those of the latest trace: schedulers run on it one after the other."""
 
@@ -70,13 +67,35 @@ class TraceRun(StudyRun):
         return _with_costs(trace, settings["operation_costs"])
 
     def warm_up(self) -> None:
-        """Load whatever the scheduler loads."""
-        warm_up_policy(self.arguments["policy"], json.dumps(self.arguments["options"]))
+        """Load whatever the scheduler loads; what goes wrong is left to the runs."""
+        _warm_up(json.dumps({**self.arguments, "fresh": False}))
 
     def measure(self, subject: Trace) -> Outcome:
-        """Simulate the scheduler."""
-        policy, options, fresh = (self.arguments[name] for name in ("policy", "options", "fresh"))
-        return measure_policy(subject, policy, options, key=self.batch_key, memory=fresh)
+        """Simulate the scheduler; its log has to pass the validator and must not beat the lower bounds.
+
+        The outcome has no makespan if jobs were left waiting for ever; its figures are those of the others then.
+        """
+        bounds = _bounds(self.batch_key, subject)
+        done = simulate(subject, self.arguments["policy"], **self.arguments["options"])
+        peak = peak_bytes() if self.arguments["fresh"] else None
+        complete = not done.unfinished
+        return Outcome(
+            status=Status.FEASIBLE.value if complete else UNFINISHED,
+            seconds=done.runtime_s,
+            makespan=done.metrics.makespan if complete else None,
+            lower_bound=bounds.makespan[0].value,
+            tolerance=RESOLUTION * done.metrics.makespan,
+            peak_bytes=peak,
+            error=_defects(done, bounds),
+            figures=_figures(done, bounds),
+        )
+
+
+@functools.cache
+def _warm_up(arguments: str) -> None:
+    # Very small batches need no solver; a scheduler that plans loads its own for these.
+    run = TraceRun({"family": "warm-up"}, json.loads(arguments))
+    shielded(lambda: run.measure(generate_trace("far-stream", batches=2, tasks=6)))
 
 
 def _with_costs(trace: Trace, operation_costs: bool) -> Trace:
@@ -93,54 +112,9 @@ def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicyS
             yield settings, options, policy_label(settings.label or settings.policy, named)
 
 
-def measure_policy(
-    trace: Trace, policy: str, options: Mapping[str, Any], *, key: str = "", memory: bool = False
-) -> Outcome:
-    """Simulate a scheduler, and check its log.
-
-    The log has to pass :func:`mig_opt.simulation.check_log` and, as a schedule, the validator; and if all jobs were
-    done, they must not have been so earlier than the lower bounds allow.
-
-    Parameters
-    ----------
-    trace, policy, options
-        As :func:`mig_opt.simulate` takes them.
-    key : str
-        Tells the trace from others: bounds are computed once for runs that follow each other with the same key.
-    memory : bool
-        True: note the peak memory of this process, which should then be one for this run alone.
-
-    Returns
-    -------
-    Outcome
-        Its ``makespan`` is missing if jobs were left waiting for ever; its ``figures`` are those of the others then.
-
-    Raises
-    ------
-    MigOptError
-        If the options or the trace are wrong, or the scheduler does what cannot be done.
-    """
-    bounds = _bounds(key, trace)
-    done = simulate(trace, policy, **options)
-    peak = peak_bytes() if memory else None
-    complete = not done.unfinished
-    return Outcome(
-        status=Status.FEASIBLE.value if complete else UNFINISHED,
-        seconds=done.runtime_s,
-        makespan=done.metrics.makespan if complete else None,
-        lower_bound=bounds.makespan[0].value,
-        tolerance=RESOLUTION * done.metrics.makespan,
-        peak_bytes=peak,
-        error=_defects(done, bounds),
-        figures=_figures(done, bounds),
-    )
-
-
 def _bounds(key: str, trace: Trace) -> TraceBounds:
     from mig_opt.models.fleet.bounds import trace_bounds  # loads a solver, which studies of batches may not need
 
-    if not key:
-        return trace_bounds(trace)
     if key not in _LATEST_BOUNDS:
         found = trace_bounds(trace)
         _LATEST_BOUNDS.clear()
@@ -156,7 +130,7 @@ def _figures(done: Simulation, bounds: TraceBounds) -> dict[str, Any]:
     return {
         **dataclasses.asdict(metrics),
         "unfinished": len(done.unfinished),
-        "unfinished_names": list(done.unfinished[:_MOST_NAMED]),
+        "unfinished_names": list(done.unfinished[:10]),
         "events": done.events,
         "lower_bounds": limits,
         "gaps": {goal: relative_gap(reached[goal], limits[goal]) if complete else None for goal in limits},
@@ -176,17 +150,6 @@ def _defects(done: Simulation, bounds: TraceBounds) -> str:
     if not wrong and not done.unfinished and mean < least * (1 - RESOLUTION):
         return f"jobs end after {mean:.9g} s on the average, which is below the lower bound of {least:.9g} s"
     return wrong
-
-
-@functools.cache
-def warm_up_policy(policy: str, options: str) -> None:
-    """Load whatever a scheduler loads, so that no run pays for it; ``options`` are JSON.
-
-    What goes wrong is left to the runs.
-    """
-    # Very small batches need no solver; a scheduler that plans loads its own for these.
-    trace = generate_trace("far-stream", batches=2, tasks=6)
-    shielded(lambda: measure_policy(trace, policy, json.loads(options)))
 
 
 def setting_problems(name: str, value: Any) -> Iterator[Problem]:

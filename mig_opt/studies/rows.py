@@ -215,12 +215,15 @@ def contradictions(rows: Iterable[Row[R]], on_record: Mapping[str, tuple[float, 
         Makespan that is known from elsewhere and its tolerance, in seconds, by the key of the batch.
     """
     rows = list(rows)
-    best = {batch: (*known, "the record") for batch, known in (on_record or {}).items()}
+    best: dict[str, tuple[float, float, str]] = {}
     for row in rows:
         outcome = row.outcome
         if outcome.answered and outcome.makespan is not None:
             found = (outcome.makespan, outcome.tolerance, row.run.label)
             best[row.run.batch_key] = min(best.get(row.run.batch_key, found), found)
+    for batch, (makespan, tolerance) in (on_record or {}).items():
+        if batch not in best or makespan < best[batch][0]:
+            best[batch] = (makespan, tolerance, "the record")
     wrong = []
     for row in rows:
         bound = math.inf if row.outcome.status == Status.INFEASIBLE else row.outcome.lower_bound

@@ -18,7 +18,6 @@ from mig_opt.studies.reading import check_study
 from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
 from mig_opt.studies.runs import StudyRun
 from mig_opt.studies.summary import Judged, Line, TraceLine, Winners, judge, summarise, summarise_traces, winners
-from mig_opt.studies.workers import alone
 from mig_opt.study import Study
 
 _MOST_JOBS = 1000
@@ -144,15 +143,14 @@ def run_study(
     check_jobs(jobs)
     check_study(study, Path(folder))
     runs = runs_of(study, Path(folder))
-    records = _records(results, keep=keep)
+    records = Records(None if results is None else Path(results), read_run, keep=keep)
     current = fingerprint()
-    known = _known(runs, records, current, retry=retry)
-    missing = [run for run in runs if run.key not in known]
+    missing = _known(runs, records, current, retry=retry).missing
     progress = progress or StudyProgress()
     progress.on_start(missing, len(runs) - len(missing))
     run_missing(
         missing,
-        perform_alone if study.fresh else perform,
+        perform,
         records,
         fingerprints=lambda _: current,
         now=lambda _: fingerprint(),
@@ -160,7 +158,7 @@ def run_study(
         scheduler=scheduler,
         told=progress.on_row,
     )
-    return _collected(runs, _known(runs, records, current), current)
+    return _known(runs, records, current)
 
 
 def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", keep: bool = False) -> StudyRows:
@@ -183,8 +181,7 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
     """
     check_study(study, Path(folder))
     runs = runs_of(study, Path(folder))
-    current = fingerprint()
-    return _collected(runs, _known(runs, _records(results, keep=keep), current), current)
+    return _known(runs, Records(Path(results), read_run, keep=keep), fingerprint())
 
 
 def check_jobs(jobs: object) -> None:
@@ -237,27 +234,16 @@ def perform(run: StudyRun) -> Outcome:
     return run.perform()
 
 
-def perform_alone(run: StudyRun) -> Outcome:
-    """Do a run in a process of its own."""
-    return alone(perform, run)
-
-
-def _records(results: str | Path | None, *, keep: bool) -> Records[StudyRun]:
-    return Records(None if results is None else Path(results), read_run, keep=keep)
-
-
-def _known(
-    runs: Sequence[StudyRun], records: Records[StudyRun], current: str, *, retry: bool = False
-) -> dict[str, Row[StudyRun]]:
-    found = ((run, records.find(run, current)) for run in runs)
-    return {run.key: row for run, row in found if row is not None and not (retry and row.outcome.error)}
-
-
-def _collected(runs: Sequence[StudyRun], known: dict[str, Row[StudyRun]], current: str) -> StudyRows:
-    # Rows from a file do not know the names of their run in tables.
-    rows = tuple(replace(row, run=run) for run in runs if (row := known.get(run.key)) is not None)
-    missing = tuple(run for run in runs if run.key not in known)
-    return StudyRows(rows, missing, sum(row.fingerprint != current for row in rows))
+def _known(runs: Sequence[StudyRun], records: Records[StudyRun], current: str, *, retry: bool = False) -> StudyRows:
+    """Return what is known of runs; with ``retry``, those that ended with an error are missing."""
+    rows, missing = [], []
+    for run in runs:
+        row = records.find(run, current)
+        if row is None or (retry and row.outcome.error):
+            missing.append(run)
+        else:
+            rows.append(replace(row, run=run))  # a row from a file does not know the names of its run in tables
+    return StudyRows(tuple(rows), tuple(missing), sum(row.fingerprint != current for row in rows))
 
 
 def _on_record(run: StudyRun) -> float | None:

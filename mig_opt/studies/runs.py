@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from mig_opt.studies.rows import Outcome
+from mig_opt.studies.workers import alone
 from mig_opt.study import BatchSource, BundledBatch, GeneratedBatches, GeneratedTraces, Study, TraceSource
 from mig_opt.texts import plural
 
@@ -71,16 +72,17 @@ class StudyRun(ABC):
         return f"{self.column} on {where}{seed}"
 
     def perform(self) -> Outcome:
-        """Do the run in this process; what goes wrong is an exception, or the error of the outcome.
+        """Do the run, in a process of its own if it is ``fresh``; a failure is an exception, or the outcome's error.
 
         Raises
         ------
         KeyboardInterrupt
             After Ctrl-C: what was cut short is no measurement.
         """
-        if not self.arguments["fresh"]:
-            self.warm_up()
-        return self.measure(self.subject if self.subject is not None else _generated(type(self), self.batch_key))
+        if self.arguments["fresh"]:
+            return alone(_measured, self)
+        self.warm_up()
+        return _measured(self)
 
     @classmethod
     @abstractmethod
@@ -200,6 +202,10 @@ def _texts(settings: Mapping[str, Any], named: Set[str]) -> Iterator[str]:
             yield str(value)
         elif not value:
             yield "no operation costs"
+
+
+def _measured(run: StudyRun) -> Outcome:
+    return run.measure(run.subject if run.subject is not None else _generated(type(run), run.batch_key))
 
 
 @functools.lru_cache(maxsize=4)

@@ -25,26 +25,20 @@ _CONFIDENCE = 0.95
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """A run of a method beside the best of all runs on its batch.
+@dataclass(frozen=True)
+class Judged(Row[StudyRun]):
+    """A row of a method beside the best of all rows of its batch.
 
     Attributes
     ----------
-    run : StudyRun
-        The run.
-    outcome : Outcome
-        Its outcome.
     best_bound : float or None
         The greatest lower bound that any run found, in seconds.
     best_known : float or None
         The shortest makespan that any run found, or that is on record, in seconds.
     """
 
-    run: StudyRun
-    outcome: Outcome
-    best_bound: float | None
-    best_known: float | None
+    best_bound: float | None = None
+    best_known: float | None = None
 
     @property
     def gap(self) -> float | None:
@@ -90,18 +84,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Summary of the runs of a method in a cell.
+    """Summary of the runs of a method in a cell: numbers of runs, and figures of those with a valid schedule.
 
-    Attributes
-    ----------
-    cell, method : str
-        The cell and the method with its arguments, as tables name them.
-    runs, answered, proven, best, failed : int
-        Numbers of runs: all, those with a valid schedule, with one proven optimal, with the best known makespan, and
-        with an error.
-    gap, above_best, seconds : Figures or None
-        Gap to the best bound and makespan above the best known (both as shares), and time that the caller waited; of
-        the runs with a valid schedule.
+    They are ``answered`` with a valid schedule, ``proven`` optimal, as good as the ``best`` known, or ``failed`` with
+    an error. ``gap`` to the best bound and makespan ``above_best`` known are shares, ``seconds`` those of the caller.
     """
 
     cell: str
@@ -118,22 +104,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class TraceLine:
-    """Summary of the runs of a scheduler on a group of traces.
+    """Summary of the runs of a scheduler on a group of traces: numbers of runs, and figures of the complete ones.
 
-    Attributes
-    ----------
-    cell, policy : str
-        The group and the scheduler with its options, as tables name them.
-    runs, complete, failed : int
-        Numbers of runs: all, those in which all jobs were done, and those with an error.
-    unfinished : int
-        Number of jobs that were left waiting for ever on the others.
-    completion, wait, makespan : Figures or None
-        Of the complete runs: mean seconds from arrival to end and from arrival to start, and seconds to the last end.
-    completion_gap, makespan_gap : Figures or None
-        ``(value - bound) / value``, to the lower bounds of the trace.
-    seconds : Figures or None
-        Seconds that the simulation took.
+    Runs are ``complete`` if all jobs were done, or ``failed`` with an error; ``unfinished`` counts jobs left waiting
+    for ever. ``completion`` and ``wait`` are the mean seconds from arrival to end and to start, ``makespan`` is the
+    last end; gaps to the lower bounds of the trace are ``(value - bound) / value``; ``seconds`` are those of the
+    simulation.
     """
 
     cell: str
@@ -152,17 +128,10 @@ class TraceLine:
 
 @dataclass(frozen=True, slots=True)
 class Winners:
-    """The best schedulers on a group of traces.
+    """The best schedulers on a group of traces by a goal; none if none had all jobs done on all traces.
 
-    Attributes
-    ----------
-    cell : str
-        The traces.
-    goal : str
-        ``mean_completion`` or ``makespan``.
-    policies : tuple of str
-        The one with the least geometric mean first, then those that differ from it by no more than the spread over
-        the traces explains. Empty if none had all jobs done on all traces.
+    The one with the least geometric mean is first, then those that differ from it by no more than the spread over the
+    traces explains.
     """
 
     cell: str
@@ -196,8 +165,10 @@ def judge(rows: Sequence[Row[Any]], on_record: Mapping[str, float] | None = None
             makespans[batch] = min(makespans.get(batch, math.inf), outcome.makespan)
         if outcome.lower_bound is not None and not outcome.error:
             bounds[batch] = max(bounds.get(batch, 0.0), outcome.lower_bound)
-    keys = ((row, row.run.batch_key) for row in rows)
-    return [Judged(row.run, row.outcome, bounds.get(key), makespans.get(key)) for row, key in keys]
+    return [
+        Judged(**vars(row), best_bound=bounds.get(row.run.batch_key), best_known=makespans.get(row.run.batch_key))
+        for row in rows
+    ]
 
 
 def summarise(judged: Iterable[Judged], *, by_cell: bool = True) -> list[Line]:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 from mig_opt.studies.environment import environment
 from mig_opt.studies.rows import CRASHED, Outcome, shielded
@@ -45,7 +45,7 @@ def answer(perform: Callable[[R], Outcome], run: R) -> Answer | None:
 
 
 class Worker:
-    """A process that does runs; begun when first used, and again after a crash.
+    """A process that does runs until it crashes or is closed.
 
     Examples
     --------
@@ -57,10 +57,20 @@ class Worker:
     """
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
-        self._log: IO[bytes] | None = None
         self._closed = False
-        self._lock = threading.Lock()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
+        self._process = subprocess.Popen(  # noqa: S603  # this program itself
+            [sys.executable, "-c", _PROGRAM],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
+        )
+
+    @property
+    def alive(self) -> bool:
+        """True if the process can do more runs."""
+        return self._process.poll() is None
 
     def answer(self, perform: Callable[[R], Outcome], run: R) -> Answer | None:
         """Return what :func:`answer` returns in the process; None if Ctrl-C or :meth:`close` cut the run short.
@@ -76,91 +86,64 @@ class Worker:
         """
         begin = time.perf_counter()
         message = pickle.dumps((perform, run))
-        process = self._running()
-        if process is None:
-            return None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        with contextlib.suppress(OSError, EOFError, pickle.UnpicklingError):
-            process.stdin.write(message)
-            process.stdin.flush()
-            answered: Answer | None = pickle.load(process.stdout)  # noqa: S301  # written by the worker
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
+            self._process.stdin.write(message)
+            self._process.stdin.flush()
+            answered: Answer | None = pickle.load(self._process.stdout)  # noqa: S301  # written by the worker
             return answered
-        seconds = time.perf_counter() - begin
-        code, error = self._reap()
+        code = self._process.wait()
         if self._closed or code in _CTRL_C:
             return None
-        return Outcome(CRASHED, seconds, error=error), environment()
+        self._log.seek(0)
+        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        how = f"the process was ended by signal {-code}" if code < 0 else f"the process ended with exit code {code}"
+        return Outcome(CRASHED, time.perf_counter() - begin, error=": ".join([how, *lines[-1:]])), environment()
 
     def close(self) -> None:
-        """End the process at once, whatever it is doing, and begin no other one."""
-        with self._lock:
-            self._closed = True
-            process = self._process
-        if process is not None:
-            process.kill()
-            self._reap()
-
-    def _running(self) -> subprocess.Popen[bytes] | None:
-        """Return the process, None after :meth:`close`."""
-        if self._process is not None and self._process.poll() is not None:
-            self._reap()  # it crashed while it had nothing to do, which is no run's fault
-        with self._lock:
-            if self._process is None and not self._closed:
-                self._log = tempfile.TemporaryFile()  # noqa: SIM115  # closed with the process
-                self._process = subprocess.Popen(  # noqa: S603  # this program itself
-                    [sys.executable, "-c", _PROGRAM],
-                    stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE,
-                    stderr=self._log,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(path or str(Path.cwd()) for path in sys.path)},
-                )
-            return None if self._closed else self._process
-
-    def _reap(self) -> tuple[int, str]:
-        """Wait for the end of the process; return its exit code, and in words how it ended and its last line."""
-        with self._lock:
-            process, log = self._process, self._log
-            self._process = self._log = None
-        if process is None or log is None:
-            return 0, ""
-        with log, contextlib.suppress(OSError), process:  # what was to be flushed has no reader
-            code = process.wait()
-            log.seek(0)
-            lines = log.read().decode("utf-8", "replace").strip().splitlines()
-        ending = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        return code, ": ".join([f"the process {ending}", *lines[-1:]])
+        """End the process at once, whatever it is doing."""
+        self._closed = True
+        self._process.kill()
+        with contextlib.suppress(OSError), self._process:  # what was to be flushed has no reader
+            self._process.wait()
+        self._log.close()
 
 
 class WorkerPool:
     """Workers, as many as there are runs at the same time; threads share it."""
 
     def __init__(self) -> None:
-        self._workers: list[Worker] = []
+        self._busy: set[Worker] = set()
         self._idle: list[Worker] = []
         self._closed = False
         self._lock = threading.Lock()
 
     def answer(self, perform: Callable[[R], Outcome], run: R) -> Answer | None:
-        """Return the answer of an idle worker, as :meth:`Worker.answer` does."""
+        """Return the answer of an idle worker, as :meth:`Worker.answer` does; None after :meth:`close`."""
         with self._lock:
             if self._closed:
                 return None
-            if not self._idle:
-                self._idle.append(Worker())
-                self._workers += self._idle
-            worker = self._idle.pop()
-        try:
-            return worker.answer(perform, run)
-        finally:
-            self._idle.append(worker)
+            worker = self._idle.pop() if self._idle else Worker()
+            if not worker.alive:  # it crashed while it had nothing to do, which is no run's fault
+                worker.close()
+                worker = Worker()
+            self._busy.add(worker)
+        answered = worker.answer(perform, run)
+        with self._lock:
+            self._busy.discard(worker)
+            if worker.alive and not self._closed:
+                self._idle.append(worker)
+            else:
+                worker.close()
+        return answered
 
     def close(self) -> None:
         """End all workers at once, and begin no other ones."""
         with self._lock:
             self._closed = True
-        for worker in self._workers:
-            worker.close()
+            for worker in [*self._idle, *self._busy]:
+                worker.close()
 
 
 def alone(perform: Callable[[R], Outcome], run: R) -> Outcome:

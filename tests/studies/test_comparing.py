@@ -16,8 +16,8 @@ from mig_opt.studies.comparing import comparison_rows, comparison_to_csv, defaul
 def test_compare() -> None:
     batches = {"rodinia": load_instance("rodinia-a30"), "small": generate_batch(4)}
     found = compare(batches, ["far", "cp", "auto"])
-    assert [compared.name for compared in found.batches] == list(batches)
-    assert [[run.run.column for run in compared.runs] for compared in found.batches] == [["far", "cp"]] * 2
+    assert list(found.by_batch) == list(batches)
+    assert [[run.run.column for run in runs] for runs in found.by_batch.values()] == [["far", "cp"]] * 2
     assert [(line.method, line.proven) for line in found.methods] == [("far", 0), ("cp", 2)]
     assert (found.interrupted, found.failures, found.contradictions) == (False, [], [])
     rows = comparison_rows(found)
@@ -55,7 +55,7 @@ def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_sc
     method_that(monkeypatch, interrupted)
     found = compare({"a": generate_batch(3), "b": generate_batch(4), "c": generate_batch(5)}, ["far", "brute-force"])
     assert found.interrupted
-    statuses = [[run.outcome.status for run in compared.runs] for compared in found.batches]
+    statuses = [[run.outcome.status for run in runs] for runs in found.by_batch.values()]
     assert statuses == [["feasible", "feasible"], *([["interrupted"]] if with_schedule else [])]
 
 
@@ -63,7 +63,7 @@ def test_a_method_that_crashes_is_a_line_of_the_comparison(monkeypatch: pytest.M
     method_that(monkeypatch, failing)
     found = compare({"a": generate_batch(3)}, ["far"])
     assert found.failures == ["far on a: ZeroDivisionError: broken"]
-    assert found.batches[0].best_found is None
+    assert not found.runs[0].outcome.answered
 
 
 def test_a_bound_above_a_schedule_of_another_method_is_told() -> None:

@@ -21,7 +21,7 @@ from mig_opt.studies import Outcome, Row
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
 from mig_opt.studies.rows import Records, contradictions, failures, pairs_of_optima
-from mig_opt.studies.workers import Worker, WorkerPool, alone, end_with_parent
+from mig_opt.studies.workers import WorkerPool, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
@@ -147,21 +147,21 @@ def test_sources_that_change_end_a_study() -> None:
 # Workers
 
 
-def test_a_closed_worker_drops_its_run() -> None:
-    worker = Worker()
-    threading.Timer(0.5, worker.close).start()
-    assert worker.answer(perform, Job(0, "sleep")) is None
-    assert worker.answer(perform, Job(0, "end")) is None
+def test_a_closed_pool_drops_its_runs() -> None:
+    pool = WorkerPool()
+    threading.Timer(0.5, pool.close).start()
+    assert pool.answer(perform, Job(0, "sleep")) is None
+    assert pool.answer(perform, Job(0, "end")) is None
 
 
 def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
-    with contextlib.closing(Worker()) as worker:
-        first = worker.answer(perform, Job(0, "end"))
+    with contextlib.closing(WorkerPool()) as pool:
+        first = pool.answer(perform, Job(0, "end"))
         assert first is not None
-        assert worker._process is not None
+        (worker,) = pool._idle
         os.kill(int(first[0].lower_bound or 0), signal.SIGKILL)
         worker._process.wait()
-        second = worker.answer(perform, Job(1, "end"))
+        second = pool.answer(perform, Job(1, "end"))
     assert second is not None
     assert second[0].status == "feasible"
 

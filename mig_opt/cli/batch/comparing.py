@@ -99,7 +99,7 @@ def compare(
         raise typer.Exit(DEFECT)
     if comparison.interrupted:
         raise typer.Exit(INTERRUPTED)
-    solved = all(compared.best_found for compared in comparison.batches)
+    solved = all(any(run.outcome.answered for run in runs) for runs in comparison.by_batch.values())
     raise typer.Exit(0 if solved and not comparison.failures else ANSWER_IS_NO)
 
 
@@ -133,19 +133,19 @@ def _show(comparison: Comparison, output: Path | None) -> None:
 
     from mig_opt.cli import screens
 
-    if not comparison.batches:
+    if not comparison.runs:
         screens.show("Nothing was done.")
         return
     rows: list[list[str | Text]] = []
-    for compared in comparison.batches:
-        rows.append([Text(printable(compared.name), "bold"), *[""] * 5])
-        rows += (_cells(run) for run in compared.runs)
-        for label, value in (("best bound", compared.best_bound), ("best known", compared.best_known)):
+    for name, runs in comparison.by_batch.items():
+        rows.append([Text(printable(name), "bold"), *[""] * 5])
+        rows += (_cells(run) for run in runs)
+        for label, value in (("best bound", runs[0].best_bound), ("best known", runs[0].best_known)):
             rows.append([Text(cell, "dim") for cell in (f"  {label}", "", screens.seconds(value), "", "", "")])
     columns: screens.Columns = [("batches, methods", "text"), ("status", "name")]
     numbers = ("makespan s", "gap %", "above %", "time s")
     screens.show(screens.table([*columns, *((name, "number") for name in numbers)], rows))
-    if len(comparison.batches) > 1:
+    if len(comparison.by_batch) > 1:
         screens.show("", _summary(comparison.methods), "", screens.note("gap %, above %: mean of the batches."))
     if comparison.failures:
         screens.show("", "Methods that failed:", screens.bullets(comparison.failures))
