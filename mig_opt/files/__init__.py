@@ -53,6 +53,7 @@ from mig_opt.files.fleet.traces import (
     write_trace,
 )
 from mig_opt.files.recognition import document_kind
+from mig_opt.files.schema import json_schema
 from mig_opt.files.serving.demands import demand_from_json, demand_to_json, read_demand, write_demand
 from mig_opt.files.serving.deployments import (
     deployment_from_json,
@@ -75,7 +76,6 @@ from mig_opt.files.serving.results import (
     read_deployment_result,
     write_deployment_result,
 )
-from mig_opt.files.shapes import json_schema
 
 __all__ = [
     "TraceImport",

@@ -1,36 +1,41 @@
-"""The shape of each file: its keys, their types, and what its JSON Schema says about them.
+"""Shape of each kind of file: its keys with their types and limits, and an example of each object.
 
-Structure and types come from the dataclasses, here and in the domain; :data:`KEYWORDS` adds what types do not say.
+Readers and JSON Schemas both follow from it. The parts of a file are mostly objects of the domain: their docstrings
+describe the keys, and the limits that they check themselves stand here in the words of JSON Schema (:data:`KEYWORDS`).
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
-from mig_opt.arguments import MOST_GPUS
-from mig_opt.batch.batch import LiveInstance, Task
-from mig_opt.batch.certificate import Claim, CriticalTask, SliceLoad
-from mig_opt.batch.schedule import Operation, Run
-from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.fleet.state_shapes import STATE_KEYWORDS, StateFile
-from mig_opt.files.fleet.trace_shapes import TRACE_KEYWORDS, TraceFile
-from mig_opt.files.serving.shapes import (
-    SERVING_KEYWORDS,
-    WHOLE,
-    DeploymentFile,
-    DeploymentResultFile,
-    ProfilesFile,
-    ServicesFile,
-)
-from mig_opt.files.study_shapes import ITEMS, LISTS, STUDY_KEYWORDS, StudyFile
+from mig_opt.arguments import MOST_GPUS, MOST_SEEDS
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
+from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import shown
+from mig_opt.fleet.state import FleetState, HeldInstance
+from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Status
+from mig_opt.result import DeploymentResult, Result, Status, TrajectoryPoint
+from mig_opt.serving.demand import MOST_REPLICAS, Demand, GpuPool, Service
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.study import (
+    BatchFromFile,
+    BundledBatch,
+    GeneratedBatches,
+    GeneratedTraces,
+    MethodSettings,
+    PolicySettings,
+    Study,
+    TraceFromFile,
+)
 
 Kind = Literal[
     "batch",
@@ -45,9 +50,57 @@ Kind = Literal[
     "trace",
     "state",
 ]
+Keywords = dict[str, Any]
+"""Keywords of JSON Schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Annotation of a whole number from ``least`` to ``most``, for readers and JSON Schemas."""
+
+    least: int
+    most: int
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._checked, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Keywords:
+        return {**handler(schema), "minimum": self.least, "maximum": self.most}
+
+    def _checked(self, value: int) -> int:
+        if not self.least <= value <= self.most:
+            raise InputError([Problem("", f"must be from {self.least} to {self.most}, is {shown(value)}")])
+        return value
+
+
+_ABOVE_0: Keywords = {"exclusiveMinimum": 0}
+_FROM_0: Keywords = {"minimum": 0}
+_FROM_1: Keywords = {"minimum": 1}
+_COUNT: Keywords = {"minimum": 1, "maximum": 2**31 - 1}
+_GPUS: Keywords = {"minimum": 1, "maximum": MOST_GPUS}
+_SHARE: Keywords = {"minimum": 0, "maximum": 1}
+_NAME: Keywords = {"minLength": 1, "pattern": r"\S"}
+
+NotEmpty = Field(min_length=1)
+Count = Annotated[int, Whole(1, 2**31 - 1)]
+GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
+GpuName = Annotated[str, Field(description="Name of the GPU in the catalogue, or a short alias.")]
+Seconds = Annotated[float, Field(description="Wall-clock seconds.")]
+Versions = Mapping[str, str]
 
 SIZE = "^[1-9][0-9]?$"
 """Pattern of a number of compute slices as a key."""
+
+
+def _by_size(seconds: Keywords) -> Keywords:
+    return {
+        "patternProperties": {SIZE: {"type": "number", **seconds}},
+        "additionalProperties": False,
+        "minProperties": 1,
+    }
+
+
+# Files about batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +108,9 @@ class BatchFile:
     """Tasks to be run on identical MIG GPUs so that the last one ends as early as possible."""
 
     schema: Literal["mig-opt/batch/1"]
-    gpu: str
-    tasks: tuple[Task, ...]
-    gpus: int = 1
+    gpu: GpuName
+    tasks: Annotated[tuple[Task, ...], NotEmpty]
+    gpus: GpuCount = 1
     operations: OperationCosts | None = None
     initial: tuple[LiveInstance, ...] = ()
     parallel_operations: bool = False
@@ -69,17 +122,19 @@ class ScheduleFile:
 
     schema: Literal["mig-opt/schedule/1"]
     runs: tuple[Run, ...]
-    makespan: float | None = None
+    makespan: Annotated[float | None, Field(description="Seconds until the last run ends, as the file states it.")] = (
+        None
+    )
     operations: tuple[Operation, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class PointFile:
-    """Best makespan and best lower bound at one moment of a run."""
+class PointEntry:
+    """What was known at some moment of the run."""
 
     seconds: float
-    makespan: float | None
-    lower_bound: float
+    makespan: Annotated[float | None, Field(description="Of the best schedule so far, in seconds; null: none yet.")]
+    lower_bound: Annotated[float | None, Field(description="Best lower bound so far in seconds; null: infinite.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +144,26 @@ class ResultFile:
     schema: Literal["mig-opt/result/1"]
     status: Status
     method: str
-    lower_bound: float | None
-    runtime_s: float
-    schedule: ScheduleFile | None
-    makespan: float | None = None
-    gap: float | None = None
+    lower_bound: Annotated[
+        float | None, Field(description="Seconds; no schedule is shorter. null: infinite, there is no schedule.")
+    ]
+    runtime_s: Seconds
+    schedule: Annotated[ScheduleFile | None, Field(description="The best schedule; null if there is none.")]
+    makespan: Annotated[float | None, Field(description="Seconds, of the schedule; null without one.")] = None
+    gap: Annotated[float | None, Field(description="(makespan - lower_bound) / makespan; null without one.")] = None
     seed: int = 0
-    trajectory: tuple[PointFile, ...] = ()
-    versions: Mapping[str, str] = field(default_factory=dict)
+    trajectory: tuple[PointEntry, ...] = ()
+    versions: Versions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateFile:
-    """What is claimed about schedules that are shorter than one, and the evidence for it."""
+    """A claim about schedules that are shorter than one, and the evidence for it."""
 
     schema: Literal["mig-opt/certificate/1"]
     claim: Claim
-    batch: str
-    schedule: str
+    batch: Annotated[str, Field(description="SHA-256 of the batch as canonical JSON, defaults spelled out.")]
+    schedule: Annotated[str, Field(description="SHA-256 of the schedule as canonical JSON.")]
     makespan: float
     tick: str
     exact: bool
@@ -117,10 +174,154 @@ class CertificateFile:
     method: str
     seed: int
     runtime_s: float
-    versions: Mapping[str, str]
+    versions: Versions
     interrupted: bool
     better: ScheduleFile | None
     digest: str
+
+
+# Files about services
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """What a model achieves on the instances of one kind of GPU."""
+
+    model: str
+    points: Annotated[tuple[Point, ...], NotEmpty]
+    gpu: Annotated[str | None, Field(description="The kind of GPU; default: the only one that the file names.")] = None
+    memory_gb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEntry:
+    """GPUs of one kind that may be used."""
+
+    gpu: GpuName
+    count: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesFile:
+    """Services that have to be served within their limits of latency with as few GPUs as possible."""
+
+    schema: Literal["mig-opt/services/1"]
+    services: Annotated[tuple[Service, ...], NotEmpty]
+    gpu: Annotated[str | None, Field(description="The only kind of GPU, as many as it takes; else pools.")] = None
+    pools: Annotated[tuple[PoolEntry, ...] | None, NotEmpty] = None
+    slo_share: Annotated[
+        float,
+        Field(
+            description="Share of the SLO that latency may take; the rest is for requests that wait for a batch.",
+            json_schema_extra={"exclusiveMinimum": 0, "maximum": 1},
+        ),
+    ] = 0.5
+    whole_ms: Annotated[
+        bool,
+        Field(description="True if the SLO is cut to whole milliseconds and latency must be below the share of it."),
+    ] = False
+    max_processes: Count | None = None
+    profiles: Annotated[
+        tuple[TableEntry, ...],
+        Field(
+            description="What the models achieve; one for each model and kind of GPU. "
+            "May be left out where profiles are given from elsewhere."
+        ),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilesFile:
+    """What models achieve on instances of each size."""
+
+    schema: Literal["mig-opt/profiles/1"]
+    profiles: Annotated[tuple[TableEntry, ...], Field(min_length=1, description="One for each model and kind of GPU.")]
+    gpu: Annotated[str | None, Field(description="The GPU of the profiles that do not name one.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """An instance that serves a service."""
+
+    service: str
+    gpu: Annotated[int, Field(json_schema_extra={"minimum": 0})]
+    profile: str
+    start: int
+    batch: int
+    processes: int
+    throughput: float | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFile:
+    """Which instances serve which service, and where they are."""
+
+    schema: Literal["mig-opt/deployment/1"]
+    gpus: Annotated[tuple[str, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")]
+    segments: tuple[SegmentEntry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentResultFile:
+    """How a method ended, the deployment that it found and what it proved."""
+
+    schema: Literal["mig-opt/deployment-result/1"]
+    status: Status
+    method: str
+    lower_bound: Annotated[int, Field(description="No deployment has fewer GPUs; 0 if that is not known.")]
+    runtime_s: Seconds
+    deployment: Annotated[DeploymentFile | None, Field(description="The best deployment; null if there is none.")]
+    gpus: Annotated[int | None, Field(description="GPUs with a segment; null without a deployment.")] = None
+    compute_slices: Annotated[
+        int | None, Field(description="Compute slices of all segments; null without a deployment.")
+    ] = None
+    reason: str = ""
+    proven: tuple[str, ...] = ()
+    seed: int = 0
+    versions: Versions = field(default_factory=dict)
+
+
+# Files about fleets
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """Jobs that arrive over time at a fleet of identical MIG GPUs."""
+
+    schema: Literal["mig-opt/trace/1"]
+    gpu: GpuName
+    jobs: Annotated[tuple[Job, ...], NotEmpty]
+    gpus: GpuCount = 1
+    operations: OperationCosts | None = None
+    pcie_limit: Annotated[float, Field(json_schema_extra={"exclusiveMinimum": 0})] = PCIE_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """Identical MIG GPUs and the instances on them at one moment."""
+
+    schema: Literal["mig-opt/state/1"]
+    gpu: GpuName
+    instances: tuple[HeldInstance, ...]
+    gpus: GpuCount = 1
+
+
+# Studies
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """Batches with the methods that run on each of them, traces with the schedulers that run on each of them."""
+
+    schema: Literal["mig-opt/study/1"]
+    batches: Annotated[tuple[BundledBatch | BatchFromFile | GeneratedBatches, ...], NotEmpty] = ()
+    methods: Annotated[tuple[MethodSettings, ...], NotEmpty] = ()
+    repetitions: Annotated[int, Whole(1, 2**30 - 1)] = 1
+    seed: Annotated[int, Whole(0, 2**30 - 1)] = 0
+    fresh: bool = False
+    traces: Annotated[tuple[TraceFromFile | GeneratedTraces, ...], NotEmpty] = ()
+    policies: Annotated[tuple[PolicySettings, ...], NotEmpty] = ()
 
 
 FILES: dict[Kind, type] = {
@@ -137,249 +338,178 @@ FILES: dict[Kind, type] = {
     "state": StateFile,
 }
 
-
-def _by_size(number: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "patternProperties": {SIZE: {"type": "number", **number}},
-        "additionalProperties": False,
-        "minProperties": 1,
-    }
-
-
-_PLACED: dict[str, dict[str, Any]] = {
-    "gpu": {"description": "Index of the GPU, from 0.", "examples": [0]},
-    "profile": {"description": "Profile name of the instance.", "examples": ["2g.10gb"]},
-    "start": {"description": "First memory slice of the instance.", "examples": [0]},
+DESCRIBED_BY: dict[type, type] = {
+    BatchFile: Batch,
+    ScheduleFile: Schedule,
+    PointEntry: TrajectoryPoint,
+    Operation: Run,
+    ResultFile: Result,
+    CertificateFile: Certificate,
+    TableEntry: ProfileTable,
+    PoolEntry: GpuPool,
+    ServicesFile: Demand,
+    SegmentEntry: Segment,
+    DeploymentFile: Deployment,
+    DeploymentResultFile: DeploymentResult,
+    TraceFile: Trace,
+    StateFile: FleetState,
+    StudyFile: Study,
 }
-_TIMED: dict[str, dict[str, Any]] = {
-    **_PLACED,
-    "begin": {"description": "Seconds after the start of the batch.", "examples": [0.12]},
-    "end": {"description": "Seconds after the start of the batch.", "examples": [11.64]},
-}
+"""The class of the domain whose docstring describes the keys of an object; by default its own."""
 
+_PLACED: dict[str, Keywords] = {"gpu": _FROM_0, "start": _FROM_0}
+_COMMON = {"gpu": {"description": "Name of the GPU, or a list of them."}, "gpus": _GPUS}
+_SEEDS: Keywords = {
+    "description": "How many seeds (0, 1, ...), or a list of them.",
+    "default": 1,
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    ],
+}
+KEYWORDS: dict[type, dict[str, Keywords]] = {
+    Task: {"name": _NAME, "times": _by_size(_ABOVE_0), "memory_gb": _ABOVE_0},
+    OperationCosts: {"create": _by_size(_FROM_0), "destroy": _by_size(_FROM_0)},
+    LiveInstance: {**_PLACED, "free": _FROM_0},
+    HeldInstance: _PLACED,
+    Operation: {"kind": {"description": "Creation or destruction."}},
+    TableEntry: {"model": _NAME, "memory_gb": _ABOVE_0},
+    Service: {
+        "name": _NAME,
+        "slo": _ABOVE_0,
+        "rate": _ABOVE_0,
+        "min_replicas": {"minimum": 1, "maximum": MOST_REPLICAS},
+    },
+    Point: {"size": _COUNT, "batch": _COUNT, "processes": _COUNT, "throughput": _ABOVE_0, "latency": _ABOVE_0},
+    Job: {
+        "name": _NAME,
+        "arrival": _FROM_0,
+        "times": _by_size(_ABOVE_0),
+        "memory_gb": _ABOVE_0,
+        "pcie_gbps": _FROM_0,
+        "sensitivity": _FROM_0,
+        "memory_growth": {
+            "items": {
+                "type": "array",
+                "prefixItems": [
+                    {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+                    {"type": "number", "exclusiveMinimum": 0},
+                ],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        },
+    },
+    BundledBatch: {"gpus": _GPUS},
+    BatchFromFile: {"gpus": _GPUS},
+    TraceFromFile: {"gpus": _GPUS},
+    GeneratedBatches: {
+        **_COMMON,
+        "n": {"description": "Number of tasks, or a list of them.", "minimum": 1},
+        "seeds": _SEEDS,
+        "scaling": {"description": "PoorScaling, MixedScaling, GoodScaling, or a list."},
+        "times": {"description": "WideTimes, NarrowTimes, or a list."},
+        "p_sup": {"description": "Share of super-linear tasks, or a list.", **_SHARE},
+        "variant": {"description": "paper, published-program, or a list."},
+    },
+    MethodSettings: {"time_limit": _ABOVE_0, "gap": _SHARE, "workers": _FROM_1},
+    GeneratedTraces: {**_COMMON, "seeds": _SEEDS, "parameters": {"type": ["number", "string"]}},
+}
+"""Keywords of JSON Schema for the keys of an object, or for each value of a list of values, beside its types."""
+
+_PAIRS = (("batches", "methods"), ("traces", "policies"))
+"""Lists of a study that need each other."""
+
+WHOLE_OBJECT: dict[type, Keywords] = {
+    ServicesFile: {
+        "oneOf": [
+            {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
+            {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
+        ]
+    },
+    StudyFile: {
+        "anyOf": [{"required": list(pair)} for pair in _PAIRS],
+        "dependentRequired": {key: [other] for pair in _PAIRS for key, other in (pair, pair[::-1])},
+    },
+}
+"""Keywords of JSON Schema about the keys of an object together."""
+
+_TIMES = {"1": 4.0, "2": 2.5}
+_COSTS = {"1": 0.1, "2": 0.1, "4": 0.1}
+_INSTANCE = {"gpu": 0, "profile": "2g.10gb", "start": 0}
+_SPAN = {**_INSTANCE, "begin": 0.12, "end": 2.62}
+_TASK = {"name": "lu", "times": _TIMES}
+_JOB = {"name": "train", "arrival": 12.0, "times": _TIMES}
+_SERVICE = {"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}
+_POINT = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
+_TABLE = {"model": "bert", "gpu": "A100-80GB", "points": [_POINT]}
 _SHA = "0123456789abcdef" * 4
-
-KEYWORDS: dict[type, dict[str, dict[str, Any]]] = {
-    BatchFile: {
-        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/batch/1"]},
-        "gpu": {"description": "Name of the GPU in the catalogue, or a short alias.", "examples": ["A100-40GB", "A30"]},
-        "tasks": {
-            "description": "What is to be run. Names must be unique.",
-            "minItems": 1,
-            "examples": [[{"name": "lu", "times": {"1": 4.0, "2": 2.5}}]],
-        },
-        "gpus": {"description": "How many GPUs there are.", "minimum": 1, "maximum": MOST_GPUS},
-        "operations": {"description": "Seconds per creation and destruction; default: the GPU's own table."},
-        "initial": {"description": "Instances that exist when the batch starts; default: none."},
-        "parallel_operations": {"description": "Whether creations and destructions on one GPU may overlap in time."},
-    },
-    Task: {
-        "name": {"description": "Unique in its batch.", "minLength": 1, "pattern": r"\S", "examples": ["lu"]},
-        "times": {
-            "description": "Seconds on an instance, by number of compute slices. On a size that is left out the task "
-            "cannot run. The GPU must have the sizes.",
-            **_by_size({"exclusiveMinimum": 0}),
-            "examples": [{"1": 4.0, "2": 2.5}],
-        },
-        "memory_gb": {"description": "Memory in GB that the task needs.", "exclusiveMinimum": 0},
-    },
-    OperationCosts: {
-        kind: {
-            "description": f"Seconds to {kind} an instance, by number of compute slices; for every size of the GPU.",
-            **_by_size({"minimum": 0}),
-            "examples": [{"1": 0.1, "2": 0.1, "4": 0.1}],
-        }
-        for kind in ("create", "destroy")
-    }
-    | {
-        "source": {"description": "Where the figures come from."},
-        "assumed": {"description": "Whether they were measured on another GPU."},
-    },
-    LiveInstance: {
-        **_PLACED,
-        "gpu": {**_PLACED["gpu"], "minimum": 0},
-        "start": {**_PLACED["start"], "minimum": 0},
-        "free": {
-            "description": "Seconds after the start of the batch at which its earlier work ends.",
-            "minimum": 0,
-        },
-    },
-    Run: {"task": {"description": "Name of the task.", "examples": ["lu"]}, **_TIMED},
-    Operation: {"kind": {"description": "What is done to the instance.", "examples": ["create"]}, **_TIMED},
-    ScheduleFile: {
-        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/schedule/1"]},
-        "makespan": {"description": "Seconds until the last run ends, as the writer of the file states it."},
-        "runs": {"description": "One for each task.", "examples": [[]]},
-        "operations": {"description": "Creations and destructions; null or left out if they are not known."},
-    },
+EXAMPLES: dict[type, dict[str, Any]] = {
+    BatchFile: {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [_TASK]},
+    Task: _TASK,
+    OperationCosts: {"create": _COSTS, "destroy": _COSTS},
+    LiveInstance: _INSTANCE,
+    Run: {"task": "lu", **_SPAN},
+    Operation: {"kind": "create", **_SPAN},
+    ScheduleFile: {"schema": "mig-opt/schedule/1", "runs": []},
+    PointEntry: {"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5},
     ResultFile: {
-        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/result/1"]},
-        "status": {"description": "How the run of the method ended.", "examples": ["feasible"]},
-        "method": {"description": "The method that ran.", "examples": ["cp"]},
-        "makespan": {"description": "Makespan of the schedule in seconds; null without one."},
-        "lower_bound": {
-            "description": "Seconds; no schedule is shorter. null: infinite, there is no schedule.",
-            "examples": [12.5],
-        },
-        "gap": {"description": "(makespan - lower_bound) / makespan; null without a schedule."},
-        "runtime_s": {"description": "Wall-clock seconds.", "examples": [0.5]},
-        "schedule": {"description": "The best schedule; null if there is none.", "examples": [None]},
-        "seed": {"description": "The seed that was used."},
-        "trajectory": {"description": "Every improvement of the makespan or the lower bound."},
-        "versions": {"description": "Versions of the programs that ran."},
+        "schema": "mig-opt/result/1",
+        "status": "feasible",
+        "method": "cp",
+        "lower_bound": 12.5,
+        "runtime_s": 0.5,
+        "schedule": None,
     },
+    SliceLoad: {"weights": [1, 1, 1, 1], "value": "109/25"},
+    CriticalTask: {"task": "right", "value": "411/100"},
     CertificateFile: {
-        "schema": {"description": "Name and version of the format.", "examples": ["mig-opt/certificate/1"]},
-        "claim": {"description": "What is known about shorter schedules.", "examples": ["proved"]},
-        "batch": {"description": "SHA-256 of the batch as canonical JSON, defaults spelled out.", "examples": [_SHA]},
-        "schedule": {"description": "SHA-256 of the schedule as canonical JSON.", "examples": [_SHA]},
-        "makespan": {"description": "Of the schedule, in seconds.", "examples": [6.34]},
-        "tick": {"description": "Seconds of a tick as an exact fraction.", "examples": ["1/100"]},
-        "exact": {
-            "description": "Whether a schedule counts as shorter by one tick; else by a millionth of the makespan.",
-            "examples": [True],
-        },
-        "within": {"description": "Seconds by which a schedule may be shorter without counting.", "examples": [0]},
-        "lower_bound": {"description": "Seconds; no schedule is shorter.", "examples": [6.34]},
-        "slice_load": {
-            "description": "Bound by the weighted load of the memory slices.",
-            "examples": [{"weights": [1, 1, 1, 1], "value": "109/25"}],
-        },
-        "critical_task": {
-            "description": "Bound by the task whose shortest time is longest.",
-            "examples": [{"task": "right", "value": "411/100"}],
-        },
-        "method": {"description": "The method that was asked.", "examples": ["milp"]},
-        "seed": {"description": "The seed that was used.", "examples": [0]},
-        "runtime_s": {"description": "Wall-clock seconds of the method; 0 if it was not needed.", "examples": [0.5]},
-        "versions": {"description": "Versions of the programs that ran.", "examples": [{"mig-opt": "0.1.0"}]},
-        "interrupted": {"description": "Whether Ctrl-C ended the method.", "examples": [False]},
-        "better": {"description": "The shorter schedule, if the claim is refuted; else null.", "examples": [None]},
-        "digest": {"description": "SHA-256 of the rest as canonical JSON.", "examples": [_SHA]},
+        "schema": "mig-opt/certificate/1",
+        "claim": "proved",
+        "batch": _SHA,
+        "schedule": _SHA,
+        "makespan": 6.34,
+        "tick": "1/100",
+        "exact": True,
+        "within": 0,
+        "lower_bound": 6.34,
+        "slice_load": {"weights": [1, 1, 1, 1], "value": "109/25"},
+        "critical_task": {"task": "right", "value": "411/100"},
+        "method": "milp",
+        "seed": 0,
+        "runtime_s": 0.5,
+        "versions": {"mig-opt": "0.1.0"},
+        "interrupted": False,
+        "better": None,
+        "digest": _SHA,
     },
-    SliceLoad: {
-        "weights": {"description": "For each memory slice of a GPU.", "examples": [[1, 1, 1, 1]]},
-        "value": {"description": "Seconds as an exact fraction.", "examples": ["109/25"]},
+    ServicesFile: {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
+    Service: _SERVICE,
+    PoolEntry: {"gpu": "A100-80GB"},
+    TableEntry: _TABLE,
+    Point: _POINT,
+    ProfilesFile: {"schema": "mig-opt/profiles/1", "profiles": [_TABLE]},
+    SegmentEntry: {"service": "chat", **_INSTANCE, "batch": 8, "processes": 2},
+    DeploymentFile: {"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": []},
+    DeploymentResultFile: {
+        "schema": "mig-opt/deployment-result/1",
+        "status": "optimal",
+        "method": "exact",
+        "lower_bound": 2,
+        "runtime_s": 0.5,
+        "deployment": None,
     },
-    CriticalTask: {
-        "task": {"description": "Name of the task.", "examples": ["right"]},
-        "value": {"description": "Seconds as an exact fraction.", "examples": ["411/100"]},
-    },
-    PointFile: {
-        "seconds": {"description": "Seconds since the start of the run.", "examples": [0.1]},
-        "makespan": {"description": "Seconds, of the best schedule so far; null before the first.", "examples": [20.0]},
-        "lower_bound": {
-            "description": "Best lower bound so far in seconds; null: infinite.",
-            "type": ["number", "null"],
-            "examples": [12.5],
-        },
-    },
-    **STUDY_KEYWORDS,
-    **SERVING_KEYWORDS,
-    **TRACE_KEYWORDS,
-    **STATE_KEYWORDS,
+    TraceFile: {"schema": "mig-opt/trace/1", "gpu": "A100-40GB", "jobs": [_JOB]},
+    Job: _JOB,
+    StateFile: {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [_INSTANCE]},
+    HeldInstance: _INSTANCE,
+    StudyFile: {"schema": "mig-opt/study/1", "batches": [{"n": [10, 20], "seeds": 30}], "methods": [{"method": "far"}]},
+    BundledBatch: {"instance": "rodinia-a30"},
+    BatchFromFile: {"file": "batch.json"},
+    GeneratedBatches: {"n": 20},
+    MethodSettings: {"method": "cp"},
+    TraceFromFile: {"file": "trace.json"},
+    GeneratedTraces: {"family": "normal-25"},
+    PolicySettings: {"policy": "first-fit"},
 }
-"""For each kind of object and each of its keys: keywords of JSON Schema beside those that follow from the type."""
-
-
-def json_schema(kind: Kind) -> dict[str, Any]:
-    """Return the JSON Schema (draft 2020-12) of a file.
-
-    It states everything about a file that can be said without knowing the GPU, and without comparing one part of the
-    file with another.
-
-    Parameters
-    ----------
-    kind : str
-        The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``study``, ``services``, ``profiles``,
-        ``deployment``, ``deployment-result``, ``trace`` or ``state``.
-
-    Raises
-    ------
-    InputError
-        If there is no such kind.
-
-    Examples
-    --------
-    >>> schema = json_schema("batch")
-    >>> schema["required"], schema["properties"]["gpus"]["minimum"]
-    (['schema', 'gpu', 'tasks'], 1)
-    """
-    if kind not in FILES:
-        raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), FILES)}")])
-    root = TypeAdapter(FILES[kind]).json_schema()
-    definitions = root.pop("$defs", {})
-    for shape, keywords in KEYWORDS.items():
-        if shape is FILES[kind]:
-            _complete(root, shape, keywords)
-        elif shape.__name__ in definitions:
-            _complete(definitions[shape.__name__], shape, keywords)
-    for kinds in (Status, Claim):
-        if kinds.__name__ in definitions:
-            del definitions[kinds.__name__]["title"]
-            definitions[kinds.__name__]["description"] = inspect.getdoc(kinds)
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"mig-opt/{kind}/1",
-        **{key: value for key, value in root.items() if key != "title"},
-        "$defs": definitions,
-    }
-
-
-def _complete(schema: dict[str, Any], shape: type, keywords: dict[str, dict[str, Any]]) -> None:
-    """Add to the schema of an object what its types do not say; drop what nobody needs."""
-    schema.pop("title", None)
-    schema["description"] = (inspect.getdoc(shape) or "").partition("\n")[0].replace("``", "")
-    schema["additionalProperties"] = False
-    schema.update(keywords.get(WHOLE, {}))
-    for key, found in schema["properties"].items():
-        found.pop("title", None)
-        alternatives = [alternative.get("type") for alternative in found.get("anyOf", ())]
-        if alternatives and set(alternatives) <= {"number", "null"}:
-            del found["anyOf"]
-            found["type"] = alternatives
-        if "minItems" in keywords[key]:
-            found.pop("default", None)  # of a list that is left out or has entries
-        if ITEMS in keywords[key]:
-            _let_one_stand_for_a_list(found, keywords[key][ITEMS])
-        elif LISTS in keywords[key]:
-            item = keywords[key][LISTS]
-            found["additionalProperties"] = {"anyOf": [item, {"type": "array", "items": item, "minItems": 1}]}
-        elif "anyOf" in keywords[key]:
-            found.clear()
-        found.update({name: value for name, value in keywords[key].items() if name not in (ITEMS, LISTS)})
-
-
-def _let_one_stand_for_a_list(schema: dict[str, Any], keywords: dict[str, Any]) -> None:
-    item = {**schema.pop("items"), **keywords}
-    alternatives = [alternative["type"] for alternative in item.pop("anyOf", ())]
-    if alternatives:
-        item["type"] = alternatives
-    del schema["type"]
-    default = schema.get("default")
-    if default is not None and len(default) == 1:
-        schema["default"] = default[0]
-    schema["anyOf"] = [item, {"type": "array", "items": item, "minItems": 1}]
-
-
-def key_names(shape: type) -> dict[str, bool]:
-    """Return the keys of an object, each with whether it must be there."""
-    missing = dataclasses.MISSING
-    return {
-        entry.name: entry.default is missing and entry.default_factory is missing for entry in dataclasses.fields(shape)
-    }
-
-
-def listed_keys(shape: type) -> tuple[str, ...]:
-    """Return the keys of an object whose values are lists, where a single value may stand for a list of one."""
-    return tuple(key for key, keywords in KEYWORDS[shape].items() if ITEMS in keywords)
-
-
-def mapped_keys(shape: type) -> tuple[str, ...]:
-    """Return the keys of an object whose values are objects of such lists."""
-    return tuple(key for key, keywords in KEYWORDS[shape].items() if LISTS in keywords)
-
-
-def sized_keys(shape: type) -> tuple[str, ...]:
-    """Return the keys of an object whose values are figures by number of compute slices."""
-    return tuple(key for key, keywords in KEYWORDS[shape].items() if "patternProperties" in keywords)
+"""An object of each shape, with every key that it needs."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin, get_type_hints
 
 from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text, shown
-from mig_opt.files.parts import NOTHING, Findings, Raw, check_keys, read_document, read_object, read_value
-from mig_opt.files.shapes import listed_keys, mapped_keys
+from mig_opt.files.reading import Findings, Raw, read_document, read_keys, read_object
+from mig_opt.files.shapes import StudyFile
 from mig_opt.study import (
     BatchFromFile,
     BatchSource,
@@ -96,22 +96,13 @@ def study_from_json(document: Document, part_problems: PartProblems, *, source: 
     InputError
         With every problem of the document.
     """
-    raw, findings = read_document(document, source)
-    check_keys(raw, "study", findings)
+    raw, findings = read_document(document, "study", source)
+    values = read_keys(StudyFile, raw, findings, skip=_KINDS)
     parts = Parts(**{key: _list(raw, key, findings) for key in _KINDS})
-    values: dict[str, Any] = {
-        key: value
-        for key, shape in (("repetitions", int), ("seed", int), ("fresh", bool))
-        if (value := read_value(shape, raw, key, findings)) is not None
-    }
-    for key, least in (("repetitions", 1), ("seed", 0)):
-        if not least <= values.get(key, least) < 2**30:
-            findings.add(key, f"must be from {least} to {2**30 - 1}, is {values[key]}")
     findings.extend(part_problems(parts))
     findings.check()
     # What cannot be read has been reported.
-    lists: dict[str, Any] = {key: tuple(getattr(parts, key)) for key in _KINDS}
-    return Study(**lists, **values)
+    return Study(**{**values, **{key: tuple(getattr(parts, key)) for key in _KINDS}})
 
 
 def _list(raw: Raw, key: str, findings: Findings) -> list[Any]:
@@ -145,15 +136,14 @@ def _read(shape: type[Any], entry: object, path: str, findings: Findings) -> Any
             findings.add(f"{path}.seeds", f"must be from 1 to {MOST_SEEDS} seeds, or a list of them, is {raw['seeds']}")
             raw["seeds"] = 1
         raw["seeds"] = list(range(raw["seeds"]))
-    for key in listed_keys(shape):
-        if key in raw and not isinstance(raw[key], list):
+    for key, hint in get_type_hints(shape).items():
+        if key in raw and get_origin(hint) is tuple and not isinstance(raw[key], list):
             raw[key] = [raw[key]]
             single.add(f"{key}[0]")
-    for key in mapped_keys(shape):
-        if isinstance(raw.get(key), dict):
+        elif get_origin(hint) is Mapping and isinstance(raw.get(key), dict):
             raw[key] = {name: value if isinstance(value, list) else [value] for name, value in raw[key].items()}
     found = Findings("")
-    part = read_object(shape, raw, "", found, _STAND_INS.get(shape, NOTHING))
+    part = read_object(shape, raw, "", found, _STAND_INS.get(shape, {}))
     for problem in found.problems:
         name = problem.path.removesuffix("[0]") if problem.path in single else problem.path
         findings.add(Problem(name, problem.message).below(path).path, problem.message)

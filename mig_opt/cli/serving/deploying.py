@@ -254,7 +254,7 @@ class _Outcome:
 
     def _print_json(self) -> None:
         from mig_opt.files.documents import rendered
-        from mig_opt.files.serving.changes import change_document
+        from mig_opt.files.serving.results import change_document
         from mig_opt.files.serving.results import deployment_result_document
 
         document = deployment_result_document(self.result)

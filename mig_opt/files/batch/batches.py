@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-import re
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-from mig_opt.arguments import MOST_GPUS
-from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems
-from mig_opt.files.batch.tables import read_tasks
+from mig_opt.batch.batch import Batch, Task, batch_problems
+from mig_opt.errors import Problem
 from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
-from mig_opt.files.parts import (
+from mig_opt.files.reading import (
     Findings,
     Raw,
-    check_keys,
     encoded,
     fleet_head,
-    in_place,
+    gpu_of,
     read_document,
-    read_gpu,
-    read_gpus,
-    read_list,
-    read_operations,
-    read_value,
+    read_fleet,
+    read_object,
 )
-from mig_opt.files.rows import gpu_of_table, row_problem, time_column, told_by_row
-from mig_opt.gpu.model import GpuModel, catalogue
+from mig_opt.files.shapes import BatchFile
+from mig_opt.files.tables import (
+    check_columns,
+    check_times,
+    gpu_of_table,
+    number,
+    read_rows,
+    time_column,
+    times_in,
+    told_by_row,
+)
+from mig_opt.gpu.model import GpuModel
 
-_KNOWN_WITHOUT_GPU = re.compile(r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)")
+_KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)"
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
 
 
@@ -42,6 +48,11 @@ def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
         The file. Its name without the ending becomes the name of the batch.
     gpu : str, optional
         Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
+
+    Returns
+    -------
+    Batch
+        The batch.
 
     Raises
     ------
@@ -78,56 +89,49 @@ def batch_from_json(document: Document, *, gpu: str | None = None, name: str = "
     >>> batch.gpu.name, batch.tasks
     ('A30-24GB', (Task(name='lu', times={1: 4.0, 2: 2.5}, memory_gb=None),))
     """
-    raw, findings = read_document(document, source)
-    raw = in_place(raw, gpu=gpu)
-    check_keys(raw, "batch", findings)
-    return _batch(raw, read_gpu(raw, findings), name, findings)
+    raw, findings = read_document(document, "batch", source, gpu=gpu)
+    return _batch(raw, gpu_of(raw, findings), name, findings)
 
 
 def _batch(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> Batch:
-    size = str(model.sizes[0]) if model else "1"
-    times = {size: 1.0}
-    # Stand-ins must not cause problems of their own: a size that exists, a name that no other task has.
-    tasks = read_list(Task, raw, "tasks", findings, stand_ins=lambda index: {"name": f"\0{index}", "times": times})
-    initial = read_list(LiveInstance, raw, "initial", findings)
-    operations = read_operations(raw, model, findings)
-    gpus = read_gpus(raw, findings)
-    parallel = bool(read_value(bool, raw, "parallel_operations", findings))
-    stand_in = model or catalogue()[0]
-    more = batch_problems(
-        stand_in,
-        MOST_GPUS if gpus is None else gpus,
-        # An entry that is not there and one that cannot be read have been reported; an empty list has not.
-        tasks if raw.get("tasks") == [] else tasks or [None],
-        operations or stand_in.operation_costs,
-        initial,
+    def task(entry: object, path: str, findings: Findings) -> Task | None:
+        # Stand-ins must not cause problems of their own: a name that no other task has, a size that exists.
+        stand_ins = {"name": f"\0{path}", "times": {str(model.sizes[0] if model else 1): 1.0}}
+        return read_object(Task, entry, path, findings, stand_ins)
+
+    values = read_fleet(
+        BatchFile, raw, model, findings, _problems, known_without_gpu=_KNOWN_WITHOUT_GPU, readers={"tasks": task}
     )
-    findings.extend(problem for problem in more if model or _KNOWN_WITHOUT_GPU.fullmatch(problem.path))
-    findings.check()
-    assert model is not None
-    assert gpus is not None
-    return Batch(
-        tuple(task for task in tasks if task),
-        model,
-        gpus=gpus,
-        operations=operations or model.operation_costs,
-        initial=tuple(live for live in initial if live),
-        parallel_operations=parallel,
-        name=name,
-    )
+    return Batch(**values, name=name)
+
+
+def _problems(gpu: GpuModel, values: dict[str, Any]) -> list[Problem]:
+    return batch_problems(gpu, values["gpus"], values["tasks"], values["operations"], values["initial"])
 
 
 def _batch_from_csv(text: str, *, gpu: str | None, name: str, source: str) -> Batch:
     findings = Findings(source)
-    raw = gpu_of_table(gpu, findings)
-    model = read_gpu(raw, findings)
-    raw["tasks"], lines = read_tasks(text, model, findings)
-    with told_by_row(source, lambda problem: row_problem(problem, "tasks", lines, _column)):
+    model = gpu_of_table(gpu, findings)
+    rows = read_rows(text, findings, partial(_check_header, gpu=model), example="task,t1_s,...", what="task")
+    raw = {"schema": "mig-opt/batch/1", "gpu": gpu, "tasks": [_entry(cells, model) for _, cells in rows]}
+    lines = [line for line, _ in rows]
+    with told_by_row(source, "tasks", lines, lambda _, key: "task" if key == "name" else time_column(key)):
         return _batch(raw, model, name, findings)
 
 
-def _column(_: int, key: str) -> str:
-    return "task" if key == "name" else time_column(key)
+def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
+    times, known = check_times(header, where, findings, gpu)
+    if not times:
+        findings.add(where, "has no column with times; add t1_s, t2_s, ... with seconds")
+    needed = {"task": "; add one with the names of the tasks"}
+    return check_columns(header, where, findings, ["task", *known, "memory_gb", *times], needed) and bool(times)
+
+
+def _entry(cells: dict[str, str], gpu: GpuModel | None) -> Raw:
+    task: Raw = {"name": cells["task"], "times": times_in(cells, gpu)}
+    if cells.get("memory_gb"):
+        task["memory_gb"] = number(cells["memory_gb"])
+    return task
 
 
 def batch_to_json(batch: Batch) -> str:
@@ -166,6 +170,13 @@ def batch_to_json(batch: Batch) -> str:
 
 def write_batch(batch: Batch, path: str | Path) -> None:
     """Write a batch to a JSON file; an existing file is replaced only when all is written.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    path : str or Path
+        The file.
 
     Raises
     ------

@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Schedule
 from mig_opt.files.documents import Document, read_text, rendered, write_text
-from mig_opt.files.parts import (
-    Findings,
-    Raw,
-    check_keys,
-    check_stated,
-    encoded,
-    finite,
-    part_or_null,
-    read_document,
-    read_list,
-    read_value,
-)
-from mig_opt.files.shapes import PointFile
-from mig_opt.result import Result, Status, TrajectoryPoint
+from mig_opt.files.reading import Findings, Raw, check_schema, check_stated, encoded, read_document, read_keys
+from mig_opt.files.shapes import ResultFile, ScheduleFile
+from mig_opt.result import Result, TrajectoryPoint
 
 _TOLERANCE = 1e-6
 """Up to which a makespan or a gap that a file states may differ from that of its schedule."""
@@ -65,7 +53,7 @@ def schedule_from_json(document: Document, *, source: str = "") -> Schedule:
     >>> schedule.makespan, schedule.operations is None
     (2.62, True)
     """
-    raw, findings = read_document(document, source)
+    raw, findings = read_document(document, "schedule", source)
     schedule = schedule_at(raw, "", findings)
     findings.check()
     return schedule
@@ -73,32 +61,10 @@ def schedule_from_json(document: Document, *, source: str = "") -> Schedule:
 
 def schedule_at(raw: Raw, path: str, findings: Findings) -> Schedule:
     """Return the schedule of an object at a path of a document, as far as it can be read."""
-    check_keys(raw, "schedule", findings, path)
-    stated = finite_number(raw, "makespan", findings, path=path)
-    runs = read_list(Run, raw, "runs", findings, path=path)
-    known = raw.get("operations") is not None
-    operations = read_list(Operation, raw, "operations", findings, path=path) if known else []
-    for key, parts in (("runs", runs), ("operations", operations)):
-        where = f"{path}.{key}" if path else key
-        for index, part in enumerate(parts):
-            if part is not None:
-                finite(part, f"{where}[{index}]", findings)
-    return Schedule(
-        tuple(run for run in runs if run),
-        tuple(operation for operation in operations if operation) if known else None,
-        stated_makespan=stated,
-    )
-
-
-def finite_number(
-    raw: Raw, key: str, findings: Findings, *, path: str = "", annotation: object = float | None
-) -> float | None:
-    """Return a finite number, or None if it is null, not there, or wrong."""
-    number: float | None = read_value(annotation, raw, key, findings, path=path)
-    if number is not None and not math.isfinite(number):
-        findings.add(f"{path}.{key}" if path else key, f"must be a finite number, is {number}")
-        return None
-    return number
+    check_schema(raw, "schedule", findings, path)
+    values = read_keys(ScheduleFile, raw, findings, path)
+    runs = tuple(run for run in values["runs"] or () if run)
+    return Schedule(runs, values["operations"], stated_makespan=values["makespan"])
 
 
 def schedule_to_json(schedule: Schedule) -> str:
@@ -172,46 +138,22 @@ def result_from_json(document: Document, *, source: str = "") -> Result:
     InputError
         With every problem of the document. It is one, too, if ``makespan`` or ``gap`` contradict the schedule.
     """
-    raw, findings = read_document(document, source)
-    check_keys(raw, "result", findings)
-    schedule = part_or_null(schedule_at, raw, "schedule", findings)
-    seed = read_value(int, raw, "seed", findings)
-    runtime_s = finite_number(raw, "runtime_s", findings, annotation=float)
-    result = Result(
-        status=read_value(Status, raw, "status", findings),
-        method=read_value(str, raw, "method", findings),
-        schedule=schedule,
-        lower_bound=_bound(finite_number(raw, "lower_bound", findings)),
-        runtime_s=runtime_s or 0.0,
-        trajectory=_trajectory(raw, findings),
-        seed=0 if seed is None else seed,
-        versions=read_value(dict[str, str], raw, "versions", findings) or {},
-    )
-    stated = {key: finite_number(raw, key, findings) for key in ("makespan", "gap")}
-    check_stated(raw, stated, result, "schedule", findings, same=_same)
+    raw, findings = read_document(document, "result", source)
+    values = read_keys(ResultFile, raw, findings, readers={"schedule": schedule_at})
+    stated = {key: values.pop(key) for key in ("makespan", "gap")}
     findings.check()
+    values["lower_bound"] = _infinite_if_null(values["lower_bound"])
+    values["trajectory"] = tuple(
+        TrajectoryPoint(point.seconds, point.makespan, _infinite_if_null(point.lower_bound))
+        for point in values["trajectory"]
+    )
+    result = Result(**values)
+    check_stated(raw, stated, result, "schedule", findings, same=_same)
     return result
 
 
-def _trajectory(raw: Raw, findings: Findings) -> tuple[TrajectoryPoint, ...]:
-    entries = raw.get("trajectory")
-    if isinstance(entries, list):
-        raw = {"trajectory": [_with_bound(entry) for entry in entries]}
-    points = read_list(PointFile, raw, "trajectory", findings)
-    for index, point in enumerate(points):
-        if point is not None:
-            finite(point, f"trajectory[{index}]", findings, infinite="lower_bound")
-    return tuple(TrajectoryPoint(point.seconds, point.makespan, point.lower_bound) for point in points if point)
-
-
-def _with_bound(entry: Any) -> Any:
-    if isinstance(entry, dict) and "lower_bound" in entry and entry["lower_bound"] is None:
-        return {**entry, "lower_bound": math.inf}
-    return entry
-
-
-def _bound(number: float | None) -> float:
-    return math.inf if number is None else number
+def _infinite_if_null(bound: float | None) -> float:
+    return math.inf if bound is None else bound
 
 
 def _same(stated: float | None, actual: float | None) -> bool:

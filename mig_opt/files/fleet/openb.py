@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import read_text, shown
-from mig_opt.files.parts import Findings
-from mig_opt.files.rows import number, read_rows
+from mig_opt.files.reading import Findings
+from mig_opt.files.tables import check_columns, number, read_rows
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import GpuModel, Profile, get_gpu
 
@@ -161,13 +162,7 @@ def _covering(gpu: GpuModel, milli: float, cover: Cover) -> Profile:
 
 def _pods(path: Path, left_out: Counter[str]) -> list[_Pod]:
     findings = Findings(str(path))
-    rows = read_rows(
-        read_text(path),
-        lambda header, where: _has_columns(header, where, _NEEDED, findings),
-        findings,
-        example=",".join(_NEEDED),
-        what="pod",
-    )
+    rows = _rows(path, findings, _NEEDED, ",".join(_NEEDED), "pod")
     first: dict[str, int] = {}
     pods = []
     for line, cells in rows:
@@ -199,13 +194,7 @@ def _pods(path: Path, left_out: Counter[str]) -> list[_Pod]:
 
 def _gpus_of(path: str | Path) -> int:
     findings = Findings(str(path))
-    rows = read_rows(
-        read_text(path),
-        lambda header, where: _has_columns(header, where, ("gpu",), findings),
-        findings,
-        example="sn,cpu_milli,memory_mib,gpu,model",
-        what="node",
-    )
+    rows = _rows(path, findings, ("gpu",), "sn,cpu_milli,memory_mib,gpu,model", "node")
     total = sum(_figure(cells["gpu"], f"line {line}, gpu", findings) for line, cells in rows)
     findings.check()
     if not 1 <= total <= MOST_GPUS:
@@ -213,11 +202,11 @@ def _gpus_of(path: str | Path) -> int:
     return int(total)
 
 
-def _has_columns(header: list[str], where: str, needed: tuple[str, ...], findings: Findings) -> bool:
-    missing = [column for column in needed if column not in header]
-    for column in missing:
-        findings.add(where, f"has no column {column}, which lists in this layout have")
-    return not missing
+def _rows(
+    path: str | Path, findings: Findings, needed: Iterable[str], example: str, what: str
+) -> list[tuple[int, dict[str, str]]]:
+    check = partial(check_columns, needed=dict.fromkeys(needed, ", which lists in this layout have"))
+    return read_rows(read_text(path), findings, check, example=example, what=what)
 
 
 def _figure(cell: str, where: str, findings: Findings) -> float:

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.batch.batch import instance_problems
+from mig_opt.errors import Problem
 from mig_opt.files.documents import Document, read_table_or_json, rendered, shown, write_text
-from mig_opt.files.parts import (
-    Findings,
-    Raw,
-    check_keys,
-    encoded,
-    fleet_head,
-    in_place,
-    read_document,
-    read_gpu,
-    read_gpus,
-    read_list,
-)
-from mig_opt.files.rows import check_names, gpu_of_table, read_rows, row_problem, told_by_row, whole_number
-from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.gpu.model import GpuModel, catalogue
+from mig_opt.files.reading import Findings, Raw, encoded, fleet_head, gpu_of, read_document, read_fleet
+from mig_opt.files.shapes import StateFile
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, told_by_row, whole_number
+from mig_opt.fleet.state import FleetState
+from mig_opt.gpu.model import GpuModel
 from mig_opt.result import DefragmentationResult
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned")
@@ -71,24 +63,18 @@ def state_from_json(
     >>> state.gpu.name, len(state.instances)
     ('A30-24GB', 1)
     """
-    raw, findings = read_document(document, source)
-    raw = in_place(raw, gpu=gpu, gpus=gpus)
-    check_keys(raw, "state", findings)
-    return _state(raw, name, findings)
+    raw, findings = read_document(document, "state", source, gpu=gpu, gpus=gpus)
+    return _state(raw, gpu_of(raw, findings), name, findings)
 
 
-def _state(raw: Raw, name: str, findings: Findings) -> FleetState:
-    model = read_gpu(raw, findings)
-    instances = read_list(HeldInstance, raw, "instances", findings)
-    gpus = read_gpus(raw, findings)
-    known: GpuModel = model or catalogue()[0]
-    more = instance_problems(known, MOST_GPUS if gpus is None else gpus, "instances", instances)
+def _state(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> FleetState:
     # Without a kind of GPU only the indices of the GPUs can be wrong.
-    findings.extend(problem for problem in more if model or problem.path.endswith(".gpu"))
-    findings.check()
-    assert model is not None
-    assert gpus is not None
-    return FleetState(model, gpus, tuple(held for held in instances if held), name)
+    values = read_fleet(StateFile, raw, model, findings, _problems, known_without_gpu=r".*\.gpu")
+    return FleetState(**values, name=name)
+
+
+def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
+    return instance_problems(gpu, values["gpus"], "instances", values["instances"])
 
 
 def state_from_csv(
@@ -108,28 +94,15 @@ def state_from_csv(
     (2, 'chat')
     """
     findings = Findings(source)
-    rows = read_rows(
-        text,
-        lambda header, where: _check_header(header, where, findings),
-        findings,
-        example="gpu,profile,start,...",
-        what="instance",
-    )
+    check = partial(check_columns, known=_COLUMNS, needed=dict.fromkeys(_COLUMNS[:3], "; add one"))
+    rows = read_rows(text, findings, check, example="gpu,profile,start,...", what="instance")
     entries = [_entry(cells, f"line {line}", findings) for line, cells in rows]
-    numbers = [entry["gpu"] for entry in entries if isinstance(entry["gpu"], int)]
-    raw: Raw = {"instances": entries, "gpus": max(1, *(number + 1 for number in numbers), 1) if gpus is None else gpus}
-    raw |= gpu_of_table(gpu, findings)
-    lines = [line for line, _ in rows]
-    with told_by_row(source, lambda problem: row_problem(problem, "instances", lines)):
-        return _state(raw, name, findings)
-
-
-def _check_header(header: list[str], where: str, findings: Findings) -> bool:
-    check_names(header, where, _COLUMNS, findings)
-    missing = [column for column in _COLUMNS[:3] if column not in header]
-    for column in missing:
-        findings.add(where, f"has no column {column}; add one")
-    return not missing
+    if gpus is None:
+        gpus = max(1, *(entry["gpu"] + 1 for entry in entries if isinstance(entry["gpu"], int)), 1)
+    model = gpu_of_table(gpu, findings)
+    raw = {"schema": "mig-opt/state/1", "gpu": gpu, "gpus": gpus, "instances": entries}
+    with told_by_row(source, "instances", [line for line, _ in rows]):
+        return _state(raw, model, name, findings)
 
 
 def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:

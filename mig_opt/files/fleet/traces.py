@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-import re
+import csv
+import io
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from mig_opt.arguments import wrong_number
 from mig_opt.batch.batch import operation_problems
+from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
-from mig_opt.files.fleet.tables import read_jobs, rows_of
-from mig_opt.files.parts import (
+from mig_opt.files.reading import (
     Findings,
     Raw,
-    check_keys,
     encoded,
     fleet_head,
-    in_place,
+    gpu_of,
     read_document,
-    read_gpu,
-    read_gpus,
-    read_list,
-    read_operations,
-    read_value,
+    read_fleet,
+    read_object,
 )
-from mig_opt.files.rows import gpu_of_table, told_by_row
+from mig_opt.files.shapes import TraceFile
+from mig_opt.files.tables import (
+    check_columns,
+    check_times,
+    gpu_of_table,
+    number,
+    read_rows,
+    time_column,
+    times_in,
+    told_by_row,
+)
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
-from mig_opt.gpu.model import GpuModel, catalogue
+from mig_opt.gpu.model import GpuModel
 
-_KNOWN_WITHOUT_GPU = re.compile(r"jobs|jobs\[\d+\]\.name")
+_WORK = "work_s"
+_FIGURES = ("memory_gb", "pcie_gbps", "sensitivity")
+_COLUMNS = {"name": "job", "arrival": "arrival_s"}
+"""The column of each key of a job that has another name in a table."""
+_NEEDED = {
+    "job": "; add one with the names of the jobs",
+    "arrival_s": "; add one with the seconds at which they arrive",
+}
+
+_KNOWN_WITHOUT_GPU = r"jobs|jobs\[\d+\]\.name|pcie_limit"
 """Paths of the problems of a trace that do not depend on the kind of GPU."""
 
 
@@ -85,41 +105,28 @@ def trace_from_json(
     >>> trace.gpu.name, trace.jobs[0].arrival
     ('A30-24GB', 3.0)
     """
-    raw, findings = read_document(document, source)
-    raw = in_place(raw, gpu=gpu, gpus=gpus)
-    check_keys(raw, "trace", findings)
-    return _trace(raw, read_gpu(raw, findings), name, findings)
+    raw, findings = read_document(document, "trace", source, gpu=gpu, gpus=gpus)
+    return _trace(raw, gpu_of(raw, findings), name, findings)
 
 
 def _trace(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> Trace:
-    sizes = model.sizes if model else (1,)
-    times = {str(size): 1.0 for size in sizes}
-    # Stand-ins must not cause problems of their own: sizes that exist, a name that no other job has.
-    jobs = read_list(
-        Job, raw, "jobs", findings, stand_ins=lambda index: {"name": f"\0{index}", "arrival": 0.0, "times": times}
+    times = {str(size): 1.0 for size in (model.sizes if model else (1,))}
+
+    def job(entry: object, path: str, findings: Findings) -> Job | None:
+        # Stand-ins must not cause problems of their own: a name that no other job has, sizes that exist.
+        return read_object(Job, entry, path, findings, {"name": f"\0{path}", "arrival": 0.0, "times": times})
+
+    values = read_fleet(
+        TraceFile, raw, model, findings, _problems, known_without_gpu=_KNOWN_WITHOUT_GPU, readers={"jobs": job}
     )
-    operations = read_operations(raw, model, findings)
-    gpus = read_gpus(raw, findings)
-    limit = read_value(float, raw, "pcie_limit", findings) if "pcie_limit" in raw else PCIE_LIMIT
-    if limit is not None and not 0 < limit < float("inf"):
-        findings.add("pcie_limit", f"must be a finite number of GB/s > 0, is {limit}")
-    stand_in = model or catalogue()[0]
-    # An entry that is not there and one that cannot be read have been reported; an empty list has not.
-    more = trace_problems(stand_in, jobs if raw.get("jobs") == [] else jobs or [None])
-    findings.extend(problem for problem in more if model or _KNOWN_WITHOUT_GPU.fullmatch(problem.path))
-    if model and operations:
-        findings.extend(operation_problems(model, operations))
-    findings.check()
-    assert model is not None
-    assert gpus is not None
-    return Trace(
-        tuple(job for job in jobs if job),
-        model,
-        gpus,
-        operations or model.operation_costs,
-        pcie_limit=limit,
-        name=name,
-    )
+    return Trace(**values, name=name)
+
+
+def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
+    yield from trace_problems(gpu, values["jobs"])
+    yield from operation_problems(gpu, values["operations"])
+    if isinstance(values["pcie_limit"], float):
+        yield from wrong_number("pcie_limit", values["pcie_limit"], "a finite number of GB/s > 0", above=0)
 
 
 def trace_from_csv(
@@ -138,12 +145,55 @@ def trace_from_csv(
     {2: 4.0}
     """
     findings = Findings(source)
-    raw = in_place(gpu_of_table(gpu, findings), gpus=gpus)
-    model = read_gpu(raw, findings)
-    rows = read_jobs(text, model, findings)
-    raw["jobs"] = rows.entries
-    with told_by_row(source, rows.translated):
+    model = gpu_of_table(gpu, findings)
+    check = partial(_check_header, gpu=model)
+    rows = read_rows(text, findings, check, example="job,arrival_s,profile,work_s,...", what="job")
+    sizes = {profile.name: str(profile.compute_slices) for profile in model.profiles} if model else {}
+    jobs = [_entry(cells, sizes, model, f"line {line}", findings) for line, cells in rows]
+    raw = {"schema": "mig-opt/trace/1", "gpu": gpu, "jobs": jobs, **({} if gpus is None else {"gpus": gpus})}
+
+    def column(index: int, key: str) -> str:
+        by_work = key.startswith("times.") and rows[index][1].get(_WORK)
+        return _WORK if by_work else _COLUMNS.get(key) or time_column(key)
+
+    with told_by_row(source, "jobs", [line for line, _ in rows], column):
         return _trace(raw, model, name, findings)
+
+
+def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
+    times, sizes = check_times(header, where, findings, gpu)
+    known = ["job", "arrival_s", "profile", _WORK, *sizes, *_FIGURES, *times]
+    complete = check_columns(header, where, findings, known, _NEEDED)
+    if not times and _WORK not in header:
+        message = "has no column with times; add work_s (on the profile that is asked for), or t1_s, t2_s, ..."
+        findings.add(where, message)
+    if _WORK in header and "profile" not in header:
+        findings.add(where, "has work_s but no column profile; add one, since work_s is the seconds on that profile")
+    return complete and (bool(times) or {_WORK, "profile"} <= set(header))
+
+
+def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, where: str, findings: Findings) -> Raw:
+    times = times_in(cells, gpu)
+    profile, work = cells.get("profile"), cells.get(_WORK)
+    # Seconds without a size count for some size; that the size is missing is reported, or will be with the profile.
+    some = str(gpu.sizes[0] if gpu else 1)
+    if work and times:
+        findings.add(f"{where}, {_WORK}", "the row has times by size as well; keep one of the two")
+    elif work:
+        if not profile:
+            message = "is empty, but work_s is the seconds on a profile; fill it in, or use t<k>_s"
+            findings.add(f"{where}, profile", message)
+        times = {sizes.get(profile or "", some): number(work)}
+    elif not times:
+        findings.add(where, "has no time; fill in work_s or t<k>_s of a size on which the job can run")
+        times = dict.fromkeys([some, *sizes.values()], 1.0)
+    job: Raw = {"name": cells["job"], "arrival": number(cells["arrival_s"]), "times": times}
+    if profile:
+        job["profile"] = profile
+    for key in _FIGURES:
+        if cells.get(key):
+            job[key] = number(cells[key])
+    return job
 
 
 def trace_to_json(trace: Trace) -> str:
@@ -193,7 +243,34 @@ def trace_to_csv(trace: Trace) -> str:
     job,arrival_s,t1_s,t2_s
     lu,3.0,4.0,2.5
     """
-    return rows_of(trace.jobs)
+    growing = [
+        Problem(f"jobs[{index}].memory_growth", "a CSV file cannot hold how memory grows; write a JSON file")
+        for index, job in enumerate(trace.jobs)
+        if job.memory_growth
+    ]
+    if growing:
+        raise InputError(growing)
+    figures = [key for key in _FIGURES if any(getattr(job, key) for job in trace.jobs)]
+    profiles = any(job.profile for job in trace.jobs)
+    # Whoever asks for a profile and has its time only is a row with work_s.
+    by_work = all(job.profile is not None and len(job.times) == 1 for job in trace.jobs)
+    sizes = [] if by_work else sorted({size for job in trace.jobs for size in job.times})
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    times = [_WORK] if by_work else [f"t{size}_s" for size in sizes]
+    writer.writerow(["job", "arrival_s", *["profile"] * profiles, *times, *figures])
+    for job in trace.jobs:
+        seconds: list[float | str] = [job.work] if by_work else [job.times.get(size, "") for size in sizes]
+        writer.writerow(
+            [
+                job.name,
+                job.arrival,
+                *[job.profile or ""] * profiles,
+                *seconds,
+                *(getattr(job, key) or "" for key in figures),
+            ]
+        )
+    return out.getvalue()
 
 
 def write_trace(trace: Trace, path: str | Path) -> None:

@@ -7,24 +7,24 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mig_opt.arguments import entries_of, wrong_integer
+from mig_opt.arguments import entries_of
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, rendered, write_text
-from mig_opt.files.parts import (
+from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
+from mig_opt.files.reading import (
+    EntryReader,
     Findings,
     Raw,
-    check_keys,
+    check_catalogued,
     encoded,
     read_document,
     read_gpu,
-    read_list,
-    read_value,
+    read_keys,
+    read_object,
 )
-from mig_opt.files.rows import told_by_row
-from mig_opt.files.serving.profiles import NO_GPU, read_tables, table_document
-from mig_opt.files.serving.shapes import PoolEntry
+from mig_opt.files.serving.profiles import NO_GPU, table_document, table_reader
 from mig_opt.files.serving.tables import read_services
-from mig_opt.gpu.model import GpuModel, catalogue
+from mig_opt.files.shapes import PoolEntry, ServicesFile
+from mig_opt.files.tables import told_by_row
 from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
 
@@ -118,14 +118,16 @@ def demand_from_json(
     (0.4, 'A100-80GB', '1g.10gb')
     """
     given = entries_of("tables", tables, ProfileTable, TABLE_WANTED)
-    raw, findings = read_document(document, source)
+    raw, findings = read_document(document, "services", source)
     if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
         raw = {**raw, "gpu": gpu}
-    check_keys(raw, "services", findings)
     own_pools = _pools(raw, findings)
-    pools = own_pools if gpu is None else [_unlimited(read_gpu({"gpu": gpu}, findings))]
-    found = _tables(raw, own_pools, given, findings)
-    return _demand(raw, pools, found, name, findings)
+    pools = own_pools if gpu is None else [_unlimited(gpu, findings)]
+    kinds = {pool.gpu.name for pool in own_pools if pool}
+    only = next(iter(kinds)) if len(kinds) == 1 and None not in own_pools else None
+    no_gpu = "" if None in own_pools or not own_pools else _SEVERAL_KINDS
+    values = _values(raw, table_reader(only, no_gpu), findings)
+    return _demand(values, pools, _tables(values["profiles"], given, findings), name, findings)
 
 
 class _Tables(NamedTuple):
@@ -145,41 +147,36 @@ class _Tables(NamedTuple):
         return Problem(path, message)
 
 
-def _demand(raw: Raw, pools: list[GpuPool | None], tables: _Tables, name: str, findings: Findings) -> Demand:
-    services = read_list(Service, raw, "services", findings, stand_ins=_service_stand_ins)
-    values: dict[str, Any] = {
-        key: value
-        for key, shape in (("slo_share", float), ("whole_ms", bool), ("max_processes", int | None))
-        if (value := read_value(shape, raw, key, findings)) is not None
-    }
+def _values(raw: Raw, table: EntryReader | None, findings: Findings) -> dict[str, Any]:
+    """Return the values of a document but its kinds of GPU, which have been read."""
+
+    def service(entry: object, path: str, findings: Findings) -> Service | None:
+        stand_ins = {"name": f"{_STAND_IN}{path}", "model": _STAND_IN, "slo": 1.0, "rate": 1.0}
+        return read_object(Service, entry, path, findings, stand_ins)
+
+    readers: dict[str, EntryReader] = {"services": service, **({"profiles": table} if table else {})}
+    return read_keys(ServicesFile, raw, findings, readers=readers, skip=("gpu", "pools"))
+
+
+def _demand(
+    values: dict[str, Any], pools: list[GpuPool | None], tables: _Tables, name: str, findings: Findings
+) -> Demand:
     rule = SloRule()
-    try:
-        rule = SloRule(values.get("slo_share", rule.share), values.get("whole_ms", rule.whole_ms))
-    except InputError as error:
-        findings.extend(error.problems)
-    max_processes = values.get("max_processes")
-    if max_processes is not None:
-        findings.extend(wrong_integer("max_processes", max_processes, 1, 2**31 - 1))
+    if None not in (values["slo_share"], values["whole_ms"]):
+        try:
+            rule = SloRule(values["slo_share"], values["whole_ms"])
+        except InputError as error:
+            findings.extend(error.problems)
     # A list that is missing or none has been reported, an empty one has not.
-    checked = services if services or raw.get("services") == [] else [None]
-    for problem in demand_problems(checked, tables.entries, pools):
-        at = re.fullmatch(r"services\[(\d+)\]\.(?:model|name)", problem.path)
+    services: list[Service | None] = [None] if values["services"] is None else values["services"]
+    for problem in demand_problems(services, tables.entries, pools):
+        at = re.fullmatch(r"services\[(\d+)\]\.model", problem.path)
         service = services[int(at[1])] if at else None
-        if not (service and problem.path.endswith("model") and service.model.startswith(_STAND_IN)):
+        if not (service and service.model.startswith(_STAND_IN)):
             findings.extend([tables.located(problem)])
     findings.check()
-    return Demand(
-        tuple(service for service in services if service),
-        tuple(table for table in tables.entries if table),
-        tuple(pool for pool in pools if pool),
-        rule,
-        max_processes,
-        name,
-    )
-
-
-def _service_stand_ins(index: int) -> Raw:
-    return {"name": f"{_STAND_IN}{index}", "model": _STAND_IN, "slo": 1.0, "rate": 1.0}
+    known = tuple(filter(None, tables.entries))
+    return Demand(tuple(values["services"]), known, tuple(filter(None, pools)), rule, values["max_processes"], name)
 
 
 def _pools(raw: Raw, findings: Findings) -> list[GpuPool | None]:
@@ -188,43 +185,36 @@ def _pools(raw: Raw, findings: Findings) -> list[GpuPool | None]:
         findings.add("gpu", message)
         return [None]
     if raw.get("pools") is None:
-        return [_unlimited(read_gpu(raw, findings))]
-    entries = read_list(PoolEntry, raw, "pools", findings)
-    if not entries and raw["pools"] != []:
+        return [_unlimited(raw["gpu"], findings)]
+    entries = raw["pools"]
+    if not isinstance(entries, list):
+        findings.add("pools", f"must be a list [...], is {shown(entries)}")
         return [None]
     return [_pool(entry, f"pools[{index}]", findings) for index, entry in enumerate(entries)]
 
 
-def _unlimited(model: GpuModel | None) -> GpuPool | None:
+def _unlimited(gpu: object, findings: Findings) -> GpuPool | None:
+    model = read_gpu(gpu, findings)
     return None if model is None else GpuPool(model)
 
 
-def _pool(entry: PoolEntry | None, path: str, findings: Findings) -> GpuPool | None:
-    if entry is None:
-        return None
-    found = Findings("")
-    if entry.count is not None:
-        found.extend(wrong_integer("count", entry.count, 1, 2**31 - 1))
-    model = read_gpu({"gpu": entry.gpu}, found)
-    findings.extend(found.problems, path)
-    return None if found.problems or model is None else GpuPool(model, entry.count)
+def _pool(raw: object, path: str, findings: Findings) -> GpuPool | None:
+    entry = read_object(PoolEntry, raw, path, findings)
+    model = read_gpu(entry.gpu, findings, f"{path}.gpu") if entry else None
+    return GpuPool(model, entry.count) if entry and model else None
 
 
-def _tables(raw: Raw, pools: list[GpuPool | None], given: tuple[ProfileTable, ...], findings: Findings) -> _Tables:
-    """Return the tables of the document, and those given."""
-    kinds = {pool.gpu.name for pool in pools if pool}
-    only = next(iter(kinds)) if len(kinds) == 1 and None not in pools else None
-    no_gpu = "" if None in pools or not pools else _SEVERAL_KINDS
-    own = read_tables(raw, only, no_gpu, findings)
+def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ...], findings: Findings) -> _Tables:
+    """Return the tables of the document, None if these are none, and those given."""
     replaced = {(table.model, table.gpu) for table in given}
     kept = [
         (table, f"profiles[{index}]")
-        for index, table in enumerate(own)
+        for index, table in enumerate(own or ())
         if not table or (table.model, table.gpu) not in replaced
     ]
     kept += [(table, f"tables[{index}]") for index, table in enumerate(given)]
     if not kept:
-        if not own and isinstance(raw.get("profiles", []), list):
+        if own is not None and not own:
             findings.add("profiles", _NO_PROFILES)
         return _Tables([None], [])
     return _Tables([table for table, _ in kept], [path for _, path in kept])
@@ -234,15 +224,16 @@ def _demand_from_csv(path: Path, gpu: str | None, tables: tuple[ProfileTable, ..
     findings = Findings(str(path))
     if gpu is None:
         findings.add("gpu", NO_GPU)
-    pools = [None if gpu is None else _unlimited(read_gpu({"gpu": gpu}, findings))]
+    pools = [None if gpu is None else _unlimited(gpu, findings)]
     if not tables:
         findings.add(
             "tables", "a CSV file holds no profile tables; give them as tables=... (command line: --profiles FILE)"
         )
-    rows = read_services(read_text(path), scenario, findings)
+    entries, lines, columns = read_services(read_text(path), scenario, findings)
     given = _Tables([*tables] or [None], [f"tables[{index}]" for index in range(len(tables))])
-    with told_by_row(str(path), rows.translated):
-        return _demand({"services": rows.entries}, pools, given, path.stem, findings)
+    with told_by_row(str(path), "services", lines, lambda _, key: columns.get(key, key)):
+        values = _values({"schema": "mig-opt/services/1", "services": entries}, None, findings)
+        return _demand(values, pools, given, path.stem, findings)
 
 
 def demand_to_json(demand: Demand, *, profiles: bool = True) -> str:
@@ -278,16 +269,7 @@ def demand_to_json(demand: Demand, *, profiles: bool = True) -> str:
       ]
     }
     """
-    foreign = [
-        Problem(
-            f"pools[{index}].gpu",
-            f"{pool.gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another",
-        )
-        for index, pool in enumerate(demand.pools)
-        if pool.gpu not in catalogue()
-    ]
-    if foreign:
-        raise InputError(foreign)
+    check_catalogued(**{f"pools[{index}].gpu": pool.gpu for index, pool in enumerate(demand.pools)})
     document: Raw = {"schema": "mig-opt/services/1"}
     only = demand.pools[0].gpu.name if len(demand.pools) == 1 else None
     if only and demand.pools[0].count is None:

@@ -7,12 +7,21 @@ import io
 from pathlib import Path
 from typing import Any
 
-from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
-from mig_opt.files.parts import Findings, Raw, check_keys, encoded, finite, read_document, read_gpu, read_list
-from mig_opt.files.rows import check_names, read_rows, whole_number
+from mig_opt.arguments import MOST_GPUS
+from mig_opt.errors import InputError
+from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
+from mig_opt.files.reading import (
+    Findings,
+    Raw,
+    check_schema,
+    encoded,
+    read_gpu,
+    read_keys,
+    read_object,
+)
 from mig_opt.files.serving.profiles import NO_GPU
-from mig_opt.files.serving.shapes import SegmentEntry
+from mig_opt.files.shapes import DeploymentFile, SegmentEntry
+from mig_opt.files.tables import check_columns, no_such_size, read_rows, told_by_row, whole_number
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -45,9 +54,6 @@ _TABLE = {
     "latency_s": "latency",
 }
 """The key of a segment that each column of our own layout gives; ``kind`` is that of its GPU."""
-
-_MOST_GPUS = 1_000_000
-"""GPUs of a table, so that a number with a slip in it does not stand for a fleet that fills the memory."""
 
 
 def read_deployment(path: str | Path, *, demand: Demand | None = None, gpu: str | None = None) -> Deployment:
@@ -109,7 +115,9 @@ def deployment_from_json(document: Document, *, demand: Demand | None = None, so
     >>> deployment.used_gpus, deployment.compute_slices
     (1, 3)
     """
-    raw, findings = read_document(document, source)
+    findings = Findings(source)
+    raw, repeated = parsed(document, source)
+    findings.extend(repeated)
     if raw.get("schema") == "mig-opt/deployment-result/1" or ("schema" not in raw and "deployment" in raw):
         part = raw.get("deployment")
         if isinstance(part, dict):
@@ -123,49 +131,45 @@ def deployment_from_json(document: Document, *, demand: Demand | None = None, so
 
 
 def deployment_at(raw: Raw, path: str, findings: Findings, demand: Demand | None = None) -> Deployment:
-    """Return the deployment of an object at a path of a document, as far as it can be read."""
-    check_keys(raw, "deployment", findings, path)
-    prefix = f"{path}." if path else ""
-    models = _gpus(raw, prefix, findings)
+    """Return the deployment of an object at a path of a document, as far as it can be read.
+
+    Parameters
+    ----------
+    raw : dict
+        The object.
+    path : str
+        Its path; empty for a document of its own.
+    findings : Findings
+        Takes the problems.
+    demand : Demand, optional
+        As in :func:`deployment_from_json`.
+    """
+    check_schema(raw, "deployment", findings, path)
+    models: list[GpuModel | None] = []
     known = _Known(demand)
-    segments = []
-    for index, entry in enumerate(read_list(SegmentEntry, raw, "segments", findings, path=path)):
-        if entry is None or models is None:
-            continue
-        where = f"{prefix}segments[{index}]"
-        finite(entry, where, findings)
-        if not 0 <= entry.gpu < len(models):
-            findings.add(
-                f"{where}.gpu",
-                f"there is no GPU {entry.gpu}; those in gpus are counted from 0, there are {len(models)}",
-            )
-            continue
-        model = models[entry.gpu]
-        if model is None:
-            continue
+
+    def segment(entry: object, where: str, findings: Findings) -> Segment | None:
+        read = read_object(SegmentEntry, entry, where, findings)
+        if read is None or not isinstance(raw.get("gpus"), list):
+            return None
+        if not 0 <= read.gpu < len(models):
+            message = f"there is no GPU {read.gpu}; those in gpus are counted from 0, there are {len(models)}"
+            findings.add(f"{where}.gpu", message)
+            return None
+        model = models[read.gpu]
         try:
-            size = model.profile(entry.profile).compute_slices
+            return known.segment(read, model, model.profile(read.profile).compute_slices) if model else None
         except InputError as error:
-            findings.extend(problem.below(where) for problem in error.problems)
-        else:
-            segments.append(known.segment(entry, model, size))
-    return Deployment(tuple(model.name for model in models or () if model), tuple(segments))
+            findings.extend(error.problems, where)
+            return None
 
+    def gpu(name: object, where: str, findings: Findings) -> GpuModel | None:
+        models.append(read_gpu(name, findings, where))
+        return models[-1]
 
-def _gpus(raw: Raw, prefix: str, findings: Findings) -> list[GpuModel | None] | None:
-    """Return the kinds of the GPUs, None for each that cannot be read; None if there is no list of them."""
-    names = raw.get("gpus")
-    if not isinstance(names, list):
-        if "gpus" in raw:
-            findings.add(f"{prefix}gpus", f"must be a list [...], is {shown(names)}")
-        return None
-    models = []
-    for index, name in enumerate(names):
-        found = Findings("")
-        models.append(read_gpu({"gpu": name}, found))
-        for problem in found.problems:
-            findings.add(f"{prefix}gpus[{index}]", problem.message)
-    return models
+    values = read_keys(DeploymentFile, raw, findings, path, readers={"gpus": gpu, "segments": segment})
+    names = tuple(model.name for model in models if model)
+    return Deployment(names, tuple(segment for segment in values["segments"] or () if segment))
 
 
 class _Known:
@@ -196,56 +200,55 @@ def _figure(point: Point | None, key: str) -> float:
 def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) -> Deployment:
     """Return the deployment of a table in our own layout, read as the JSON document that says the same."""
     findings = Findings(source)
+    optional = ("kind", *_CSV_FIGURES)
     needed = [column for column in _TABLE if column not in (*_CSV_FIGURES, "kind" if gpu else "")]
-    rows = read_rows(
-        text,
-        lambda header, where: _check_header(header, where, findings, needed, list(_TABLE)),
-        findings,
-        example=",".join(_TABLE),
-        what="segment",
-    )
-    optional = {"kind", *_CSV_FIGURES}
+    rows = _rows(text, findings, list(_TABLE), needed)
+    lines = [line for line, _ in rows]
     entries = [
         {_TABLE[column]: _cell(column, cell) for column, cell in cells.items() if cell or column not in optional}
         for _, cells in rows
     ]
-    first: dict[int, int] = {}
     names: dict[int, object] = {}
-    for index, ((line, _), entry) in enumerate(zip(rows, entries, strict=True)):
+    named: dict[int, int] = {}
+    for line, entry in zip(lines, entries, strict=True):
         number, kind = entry.get("gpu"), entry.pop("kind", gpu)
-        if not isinstance(number, int) or not 0 <= number < _MOST_GPUS:
-            findings.add(f"line {line}, gpu", f"must be a whole number from 0 to {_MOST_GPUS - 1}, is {shown(number)}")
+        if not isinstance(number, int) or not 0 <= number < MOST_GPUS:
+            findings.add(f"line {line}, gpu", f"must be a whole number from 0 to {MOST_GPUS - 1}, is {shown(number)}")
         elif names.setdefault(number, kind) != kind:
-            other = f"line {rows[first[number]][0]}"
+            other = f"line {named[number]}"
             findings.add(f"line {line}, kind", f"GPU {number} is {names[number]} on {other}, and {kind} here")
         else:
-            first.setdefault(number, index)
+            named.setdefault(number, line)
     kinds = set(names.values())
     gaps = [number for number in range(max(names, default=-1) + 1) if number not in names]
     if gaps and len(kinds) > 1:
         findings.add("", f"no row says which kind GPU {gaps[0]} is; number the GPUs without gaps, or write JSON")
     findings.check()
     listed = [names.get(number, next(iter(kinds))) for number in range(max(names) + 1)]
-    deployment = deployment_at(
-        {"schema": "mig-opt/deployment/1", "gpus": listed, "segments": entries}, "", findings, demand
-    )
-    lines = {f"segments[{index}]": f"line {line}" for index, (line, _) in enumerate(rows)}
-    lines |= {f"gpus[{number}]": f"line {rows[index][0]}.kind" for number, index in first.items()}
+    raw = {"schema": "mig-opt/deployment/1", "gpus": listed, "segments": entries}
     columns = {key: column for column, key in _TABLE.items()}
-    findings.problems = [_on_line(problem, lines, columns) for problem in findings.problems]
-    findings.check()
-    return deployment
+    of_gpus = [named.get(number, lines[0]) for number in range(len(listed))]
+    with (
+        told_by_row(source, "segments", lines, lambda _, key: columns.get(key, key)),
+        told_by_row(source, "gpus", of_gpus, lambda *_: "kind"),
+    ):
+        deployment = deployment_at(raw, "", findings, demand)
+        findings.check()
+        return deployment
+
+
+def _rows(text: str, findings: Findings, known: list[str], needed: list[str]) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a table with only known columns."""
+
+    def check(header: list[str], where: str, findings: Findings) -> bool:
+        advice = dict.fromkeys(needed, f"; the columns are {','.join(known)}")
+        return check_columns(header, where, findings, known, advice) and set(header) <= set(known)
+
+    return read_rows(text, findings, check, example=",".join(known), what="segment")
 
 
 def _cell(column: str, cell: str) -> int | float | str:
     return cell if column in ("kind", "service", "profile") else whole_number(cell)
-
-
-def _on_line(problem: Problem, lines: dict[str, str], columns: dict[str, str]) -> Problem:
-    """Return a problem of the document as one of the line and the column that it was read from."""
-    entry, _, key = problem.path.partition(".")
-    line, _, column = f"{lines.get(entry, entry)}.{key}".strip(".").partition(".")
-    return Problem(", ".join(filter(None, (line, columns.get(column, column)))), problem.message)
 
 
 def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | None = None) -> Deployment:
@@ -272,14 +275,8 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
     findings = Findings(str(path))
     if gpu is None:
         findings.add("gpu", NO_GPU)
-    model = None if gpu is None else read_gpu({"gpu": gpu}, findings)
-    rows = read_rows(
-        read_text(path),
-        lambda header, where: _check_header(header, where, findings, _COLUMNS, _COLUMNS),
-        findings,
-        example=",".join(_COLUMNS),
-        what="segment",
-    )
+    model = None if gpu is None else read_gpu(gpu, findings)
+    rows = _rows(read_text(path), findings, _COLUMNS, _COLUMNS)
     read = [_numbers(cells, f"line {line}", model, findings) for line, cells in rows]
     findings.check()
     assert model is not None
@@ -299,14 +296,6 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
     return Deployment((model.name,) * len(gpus), tuple(segments))
 
 
-def _check_header(header: list[str], where: str, findings: Findings, needed: list[str], known: list[str]) -> bool:
-    check_names(header, where, known, findings)
-    missing = [column for column in needed if column not in header]
-    for column in missing:
-        findings.add(where, f"has no column {column}; the columns are {','.join(known)}")
-    return not missing and set(header) <= set(known)
-
-
 def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings: Findings) -> dict[str, Any]:
     numbers = {key: whole_number(cells[column]) for key, column in _NUMBERS.items()}
     if not cells["Model"]:
@@ -316,9 +305,7 @@ def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings
         if not isinstance(number, int) or number < 0:
             findings.add(f"{where}, {column}", f"must be a whole number from 0 on, is {shown(cells[column])}")
         elif key == "size" and model and number not in model.sizes:
-            sizes = ", ".join(map(str, model.sizes))
-            message = f"{model.name} has no instances of {number} compute slices; its sizes are {sizes}"
-            findings.add(f"{where}, {column}", message)
+            findings.add(f"{where}, {column}", no_such_size(model, number))
     return numbers
 
 

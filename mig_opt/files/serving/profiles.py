@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
-from mig_opt.files.parts import (
-    Findings,
-    Raw,
-    check_keys,
-    encoded,
-    key_problems,
-    read_document,
-    read_gpu,
-    read_list,
-    read_value,
-)
-from mig_opt.files.rows import check_names, number, read_rows, whole_number
-from mig_opt.files.serving.shapes import TableEntry
+from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_document, read_keys
+from mig_opt.files.shapes import ProfilesFile, TableEntry
+from mig_opt.files.tables import check_columns, number, read_rows, told_by_row, whole_number
 from mig_opt.gpu.model import get_gpu
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
@@ -171,104 +161,67 @@ def profiles_from_json(document: Document, *, gpu: str | None = None, source: st
     >>> table.model, table.gpu, table.points[0].throughput
     ('bert', 'A100-80GB', 128.69)
     """
-    raw, findings = read_document(document, source)
-    check_keys(raw, "profiles", findings)
-    default = gpu
+    raw, findings = read_document(document, "profiles", source)
+    no_gpu = _NO_DEFAULT
     if raw.get("gpu") is not None:
-        named = read_gpu(raw, findings)
-        tables = read_tables(raw, named.name if named else None, "", findings)
-    else:
-        tables = read_tables(raw, default, _NO_DEFAULT, findings)
+        named = gpu_of(raw, findings)
+        gpu, no_gpu = (named.name, "") if named else (None, "")
+    values = read_keys(ProfilesFile, raw, findings, readers={"profiles": table_reader(gpu, no_gpu)}, skip=("gpu",))
+    tables = values["profiles"] or []
     if raw.get("profiles") == []:
         findings.add("profiles", "needs at least one entry, is empty")
     findings.extend(repeated([table and (table.model, table.gpu) for table in tables], "profiles", ""))
     findings.check()
-    return tuple(table for table in tables if table)
+    return tuple(tables)
 
 
-def read_tables(raw: Raw, gpu: str | None, no_gpu: str, findings: Findings) -> list[ProfileTable | None]:
-    """Return the tables of the list ``raw["profiles"]``, None for each that cannot be read; empty if there is no list.
+def table_reader(gpu: str | None, no_gpu: str) -> EntryReader:
+    """Return a reader of profile tables.
 
     Parameters
     ----------
-    raw : dict
-        The document.
     gpu : str or None
         The kind of GPU of tables that do not name it.
     no_gpu : str
         What is wrong with them if there is no such kind; empty if that has been reported.
-    findings : Findings
-        Takes the problems.
     """
-    entries = raw.get("profiles", [])
-    if not isinstance(entries, list):
-        findings.add("profiles", f"must be a list [...], is {shown(entries)}")
-        return []
-    return [_table(entry, f"profiles[{index}]", gpu, no_gpu, findings) for index, entry in enumerate(entries)]
 
+    def read(entry: object, path: str, findings: Findings) -> ProfileTable | None:
+        if not isinstance(entry, dict):
+            findings.add(path, f"must be an object {{...}}, is {shown(entry)}")
+            return None
+        found = Findings("")
+        values = read_keys(TableEntry, entry, found)
+        if entry.get("gpu") is None:
+            values["gpu"] = gpu
+            if gpu is None and no_gpu:
+                found.add("gpu", no_gpu)
+        # A list that is not there or is none has been reported, an empty one has not.
+        points = [None] if values["points"] is None else values["points"]
+        found.extend(table_problems(values["model"], values["gpu"], points, values["memory_gb"]))
+        findings.extend(found.problems, path)
+        return None if found.problems or values["gpu"] is None else ProfileTable(**values)
 
-def _table(entry: object, path: str, gpu: str | None, no_gpu: str, findings: Findings) -> ProfileTable | None:
-    if not isinstance(entry, dict):
-        findings.add(path, f"must be an object {{...}}, is {shown(entry)}")
-        return None
-    found = Findings("")
-    found.extend(key_problems(TableEntry, entry))
-    model = read_value(str, entry, "model", found)
-    memory_gb = read_value(float | None, entry, "memory_gb", found)
-    points = read_list(Point, entry, "points", found)
-    if entry.get("gpu") is not None:
-        gpu = read_value(str, entry, "gpu", found)
-    elif gpu is None and no_gpu:
-        found.add("gpu", no_gpu)
-    # A list that is missing or none has been reported, an empty one has not.
-    checked = points if points or entry.get("points") == [] else [None]
-    found.extend(table_problems(model, gpu, checked, memory_gb))
-    findings.extend(found.problems, path)
-    if found.problems or model is None or gpu is None:
-        return None
-    return ProfileTable(model, gpu, tuple(point for point in points if point), memory_gb)
+    return read
 
 
 def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, source: str) -> ProfileTable:
     findings = Findings(source)
     if gpu is None:
         findings.add("gpu", NO_GPU)
-    rows = read_rows(
-        text,
-        lambda header, where: _check_header(header, where, findings),
-        findings,
-        example=",".join(_COLUMNS.values()),
-        what="row of measurements",
-    )
-    lines: list[int] = []
-    points: list[Point | None] = []
-    for line, cells in rows:
-        if not _ran(cells):
-            continue
-        lines.append(line)
-        points.append(_point(cells, f"line {line}", findings))
-    if rows and not points:
+    names = list(_COLUMNS.values())
+    needed = dict.fromkeys(names, f"; the columns are {','.join(names)}")
+    check = partial(check_columns, known=names, needed=needed)
+    rows = read_rows(text, findings, check, example=",".join(names), what="row of measurements")
+    ran = [(line, cells) for line, cells in rows if _ran(cells)]
+    points = [_point(cells, f"line {line}", findings) for line, cells in ran]
+    if rows and not ran:
         findings.add("", "has no row that ran: throughput and latency are 0 in all of them")
-        points.append(None)
-    for problem in table_problems(model, gpu, points, memory_gb):
-        at = re.fullmatch(r"points\[(\d+)\](\.size)?", problem.path)
-        path = problem.path
-        if at:
-            path = f"line {lines[int(at[1])]}" + (f", {_COLUMNS['size']}" if at[2] else "")
-        message = re.sub(r"points\[(\d+)\]", lambda other: f"line {lines[int(other[1])]}", problem.message)
-        findings.add(path, message)
-    findings.check()
+    with told_by_row(source, "points", [line for line, _ in ran], lambda _, key: _COLUMNS.get(key, key)):
+        findings.extend(table_problems(model, gpu, points or [None], memory_gb))
+        findings.check()
     assert gpu is not None
     return ProfileTable(model, gpu, tuple(point for point in points if point), memory_gb)
-
-
-def _check_header(header: list[str], where: str, findings: Findings) -> bool:
-    wanted = list(_COLUMNS.values())
-    check_names(header, where, wanted, findings)
-    missing = [column for column in wanted if column not in header]
-    for column in missing:
-        findings.add(where, f"has no column {column}; the columns are {','.join(wanted)}")
-    return not missing
 
 
 def _ran(cells: dict[str, str]) -> bool:

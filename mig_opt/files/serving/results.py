@@ -1,14 +1,15 @@
-"""Results of ``deploy`` as JSON."""
+"""Results of ``deploy``, and the change plans that they come with, as JSON."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from mig_opt.files.batch.schedules import finite_number
 from mig_opt.files.documents import Document, read_text, rendered, write_text
-from mig_opt.files.parts import Raw, check_keys, check_stated, part_or_null, read_document, read_value
+from mig_opt.files.reading import Raw, check_stated, read_document, read_keys
 from mig_opt.files.serving.deployments import deployment_at, deployment_document
-from mig_opt.result import DeploymentResult, Status
+from mig_opt.files.shapes import DeploymentResultFile
+from mig_opt.result import DeploymentResult
+from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 
 
 def read_deployment_result(path: str | Path) -> DeploymentResult:
@@ -37,23 +38,12 @@ def deployment_result_from_json(document: Document, *, source: str = "") -> Depl
     InputError
         With every problem of the document. It is one, too, if ``gpus`` or ``compute_slices`` contradict the deployment.
     """
-    raw, findings = read_document(document, source)
-    check_keys(raw, "deployment-result", findings)
-    deployment = part_or_null(deployment_at, raw, "deployment", findings)
-    result = DeploymentResult(
-        status=read_value(Status, raw, "status", findings),
-        method=read_value(str, raw, "method", findings),
-        deployment=deployment,
-        lower_bound=read_value(int, raw, "lower_bound", findings),
-        reason=read_value(str, raw, "reason", findings) or "",
-        runtime_s=finite_number(raw, "runtime_s", findings, annotation=float) or 0.0,
-        proven=read_value(tuple[str, ...], raw, "proven", findings) or (),
-        seed=read_value(int, raw, "seed", findings) or 0,
-        versions=read_value(dict[str, str], raw, "versions", findings) or {},
-    )
-    stated = {key: read_value(int | None, raw, key, findings) for key in ("gpus", "compute_slices")}
-    check_stated(raw, stated, result, "deployment", findings)
+    raw, findings = read_document(document, "deployment-result", source)
+    values = read_keys(DeploymentResultFile, raw, findings, readers={"deployment": deployment_at})
+    stated = {key: values.pop(key) for key in ("gpus", "compute_slices")}
     findings.check()
+    result = DeploymentResult(**values)
+    check_stated(raw, stated, result, "deployment", findings)
     return result
 
 
@@ -124,3 +114,35 @@ def write_deployment_result(result: DeploymentResult, path: str | Path) -> None:
         If a figure is not finite, or the file cannot be written.
     """
     write_text(path, deployment_result_to_json(result, details=True))
+
+
+def change_document(plan: ChangePlan) -> Raw:
+    """Return a change plan as part of a document, with the names of services in place of segments.
+
+    Returns
+    -------
+    dict
+        ``kept``, the number of segments that go on all the time; ``interrupted``, the services that lack throughput on
+        the way, each once; ``duration_s``; ``proven``; ``steps``, where ``begin`` and ``end`` are seconds, and ``ends``
+        and ``begins`` the services whose segment ends or begins there (None if none does).
+    """
+    return {
+        "kept": len(plan.kept),
+        "interrupted": list(dict.fromkeys(segment.service for segment in plan.interrupted)),
+        "duration_s": plan.duration,
+        "proven": list(plan.proven),
+        "steps": [_step_document(step) for step in plan.steps],
+    }
+
+
+def _step_document(step: ChangeStep) -> Raw:
+    return {
+        "kind": step.kind,
+        "gpu": step.gpu,
+        "profile": step.profile,
+        "start": step.start,
+        "begin": step.begin,
+        "end": step.end,
+        "ends": None if step.ends is None else step.ends.service,
+        "begins": None if step.begins is None else step.begins.service,
+    }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 
 from mig_opt.arguments import wrong_number
-from mig_opt.errors import Problem, nearest
-from mig_opt.files.parts import Findings, Raw
-from mig_opt.files.rows import check_names, number, read_rows, row_problem, whole_number
+from mig_opt.errors import nearest
+from mig_opt.files.reading import Findings, Raw
+from mig_opt.files.tables import check_columns, number, read_rows, whole_number
 
 SERVICE_COLUMNS = {
     "service": "name",
@@ -29,53 +28,33 @@ _NEEDED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceRows:
-    """The services of a CSV table.
+def read_services(text: str, scenario: str | None, findings: Findings) -> tuple[list[Raw], list[int], dict[str, str]]:
+    """Return the services of a CSV table, those of one scenario if it has several.
 
-    Attributes
-    ----------
+    Returns
+    -------
     entries : list of dict
         The parts of a JSON document that would describe them.
     lines : list of int
         The line of each.
     columns : dict
         The column that each key is from.
-    """
-
-    entries: list[Raw]
-    lines: list[int]
-    columns: dict[str, str]
-
-    def translated(self, problem: Problem) -> Problem:
-        """Return a problem of ``services[i]`` as one of the line and the column that the service was read from."""
-        return row_problem(problem, "services", self.lines, lambda _, key: self.columns.get(key, key))
-
-
-def read_services(text: str, scenario: str | None, findings: Findings) -> ServiceRows:
-    """Return the services of a CSV table, those of one scenario if it has several.
 
     Raises
     ------
     InputError
         If this is no table of services at all, with everything found so far.
     """
-    rows = read_rows(
-        text,
-        lambda header, where: _check_header(header, where, findings),
-        findings,
-        example="service,model,slo_s,rate_rps",
-        what="service",
-    )
+    rows = read_rows(text, findings, _check_header, example="service,model,slo_s,rate_rps", what="service")
     columns = {SERVICE_COLUMNS[column]: column for column in (rows[0][1] if rows else ()) if column in SERVICE_COLUMNS}
     columns.setdefault("name", "model")
     chosen = _of_scenario(rows, scenario, columns.get("scenario"), findings)
     entries = [_service(cells, columns, f"line {line}", findings) for line, cells in chosen]
-    return ServiceRows(entries, [line for line, _ in chosen], columns)
+    return entries, [line for line, _ in chosen], columns
 
 
 def _check_header(header: list[str], where: str, findings: Findings) -> bool:
-    check_names(header, where, list(SERVICE_COLUMNS), findings)
+    check_columns(header, where, findings, SERVICE_COLUMNS)
     columns: dict[str, str] = {}
     for column in header:
         other = columns.setdefault(SERVICE_COLUMNS[column], column) if column in SERVICE_COLUMNS else column

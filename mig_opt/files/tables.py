@@ -1,4 +1,4 @@
-"""Rows of CSV tables."""
+"""CSV tables: rows become entries of the document that says the same; its problems are told by line and column."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.parts import Findings, Raw
+from mig_opt.files.reading import Findings, Raw, read_gpu
 from mig_opt.gpu.model import GpuModel
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 
-HeaderCheck = Callable[[list[str], str], bool]
-"""Notes what is wrong with the columns of a header, given where it is; returns whether rows can be read with them."""
+HeaderCheck = Callable[[list[str], str, Findings], bool]
+"""Notes what is wrong with the columns of a header, given where it is; returns True if rows can be read with them."""
 
 
 def read_rows(
-    text: str, check: HeaderCheck, findings: Findings, *, example: str, what: str
+    text: str, findings: Findings, check: HeaderCheck, *, example: str, what: str
 ) -> list[tuple[int, dict[str, str]]]:
     """Return the rows of a CSV table, each with the line on which it begins and its cells by column.
 
@@ -29,14 +30,14 @@ def read_rows(
     ----------
     text : str
         The table.
-    check : callable
-        Checks the header.
     findings : Findings
         Takes the problems of header and rows.
+    check : callable
+        Checks the header.
     example : str
-        How a header may look.
+        A header.
     what : str
-        What a row is.
+        The word for what a row holds.
 
     Raises
     ------
@@ -46,10 +47,10 @@ def read_rows(
     lines = _lines(text, findings)
     line, header = next(lines, (1, []))
     if header:
-        _check_columns(header, f"line {line}", findings)
+        _check_header(header, f"line {line}", findings)
     else:
         findings.add("", f"is empty; a line with the columns is wanted: {example}")
-    readable = bool(header) and check(header, f"line {line}")
+    readable = bool(header) and check(header, f"line {line}", findings)
     rows: list[tuple[int, dict[str, str]]] = []
     given = 0
     for line, cells in lines:
@@ -80,7 +81,7 @@ def _lines(text: str, findings: Findings) -> Iterator[tuple[int, list[str]]]:
         findings.check()
 
 
-def _check_columns(header: list[str], where: str, findings: Findings) -> None:
+def _check_header(header: list[str], where: str, findings: Findings) -> None:
     if len(header) == 1 and re.search(r"[;\t]", header[0]):
         findings.add(where, "has one column only; separate the columns by commas")
         findings.check()
@@ -89,25 +90,54 @@ def _check_columns(header: list[str], where: str, findings: Findings) -> None:
             findings.add(f"{where}, {column or 'header'}", "this column is given more than once; keep one")
 
 
-def check_names(header: Iterable[str], where: str, known: Sequence[str], findings: Findings) -> None:
-    """Note each column that is not known."""
-    for column in dict.fromkeys(header):
-        if column not in known:
-            message = f"unknown column {shown(column)}; {nearest(column, known)}"
+def check_columns(
+    header: Iterable[str],
+    where: str,
+    findings: Findings,
+    known: Iterable[str] | None = None,
+    needed: Mapping[str, str] = MappingProxyType({}),
+) -> bool:
+    """Note each column that is unknown or missing; return False if one is missing.
+
+    Parameters
+    ----------
+    header : iterable of str
+        The columns.
+    where : str
+        Where the header is.
+    findings : Findings
+        Takes the problems.
+    known : iterable of str, optional
+        All columns that there may be; by default any.
+    needed : mapping of str to str
+        Columns that must be there, each with what is said about it if it is not.
+    """
+    given = dict.fromkeys(header)
+    names = list(given if known is None else known)
+    for column in given:
+        if column not in names:
+            message = f"unknown column {shown(column)}; {nearest(column, names)}"
             findings.add(f"{where}, {column or 'header'}", message)
+    missing = [column for column in needed if column not in given]
+    for column in missing:
+        findings.add(where, f"has no column {column}{needed[column]}")
+    return not missing
 
 
-def time_columns(
-    header: Iterable[str], where: str, gpu: GpuModel | None, findings: Findings
+def check_times(
+    header: Iterable[str], where: str, findings: Findings, gpu: GpuModel | None
 ) -> tuple[set[str], list[str]]:
     """Return the columns ``t<k>_s`` of a header and those that there may be; note each of a size that the GPU lacks."""
     given = {column: int(found[1]) for column in header if (found := _TIME.fullmatch(column))}
     for column, size in given.items():
         if gpu and size not in gpu.sizes:
-            known = ", ".join(map(str, gpu.sizes))
-            message = f"{gpu.name} has no instances of {size} compute slices; its sizes are {known}"
-            findings.add(f"{where}, {column}", message)
+            findings.add(f"{where}, {column}", no_such_size(gpu, size))
     return set(given), [f"t{size}_s" for size in (gpu.sizes if gpu else (1, 2, 3, 4, 7))]
+
+
+def no_such_size(gpu: GpuModel, size: int) -> str:
+    """Return the message that a GPU has no instances of a size."""
+    return f"{gpu.name} has no instances of {size} compute slices; its sizes are {', '.join(map(str, gpu.sizes))}"
 
 
 def times_in(cells: Mapping[str, str], gpu: GpuModel | None) -> Raw:
@@ -125,18 +155,34 @@ def time_column(key: str) -> str:
     return key if name != "times" else f"t{size}_s" if size else ""
 
 
-def gpu_of_table(gpu: str | None, findings: Findings) -> Raw:
-    """Return the key ``gpu`` for the document that a table stands for; note that it is missing if it is not given."""
-    if gpu is None:
-        message = 'a CSV file does not name its GPU; give it, for example gpu="A100" (command line: --gpu A100)'
-        findings.add("gpu", message)
-        return {}
-    return {"gpu": gpu}
+def gpu_of_table(gpu: str | None, findings: Findings, example: str = "A100") -> GpuModel | None:
+    """Return the GPU that a table is for; None if it is not given, or unknown, which is noted."""
+    if gpu is not None:
+        return read_gpu(gpu, findings)
+    message = f'give it, for example gpu="{example}" (command line: --gpu {example})'
+    findings.add("gpu", f"a CSV file does not name its GPU; {message}")
+    return None
 
 
 @contextmanager
-def told_by_row(source: str, translate: Callable[[Problem], Problem]) -> Iterator[None]:
+def told_by_row(
+    source: str,
+    entries: str,
+    lines: Sequence[int],
+    column: Callable[[int, str], str] = lambda _, key: key,
+) -> Iterator[None]:
     """Have problems of the entries of a document told as those of the rows that the entries were read from.
+
+    Parameters
+    ----------
+    source : str
+        Where the table is from.
+    entries : str
+        The key of the list of entries.
+    lines : sequence of int
+        The line of each entry.
+    column : callable
+        Gives the column of a key, by the index of the entry and the key (empty for the entry as a whole).
 
     Raises
     ------
@@ -146,40 +192,24 @@ def told_by_row(source: str, translate: Callable[[Problem], Problem]) -> Iterato
     try:
         yield
     except InputError as error:
-        translated = Findings(source)
-        translated.extend(map(translate, error.problems))
-        translated.check()
-        raise
+        told = Findings(source)
+        told.extend(_of_row(problem, entries, lines, column) for problem in error.problems)
+        told.check()
 
 
-def row_problem(
-    problem: Problem, entries: str, lines: Sequence[int], column: Callable[[int, str], str] = lambda _, key: key
-) -> Problem:
-    """Return a problem of an entry of a document as one of the row that it was read from; others as they are.
-
-    Parameters
-    ----------
-    problem : Problem
-        Perhaps one of ``entries[i]`` or of a key of it.
-    entries : str
-        What the list of entries is called.
-    lines : sequence of int
-        The line of each entry.
-    column : callable
-        Gives the column of a key, by the index of the entry and the key; an empty one is left out.
-    """
+def _of_row(problem: Problem, entries: str, lines: Sequence[int], column: Callable[[int, str], str]) -> Problem:
     found = re.fullmatch(rf"{entries}\[(\d+)\](?:\.([\w.]+))?", problem.path)
     if not found:
         return problem
     index = int(found[1])
-    name = column(index, found[2]) if found[2] else ""
+    place = filter(None, (f"line {lines[index]}", column(index, found[2] or "")))
     # Only a text that a user wrote can speak of an entry that is not there.
     message = re.sub(
-        rf"of {entries}\[(\d+)\]",
-        lambda other: f"of line {lines[int(other[1])]}" if int(other[1]) < len(lines) else other[0],
+        rf"\b(of|is) {entries}\[(\d+)\]",
+        lambda other: f"{other[1]} line {lines[int(other[2])]}" if int(other[2]) < len(lines) else other[0],
         problem.message,
     )
-    return Problem(f"line {lines[index]}" + (f", {name}" if name else ""), message)
+    return Problem(", ".join(place), message)
 
 
 def number(cell: str) -> float | str:
