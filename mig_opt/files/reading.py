@@ -19,11 +19,10 @@ from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_ori
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import Document, key_name, parsed, shown
-from mig_opt.files.shapes import EXAMPLES, FILES, KEYWORDS, SIZE, Kind
-from mig_opt.gpu.model import GpuModel, OperationCosts, catalogue, get_gpu
+from mig_opt.files.documents import key_name, shown
+from mig_opt.files.keywords import EXAMPLES, KEYWORDS, SIZE
+from mig_opt.gpu.model import GpuModel, get_gpu
 
 T = TypeVar("T")
 Raw = dict[str, Any]
@@ -41,7 +40,8 @@ _EXPECTED = {
 }
 """Words for what a value must be, by the first word of the code that pydantic gives to the error."""
 
-_COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
+REPORTED = object()
+"""In place of a value of a document whose problem has been noted."""
 
 
 class Findings:
@@ -68,7 +68,9 @@ class Findings:
     def check(self) -> None:
         """Raise an error with all problems, sorted by path, if there are any."""
         if self.problems:
-            raise InputError(sorted(self.problems, key=lambda problem: _natural(problem.path)), self.source)
+            raise InputError(
+                sorted(dict.fromkeys(self.problems), key=lambda problem: _natural(problem.path)), self.source
+            )
 
 
 EntryReader = Callable[[Any, str, Findings], Any]
@@ -78,99 +80,6 @@ EntryReader = Callable[[Any, str, Findings], Any]
 def _natural(path: str) -> list[str | int]:
     # tasks[10] comes after tasks[9]; texts and numbers alternate, so that they are never compared with each other.
     return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]+)", path))]
-
-
-# Whole documents
-
-
-def read_document(document: Document, kind: Kind, source: str, **given: object) -> tuple[Raw, Findings]:
-    """Return a JSON document as an object, with the keys that it repeats as findings.
-
-    Parameters
-    ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    kind : str
-        The kind of file that it must be.
-    source : str
-        Where the document is from, for messages.
-    **given
-        Values that take the place of those of the document, unless they are None.
-
-    Raises
-    ------
-    InputError
-        If it is not valid JSON, not an object, of another kind, or of a newer version.
-    """
-    findings = Findings(source)
-    raw, repeated = parsed(document, source)
-    findings.extend(repeated)
-    check_schema(raw, kind, findings)
-    return {**raw, **{key: value for key, value in given.items() if value is not None}}, findings
-
-
-def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> None:
-    """Note that a document says that it is of no kind at all.
-
-    Raises
-    ------
-    InputError
-        If it is of another kind or of a newer version: to read it as ``kind`` would only give misleading problems.
-    """
-    wanted = f"mig-opt/{kind}/1"
-    stated = raw.get("schema")
-    if stated == wanted or "schema" not in raw:
-        return
-    where = f"{path}.schema" if path else "schema"
-    named = re.fullmatch(r"mig-opt/([a-z-]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
-    if named and named[1] in FILES and named[1] != kind:
-        message = f"this is {_a_file(named[1])} ({stated}), but {_a_file(kind)} is wanted ({wanted})"
-        if named[1] in _COMMANDS and kind in _COMMANDS:
-            message += f"; its command is: {_COMMANDS[named[1]]}"
-    elif named and named[1] == kind and int(named[2]) > 1:
-        message = f"{stated} is newer than the version that this mig_opt reads ({wanted}); update mig_opt"
-    else:
-        findings.add(where, f'must be "{wanted}", is {shown(stated)}')
-        return
-    raise InputError([Problem(where, message)], findings.source)
-
-
-def _a_file(kind: str) -> str:
-    return f"a file of {kind}" if kind in ("services", "profiles") else f"a {kind}"
-
-
-def check_stated(
-    raw: Raw,
-    values: Mapping[str, object],
-    result: object,
-    part: str,
-    findings: Findings,
-    *,
-    same: Callable[[Any, Any], bool] = operator.eq,
-) -> None:
-    """Raise all findings; if there are none, each figure of a document that follows from a part of it otherwise.
-
-    Parameters
-    ----------
-    raw : dict
-        The document.
-    values : mapping
-        The figures in question, as read.
-    result : object
-        An object whose attributes follow from the part.
-    part : str
-        The key of the part.
-    findings : Findings
-        Everything found so far.
-    same : callable
-        Compares a figure with the true one.
-    """
-    findings.check()
-    for key, figure in values.items():
-        actual = getattr(result, key)
-        if key in raw and not same(figure, actual):
-            findings.add(key, f"is {figure}, but follows from the {part} as {actual}; correct or remove it")
-    findings.check()
 
 
 # Objects
@@ -349,7 +258,9 @@ def _mended(shape: type, raw: Raw, problems: Iterable[Problem], stand_ins: Mappi
     return None if any(key.needed and name not in mended for name, key in known.items()) else mended
 
 
-# GPUs
+def in_place(raw: Raw, **given: object) -> Raw:
+    """Return a document with what is given, and not None, in place of its own keys."""
+    return {**raw, **{key: value for key, value in given.items() if value is not None}}
 
 
 def gpu_of(raw: Raw, findings: Findings) -> GpuModel | None:
@@ -359,6 +270,8 @@ def gpu_of(raw: Raw, findings: Findings) -> GpuModel | None:
 
 def read_gpu(name: object, findings: Findings, path: str = "gpu") -> GpuModel | None:
     """Return the GPU of a name at a path; None if there is none, which is noted."""
+    if name is REPORTED:
+        return None
     text = _read_value(str, name, path, findings)
     if text is None:
         return None
@@ -367,85 +280,6 @@ def read_gpu(name: object, findings: Findings, path: str = "gpu") -> GpuModel | 
     except InputError as error:
         findings.extend(Problem(path, problem.message) for problem in error.problems)
         return None
-
-
-def read_fleet(
-    shape: type,
-    raw: Raw,
-    model: GpuModel | None,
-    findings: Findings,
-    problems: Callable[[GpuModel, dict[str, Any]], Iterable[Problem]],
-    *,
-    known_without_gpu: str,
-    readers: Mapping[str, EntryReader] = _NOTHING,
-) -> dict[str, Any]:
-    """Return the values of a document about identical GPUs: ``gpu`` is the model, ``operations`` are never None.
-
-    Parameters
-    ----------
-    shape : type
-        The dataclass with the keys.
-    raw : dict
-        The document.
-    model : GpuModel or None
-        The kind of GPU; None if it cannot be read.
-    findings : Findings
-        Everything found so far.
-    problems : callable
-        Yields the problems of the values together, by the kind of GPU. What cannot be read is None in a list; a number
-        of GPUs that cannot is large.
-    known_without_gpu : str
-        Pattern of the paths of those problems that do not depend on the kind of GPU.
-    readers : mapping of str to callable
-        As :func:`read_keys` takes them.
-
-    Raises
-    ------
-    InputError
-        With every problem.
-    """
-    costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
-    own: dict[str, EntryReader] = {"operations": partial(read_object, OperationCosts, stand_ins=costs), **readers}
-    values = read_keys(shape, raw, findings, readers=own, skip=("gpu",))
-    stand_in = model or catalogue()[0]
-    if "operations" in values:
-        values["operations"] = values["operations"] or stand_in.operation_costs
-    if values["gpus"] is None:
-        values["gpus"] = MOST_GPUS
-    # An entry that is not there and one that cannot be read have been reported; an empty list has not.
-    found = problems(stand_in, {key: [None] if value is None else value for key, value in values.items()})
-    findings.extend(problem for problem in found if model or re.fullmatch(known_without_gpu, problem.path))
-    findings.check()
-    return {**values, "gpu": model}  # nothing is None now that there is no problem
-
-
-def fleet_head(kind: Kind, gpu: GpuModel, gpus: int) -> Raw:
-    """Return the first keys of a document about identical GPUs; how many of them if it is not one.
-
-    Raises
-    ------
-    InputError
-        If the GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    check_catalogued(gpu=gpu)
-    return {"schema": f"mig-opt/{kind}/1", "gpu": gpu.name, **({"gpus": gpus} if gpus != 1 else {})}
-
-
-def check_catalogued(**gpus: GpuModel) -> None:
-    """Refuse GPUs that are not the catalogue's, each by its path.
-
-    Raises
-    ------
-    InputError
-        With a problem for each.
-    """
-    foreign = [
-        Problem(path, f"{gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another")
-        for path, gpu in gpus.items()
-        if gpu not in catalogue()
-    ]
-    if foreign:
-        raise InputError(foreign)
 
 
 # Values

@@ -10,7 +10,8 @@ from pydantic import TypeAdapter
 
 from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.shapes import DESCRIBED_BY, EXAMPLES, FILES, KEYWORDS, WHOLE_OBJECT, Keywords, Kind
+from mig_opt.files.keywords import DESCRIBED_BY, EXAMPLES, KEYWORDS, WHOLE_OBJECT, Keywords
+from mig_opt.files.shapes import FILES, Kind
 from mig_opt.result import Status
 
 

@@ -1,7 +1,6 @@
-"""Shape of each kind of file: its keys with their types and limits, and an example of each object.
+"""Shape of each kind of file: its keys with their types. Readers and JSON Schemas both follow from it.
 
-Readers and JSON Schemas both follow from it. The parts of a file are mostly objects of the domain: their docstrings
-describe the keys, and the limits that they check themselves stand here in the words of JSON Schema (:data:`KEYWORDS`).
+The parts of a file are mostly objects of the domain.
 """
 
 from __future__ import annotations
@@ -13,19 +12,18 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from mig_opt.arguments import MOST_GPUS, MOST_SEEDS
-from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.arguments import MOST_GPUS
+from mig_opt.batch.batch import LiveInstance, Task
+from mig_opt.batch.certificate import Claim, CriticalTask, SliceLoad
+from mig_opt.batch.schedule import Operation, Run
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import shown
-from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace
+from mig_opt.fleet.state import HeldInstance
+from mig_opt.fleet.trace import PCIE_LIMIT, Job
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import DeploymentResult, Result, Status, TrajectoryPoint
-from mig_opt.serving.demand import MOST_REPLICAS, Demand, GpuPool, Service
-from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.result import Status
+from mig_opt.serving.demand import Service
+from mig_opt.serving.profile_table import Point
 from mig_opt.study import (
     BatchFromFile,
     BundledBatch,
@@ -33,7 +31,6 @@ from mig_opt.study import (
     GeneratedTraces,
     MethodSettings,
     PolicySettings,
-    Study,
     TraceFromFile,
 )
 
@@ -50,8 +47,6 @@ Kind = Literal[
     "trace",
     "state",
 ]
-Keywords = dict[str, Any]
-"""Keywords of JSON Schema."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +59,7 @@ class Whole:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_after_validator_function(self._checked, handler(source))
 
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Keywords:
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {**handler(schema), "minimum": self.least, "maximum": self.most}
 
     def _checked(self, value: int) -> int:
@@ -73,32 +68,12 @@ class Whole:
         return value
 
 
-_ABOVE_0: Keywords = {"exclusiveMinimum": 0}
-_FROM_0: Keywords = {"minimum": 0}
-_FROM_1: Keywords = {"minimum": 1}
-_COUNT: Keywords = {"minimum": 1, "maximum": 2**31 - 1}
-_GPUS: Keywords = {"minimum": 1, "maximum": MOST_GPUS}
-_SHARE: Keywords = {"minimum": 0, "maximum": 1}
-_NAME: Keywords = {"minLength": 1, "pattern": r"\S"}
-
 NotEmpty = Field(min_length=1)
 Count = Annotated[int, Whole(1, 2**31 - 1)]
 GpuCount = Annotated[int, Whole(1, MOST_GPUS)]
 GpuName = Annotated[str, Field(description="Name of the GPU in the catalogue, or a short alias.")]
 Seconds = Annotated[float, Field(description="Wall-clock seconds.")]
 Versions = Mapping[str, str]
-
-SIZE = "^[1-9][0-9]?$"
-"""Pattern of a number of compute slices as a key."""
-
-
-def _by_size(seconds: Keywords) -> Keywords:
-    return {
-        "patternProperties": {SIZE: {"type": "number", **seconds}},
-        "additionalProperties": False,
-        "minProperties": 1,
-    }
-
 
 # Files about batches
 
@@ -337,179 +312,3 @@ FILES: dict[Kind, type] = {
     "trace": TraceFile,
     "state": StateFile,
 }
-
-DESCRIBED_BY: dict[type, type] = {
-    BatchFile: Batch,
-    ScheduleFile: Schedule,
-    PointEntry: TrajectoryPoint,
-    Operation: Run,
-    ResultFile: Result,
-    CertificateFile: Certificate,
-    TableEntry: ProfileTable,
-    PoolEntry: GpuPool,
-    ServicesFile: Demand,
-    SegmentEntry: Segment,
-    DeploymentFile: Deployment,
-    DeploymentResultFile: DeploymentResult,
-    TraceFile: Trace,
-    StateFile: FleetState,
-    StudyFile: Study,
-}
-"""The class of the domain whose docstring describes the keys of an object; by default its own."""
-
-_PLACED: dict[str, Keywords] = {"gpu": _FROM_0, "start": _FROM_0}
-_COMMON = {"gpu": {"description": "Name of the GPU, or a list of them."}, "gpus": _GPUS}
-_SEEDS: Keywords = {
-    "description": "How many seeds (0, 1, ...), or a list of them.",
-    "default": 1,
-    "anyOf": [
-        {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
-        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
-    ],
-}
-KEYWORDS: dict[type, dict[str, Keywords]] = {
-    Task: {"name": _NAME, "times": _by_size(_ABOVE_0), "memory_gb": _ABOVE_0},
-    OperationCosts: {"create": _by_size(_FROM_0), "destroy": _by_size(_FROM_0)},
-    LiveInstance: {**_PLACED, "free": _FROM_0},
-    HeldInstance: _PLACED,
-    Operation: {"kind": {"description": "Creation or destruction."}},
-    TableEntry: {"model": _NAME, "memory_gb": _ABOVE_0},
-    Service: {
-        "name": _NAME,
-        "slo": _ABOVE_0,
-        "rate": _ABOVE_0,
-        "min_replicas": {"minimum": 1, "maximum": MOST_REPLICAS},
-    },
-    Point: {"size": _COUNT, "batch": _COUNT, "processes": _COUNT, "throughput": _ABOVE_0, "latency": _ABOVE_0},
-    Job: {
-        "name": _NAME,
-        "arrival": _FROM_0,
-        "times": _by_size(_ABOVE_0),
-        "memory_gb": _ABOVE_0,
-        "pcie_gbps": _FROM_0,
-        "sensitivity": _FROM_0,
-        "memory_growth": {
-            "items": {
-                "type": "array",
-                "prefixItems": [
-                    {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
-                    {"type": "number", "exclusiveMinimum": 0},
-                ],
-                "minItems": 2,
-                "maxItems": 2,
-            },
-        },
-    },
-    BundledBatch: {"gpus": _GPUS},
-    BatchFromFile: {"gpus": _GPUS},
-    TraceFromFile: {"gpus": _GPUS},
-    GeneratedBatches: {
-        **_COMMON,
-        "n": {"description": "Number of tasks, or a list of them.", "minimum": 1},
-        "seeds": _SEEDS,
-        "scaling": {"description": "PoorScaling, MixedScaling, GoodScaling, or a list."},
-        "times": {"description": "WideTimes, NarrowTimes, or a list."},
-        "p_sup": {"description": "Share of super-linear tasks, or a list.", **_SHARE},
-        "variant": {"description": "paper, published-program, or a list."},
-    },
-    MethodSettings: {"time_limit": _ABOVE_0, "gap": _SHARE, "workers": _FROM_1},
-    GeneratedTraces: {**_COMMON, "seeds": _SEEDS, "parameters": {"type": ["number", "string"]}},
-}
-"""Keywords of JSON Schema for the keys of an object, or for each value of a list of values, beside its types."""
-
-_PAIRS = (("batches", "methods"), ("traces", "policies"))
-"""Lists of a study that need each other."""
-
-WHOLE_OBJECT: dict[type, Keywords] = {
-    ServicesFile: {
-        "oneOf": [
-            {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
-            {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
-        ]
-    },
-    StudyFile: {
-        "anyOf": [{"required": list(pair)} for pair in _PAIRS],
-        "dependentRequired": {key: [other] for pair in _PAIRS for key, other in (pair, pair[::-1])},
-    },
-}
-"""Keywords of JSON Schema about the keys of an object together."""
-
-_TIMES = {"1": 4.0, "2": 2.5}
-_COSTS = {"1": 0.1, "2": 0.1, "4": 0.1}
-_INSTANCE = {"gpu": 0, "profile": "2g.10gb", "start": 0}
-_SPAN = {**_INSTANCE, "begin": 0.12, "end": 2.62}
-_TASK = {"name": "lu", "times": _TIMES}
-_JOB = {"name": "train", "arrival": 12.0, "times": _TIMES}
-_SERVICE = {"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}
-_POINT = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
-_TABLE = {"model": "bert", "gpu": "A100-80GB", "points": [_POINT]}
-_SHA = "0123456789abcdef" * 4
-EXAMPLES: dict[type, dict[str, Any]] = {
-    BatchFile: {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [_TASK]},
-    Task: _TASK,
-    OperationCosts: {"create": _COSTS, "destroy": _COSTS},
-    LiveInstance: _INSTANCE,
-    Run: {"task": "lu", **_SPAN},
-    Operation: {"kind": "create", **_SPAN},
-    ScheduleFile: {"schema": "mig-opt/schedule/1", "runs": []},
-    PointEntry: {"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5},
-    ResultFile: {
-        "schema": "mig-opt/result/1",
-        "status": "feasible",
-        "method": "cp",
-        "lower_bound": 12.5,
-        "runtime_s": 0.5,
-        "schedule": None,
-    },
-    SliceLoad: {"weights": [1, 1, 1, 1], "value": "109/25"},
-    CriticalTask: {"task": "right", "value": "411/100"},
-    CertificateFile: {
-        "schema": "mig-opt/certificate/1",
-        "claim": "proved",
-        "batch": _SHA,
-        "schedule": _SHA,
-        "makespan": 6.34,
-        "tick": "1/100",
-        "exact": True,
-        "within": 0,
-        "lower_bound": 6.34,
-        "slice_load": {"weights": [1, 1, 1, 1], "value": "109/25"},
-        "critical_task": {"task": "right", "value": "411/100"},
-        "method": "milp",
-        "seed": 0,
-        "runtime_s": 0.5,
-        "versions": {"mig-opt": "0.1.0"},
-        "interrupted": False,
-        "better": None,
-        "digest": _SHA,
-    },
-    ServicesFile: {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
-    Service: _SERVICE,
-    PoolEntry: {"gpu": "A100-80GB"},
-    TableEntry: _TABLE,
-    Point: _POINT,
-    ProfilesFile: {"schema": "mig-opt/profiles/1", "profiles": [_TABLE]},
-    SegmentEntry: {"service": "chat", **_INSTANCE, "batch": 8, "processes": 2},
-    DeploymentFile: {"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": []},
-    DeploymentResultFile: {
-        "schema": "mig-opt/deployment-result/1",
-        "status": "optimal",
-        "method": "exact",
-        "lower_bound": 2,
-        "runtime_s": 0.5,
-        "deployment": None,
-    },
-    TraceFile: {"schema": "mig-opt/trace/1", "gpu": "A100-40GB", "jobs": [_JOB]},
-    Job: _JOB,
-    StateFile: {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [_INSTANCE]},
-    HeldInstance: _INSTANCE,
-    StudyFile: {"schema": "mig-opt/study/1", "batches": [{"n": [10, 20], "seeds": 30}], "methods": [{"method": "far"}]},
-    BundledBatch: {"instance": "rodinia-a30"},
-    BatchFromFile: {"file": "batch.json"},
-    GeneratedBatches: {"n": 20},
-    MethodSettings: {"method": "cp"},
-    TraceFromFile: {"file": "trace.json"},
-    GeneratedTraces: {"family": "normal-25"},
-    PolicySettings: {"policy": "first-fit"},
-}
-"""An object of each shape, with every key that it needs."""

@@ -11,7 +11,8 @@ from typing import Any, get_origin, get_type_hints
 from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text, shown
-from mig_opt.files.reading import Findings, Raw, read_document, read_keys, read_object
+from mig_opt.files.kinds import read_document
+from mig_opt.files.reading import Findings, Raw, read_keys, read_object
 from mig_opt.files.shapes import StudyFile
 from mig_opt.study import (
     BatchFromFile,
@@ -96,7 +97,8 @@ def study_from_json(document: Document, part_problems: PartProblems, *, source: 
     InputError
         With every problem of the document.
     """
-    raw, findings = read_document(document, "study", source)
+    findings = Findings(source)
+    raw = read_document(document, "study", findings)
     values = read_keys(StudyFile, raw, findings, skip=_KINDS)
     parts = Parts(**{key: _list(raw, key, findings) for key in _KINDS})
     findings.extend(part_problems(parts))

@@ -170,9 +170,10 @@ def _draw_result(batch: Batch, result: Result, chart: Path | None, *, quiet: boo
 
 def _show_result(batch: Batch, result: Result, remarks: list[str], *, as_json: bool, quiet: bool) -> None:
     if as_json:
-        from mig_opt.files import result_to_json
+        from mig_opt.files.batch.schedules import result_summary
+        from mig_opt.files.documents import rendered
 
-        print_json(result_to_json(result, details=False))
+        print_json(rendered(result_summary(result)))
         return
     from mig_opt.cli import screens
 

@@ -254,10 +254,9 @@ class _Outcome:
 
     def _print_json(self) -> None:
         from mig_opt.files.documents import rendered
-        from mig_opt.files.serving.results import change_document
-        from mig_opt.files.serving.results import deployment_result_document
+        from mig_opt.files.serving.results import change_document, deployment_result_summary
 
-        document = deployment_result_document(self.result)
+        document = deployment_result_summary(self.result)
         if self.running:
             document["change"] = None if self.change is None else change_document(self.change)
         print_json(rendered(document))

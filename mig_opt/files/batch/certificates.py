@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 
 from mig_opt.batch.certificate import Certificate
-from mig_opt.files.batch.schedules import schedule_at, schedule_document
-from mig_opt.files.documents import Document, read_text, rendered, write_text
-from mig_opt.files.reading import encoded, read_document, read_keys
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.files.kinds import FileKind
+from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import CertificateFile
 
 
@@ -22,55 +22,44 @@ def read_certificate(path: str | Path) -> Certificate:
     InputError
         With every problem of the file.
     """
-    return certificate_from_json(read_text(path), source=str(path))
-
-
-def certificate_from_json(document: Document, *, source: str = "") -> Certificate:
-    """Return the certificate that a JSON document describes.
-
-    Parameters
-    ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    source : str
-        Where the document is from, for messages.
-
-    Raises
-    ------
-    InputError
-        With every problem of the document.
-    """
-    raw, findings = read_document(document, "certificate", source)
-    values = read_keys(CertificateFile, raw, findings, readers={"better": schedule_at})
-    findings.check()
-    return Certificate(**values)
-
-
-def certificate_to_json(certificate: Certificate) -> str:
-    """Return a certificate as JSON text.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite.
-    """
-    document = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(CertificateFile)[1:]}
-    weights = list(certificate.slice_load.weights)
-    document |= {
-        "slice_load": {"weights": weights, "value": certificate.slice_load.value},
-        "critical_task": encoded(certificate.critical_task),
-        "versions": dict(certificate.versions),
-        "better": certificate.better and schedule_document(certificate.better),
-    }
-    return rendered({"schema": "mig-opt/certificate/1", **document})
+    return CERTIFICATE.read(path)
 
 
 def write_certificate(certificate: Certificate, path: str | Path) -> None:
     """Write a certificate to a JSON file; an existing file is replaced only when all is written.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate.
+    path : str or Path
+        The file.
 
     Raises
     ------
     InputError
         If a figure is not finite, or the file cannot be written.
     """
-    write_text(path, certificate_to_json(certificate))
+    CERTIFICATE.write(certificate, path)
+
+
+def _certificate(raw: Raw, path: str, findings: Findings) -> Certificate:
+    values = read_keys(CertificateFile, raw, findings, path, readers={"better": SCHEDULE.part})
+    findings.check()
+    return Certificate(**values)
+
+
+def _encoded(certificate: Certificate) -> Raw:
+    document = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(CertificateFile)[1:]}
+    weights = list(certificate.slice_load.weights)
+    document |= {
+        "slice_load": {"weights": weights, "value": certificate.slice_load.value},
+        "critical_task": encoded(certificate.critical_task),
+        "versions": dict(certificate.versions),
+        "better": certificate.better and SCHEDULE.document(certificate.better),
+    }
+    return document
+
+
+CERTIFICATE = FileKind("certificate", _certificate, _encoded)
+certificate_from_json, certificate_to_json = CERTIFICATE.from_json, CERTIFICATE.to_json

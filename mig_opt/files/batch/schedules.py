@@ -6,8 +6,8 @@ import math
 from pathlib import Path
 
 from mig_opt.batch.schedule import Schedule
-from mig_opt.files.documents import Document, read_text, rendered, write_text
-from mig_opt.files.reading import Findings, Raw, check_schema, check_stated, encoded, read_document, read_keys
+from mig_opt.files.kinds import FileKind, check_stated
+from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import ResultFile, ScheduleFile
 from mig_opt.result import Result, TrajectoryPoint
 
@@ -26,73 +26,35 @@ def read_schedule(path: str | Path) -> Schedule:
     InputError
         With every problem of the file.
     """
-    return schedule_from_json(read_text(path), source=str(path))
+    return SCHEDULE.read(path)
 
 
-def schedule_from_json(document: Document, *, source: str = "") -> Schedule:
-    """Return the schedule that a JSON document describes.
+def write_schedule(schedule: Schedule, path: str | Path) -> None:
+    """Write a schedule to a JSON file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    source : str
-        Where the document is from, for messages.
+    schedule : Schedule
+        The schedule.
+    path : str or Path
+        The file.
 
     Raises
     ------
     InputError
-        With every problem of the document.
-
-    Examples
-    --------
-    >>> schedule = schedule_from_json(
-    ...     '{"schema": "mig-opt/schedule/1", "runs":'
-    ...     ' [{"task": "lu", "gpu": 0, "profile": "2g.12gb", "start": 0, "begin": 0.12, "end": 2.62}]}'
-    ... )
-    >>> schedule.makespan, schedule.operations is None
-    (2.62, True)
+        If a time is not finite, or the file cannot be written.
     """
-    raw, findings = read_document(document, "schedule", source)
-    schedule = schedule_at(raw, "", findings)
-    findings.check()
-    return schedule
+    SCHEDULE.write(schedule, path)
 
 
-def schedule_at(raw: Raw, path: str, findings: Findings) -> Schedule:
-    """Return the schedule of an object at a path of a document, as far as it can be read."""
-    check_schema(raw, "schedule", findings, path)
+def _schedule(raw: Raw, path: str, findings: Findings) -> Schedule:
     values = read_keys(ScheduleFile, raw, findings, path)
     runs = tuple(run for run in values["runs"] or () if run)
     return Schedule(runs, values["operations"], stated_makespan=values["makespan"])
 
 
-def schedule_to_json(schedule: Schedule) -> str:
-    """Return a schedule as JSON text, one run or operation on each line; the makespan is that of the runs.
-
-    Raises
-    ------
-    InputError
-        If a time is not finite.
-
-    Examples
-    --------
-    >>> print(schedule_to_json(Schedule((Run("lu", 0, "2g.12gb", 0, begin=0.12, end=2.62),))), end="")
-    {
-      "schema": "mig-opt/schedule/1",
-      "makespan": 2.62,
-      "runs": [
-        {"task": "lu", "gpu": 0, "profile": "2g.12gb", "start": 0, "begin": 0.12, "end": 2.62}
-      ]
-    }
-    """
-    return rendered(schedule_document(schedule))
-
-
-def schedule_document(schedule: Schedule) -> Raw:
-    """Return a schedule as a document, or a part of one."""
+def _encoded_schedule(schedule: Schedule) -> Raw:
     document: Raw = {
-        "schema": "mig-opt/schedule/1",
         "makespan": schedule.makespan,
         "runs": [encoded(run) for run in schedule.runs],
     }
@@ -101,15 +63,8 @@ def schedule_document(schedule: Schedule) -> Raw:
     return document
 
 
-def write_schedule(schedule: Schedule, path: str | Path) -> None:
-    """Write a schedule to a JSON file; an existing file is replaced only when all is written.
-
-    Raises
-    ------
-    InputError
-        If a time is not finite, or the file cannot be written.
-    """
-    write_text(path, schedule_to_json(schedule))
+SCHEDULE = FileKind("schedule", _schedule, _encoded_schedule)
+schedule_from_json, schedule_to_json = SCHEDULE.from_json, SCHEDULE.to_json
 
 
 def read_result(path: str | Path) -> Result:
@@ -118,28 +73,31 @@ def read_result(path: str | Path) -> Result:
     Raises
     ------
     InputError
-        With every problem of the file.
+        With every problem of the file. It is one, too, if ``makespan`` or ``gap`` contradict the schedule.
     """
-    return result_from_json(read_text(path), source=str(path))
+    return RESULT.read(path)
 
 
-def result_from_json(document: Document, *, source: str = "") -> Result:
-    """Return the result that a JSON document describes.
+def write_result(result: Result, path: str | Path) -> None:
+    """Write a result to a JSON file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    source : str
-        Where the document is from, for messages.
+    result : Result
+        The result. A lower bound that is infinite (there is no schedule) is written as null.
+    path : str or Path
+        The file.
 
     Raises
     ------
     InputError
-        With every problem of the document. It is one, too, if ``makespan`` or ``gap`` contradict the schedule.
+        If a figure is not finite, or the file cannot be written.
     """
-    raw, findings = read_document(document, "result", source)
-    values = read_keys(ResultFile, raw, findings, readers={"schedule": schedule_at})
+    RESULT.write(result, path)
+
+
+def _result(raw: Raw, path: str, findings: Findings) -> Result:
+    values = read_keys(ResultFile, raw, findings, path, readers={"schedule": SCHEDULE.part})
     stated = {key: values.pop(key) for key in ("makespan", "gap")}
     findings.check()
     values["lower_bound"] = _infinite_if_null(values["lower_bound"])
@@ -162,73 +120,31 @@ def _same(stated: float | None, actual: float | None) -> bool:
     return math.isclose(stated, actual, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
-def result_to_json(result: Result, *, details: bool = True) -> str:
-    """Return a result as JSON text.
-
-    Parameters
-    ----------
-    result : Result
-        The result. A lower bound that is infinite (there is no schedule) is written as null.
-    details : bool
-        Whether to add the name of the format, the seed, the trajectory and the versions. Only with them the text can
-        be read again; without them it is what ``mig-opt solve --json`` prints.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite.
-
-    Examples
-    --------
-    >>> print(result_to_json(Result(Status.NO_SOLUTION, "cp", None, 12.5, 60.0), details=False), end="")
-    {
-      "status": "no_solution",
-      "method": "cp",
-      "makespan": null,
-      "lower_bound": 12.5,
-      "gap": null,
-      "runtime_s": 60.0,
-      "schedule": null
-    }
-    """
-    document: Raw = {
+def result_summary(result: Result) -> Raw:
+    """Return a result as ``mig-opt solve --json`` prints it: without its seed, its trajectory and the versions."""
+    return {
         "status": result.status.value,
         "method": result.method,
         "makespan": result.makespan,
         "lower_bound": _null_if_infinite(result.lower_bound),
         "gap": result.gap,
         "runtime_s": result.runtime_s,
-        "schedule": None if result.schedule is None else schedule_document(result.schedule),
+        "schedule": None if result.schedule is None else SCHEDULE.document(result.schedule),
     }
-    if details:
-        points = [
-            {
-                "seconds": point.seconds,
-                "makespan": point.objective,
-                "lower_bound": _null_if_infinite(point.lower_bound),
-            }
-            for point in result.trajectory
-        ]
-        document = {
-            "schema": "mig-opt/result/1",
-            **document,
-            "seed": result.seed,
-            "trajectory": points,
-            "versions": dict(result.versions),
-        }
-    return rendered(document)
+
+
+def _encoded_result(result: Result) -> Raw:
+    points = [
+        {"seconds": point.seconds, "makespan": point.objective, "lower_bound": _null_if_infinite(point.lower_bound)}
+        for point in result.trajectory
+    ]
+    versions = dict(result.versions)
+    return {**result_summary(result), "seed": result.seed, "trajectory": points, "versions": versions}
 
 
 def _null_if_infinite(bound: float) -> float | None:
     return None if bound == math.inf else bound
 
 
-def write_result(result: Result, path: str | Path) -> None:
-    """Write a result to a JSON file; an existing file is replaced only when all is written.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite, or the file cannot be written.
-    """
-    write_text(path, result_to_json(result))
+RESULT = FileKind("result", _result, _encoded_result)
+result_from_json, result_to_json = RESULT.from_json, RESULT.to_json

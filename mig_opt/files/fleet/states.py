@@ -10,10 +10,11 @@ from typing import Any
 
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import Problem
-from mig_opt.files.documents import Document, read_table_or_json, rendered, shown, write_text
-from mig_opt.files.reading import Findings, Raw, encoded, fleet_head, gpu_of, read_document, read_fleet
+from mig_opt.files.documents import file_path, shown
+from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
+from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place
 from mig_opt.files.shapes import StateFile
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, told_by_row, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
 from mig_opt.fleet.state import FleetState
 from mig_opt.gpu.model import GpuModel
 from mig_opt.result import DefragmentationResult
@@ -42,34 +43,34 @@ def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None
     InputError
         With every problem of the file.
     """
-    return read_table_or_json(path, state_from_csv, state_from_json, gpu=gpu, gpus=gpus)
+    return STATE.read(path, gpu=gpu, gpus=gpus, name=file_path(path).stem)
 
 
-def state_from_json(
-    document: Document, *, gpu: str | None = None, gpus: int | None = None, name: str = "", source: str = ""
-) -> FleetState:
-    """Return the fleet state that a JSON document describes; the arguments are those of :func:`trace_from_json`.
+def write_state(state: FleetState, path: str | Path) -> None:
+    """Write a fleet state to a JSON file; an existing file is replaced only when all is written.
+
+    Parameters
+    ----------
+    state : FleetState
+        The state.
+    path : str or Path
+        The file.
 
     Raises
     ------
     InputError
-        With every problem of the document.
-
-    Examples
-    --------
-    >>> state = state_from_json(
-    ...     '{"schema": "mig-opt/state/1", "gpu": "A30", "instances": [{"gpu": 0, "profile": "1g.6gb", "start": 3}]}'
-    ... )
-    >>> state.gpu.name, len(state.instances)
-    ('A30-24GB', 1)
+        If the file cannot be written, or if the GPU is not the catalogue's, so that its name does not say what it is.
     """
-    raw, findings = read_document(document, "state", source, gpu=gpu, gpus=gpus)
-    return _state(raw, gpu_of(raw, findings), name, findings)
+    STATE.write(state, path)
 
 
-def _state(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> FleetState:
+def _state(
+    raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, gpus: int | None = None, name: str = ""
+) -> FleetState:
+    raw = in_place(raw, gpu=gpu, gpus=gpus)
+    model = gpu_of(raw, findings)
     # Without a kind of GPU only the indices of the GPUs can be wrong.
-    values = read_fleet(StateFile, raw, model, findings, _problems, known_without_gpu=r".*\.gpu")
+    values = read_fleet(StateFile, raw, findings, model, _problems, known_without_gpu=r".*\.gpu")
     return FleetState(**values, name=name)
 
 
@@ -77,32 +78,13 @@ def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
     return instance_problems(gpu, values["gpus"], "instances", values["instances"])
 
 
-def state_from_csv(
-    text: str, *, gpu: str | None = None, gpus: int | None = None, name: str = "", source: str = ""
-) -> FleetState:
-    r"""Return the fleet state that a CSV table describes; see :func:`read_state`.
-
-    Raises
-    ------
-    InputError
-        With every problem of the table, each with its line and column.
-
-    Examples
-    --------
-    >>> state = state_from_csv("gpu,profile,start,name\n1,1g.6gb,3,chat\n", gpu="A30")
-    >>> state.gpus, state.instances[0].name
-    (2, 'chat')
-    """
-    findings = Findings(source)
+def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
     check = partial(check_columns, known=_COLUMNS, needed=dict.fromkeys(_COLUMNS[:3], "; add one"))
     rows = read_rows(text, findings, check, example="gpu,profile,start,...", what="instance")
     entries = [_entry(cells, f"line {line}", findings) for line, cells in rows]
-    if gpus is None:
-        gpus = max(1, *(entry["gpu"] + 1 for entry in entries if isinstance(entry["gpu"], int)), 1)
-    model = gpu_of_table(gpu, findings)
-    raw = {"schema": "mig-opt/state/1", "gpu": gpu, "gpus": gpus, "instances": entries}
-    with told_by_row(source, "instances", [line for line, _ in rows]):
-        return _state(raw, model, name, findings)
+    most = max(1, *(entry["gpu"] + 1 for entry in entries if isinstance(entry["gpu"], int)), 1)
+    gpu_of_table(gpu, findings)
+    return Table({"gpus": most, "instances": entries}, "instances", [line for line, _ in rows])
 
 
 def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
@@ -114,43 +96,13 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
     return entry
 
 
-def state_to_json(state: FleetState) -> str:
-    """Return a fleet state as JSON text, one instance on each line.
-
-    Optional keys are left out where they have their default. The name of the state is not part of the text: it is the
-    name of the file.
-
-    Raises
-    ------
-    InputError
-        If the GPU is not the catalogue's, so that its name does not say what it is.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> print(state_to_json(FleetState(get_gpu("A30"), 1, (HeldInstance(0, "1g.6gb", 3, "chat"),))), end="")
-    {
-      "schema": "mig-opt/state/1",
-      "gpu": "A30-24GB",
-      "instances": [
-        {"gpu": 0, "profile": "1g.6gb", "start": 3, "name": "chat"}
-      ]
-    }
-    """
-    document = fleet_head("state", state.gpu, state.gpus)
-    document["instances"] = [encoded(held) for held in state.instances]
-    return rendered(document)
+def _encoded(state: FleetState) -> Raw:
+    instances = [encoded(held) for held in state.instances]
+    return {**encoded_gpus(state.gpu, state.gpus), "instances": instances}
 
 
-def write_state(state: FleetState, path: str | Path) -> None:
-    """Write a fleet state to a JSON file; an existing file is replaced only when all is written.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or see :func:`state_to_json`.
-    """
-    write_text(path, state_to_json(state))
+STATE = FileKind("state", _state, _encoded, _table)
+state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 
 
 def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:

@@ -12,28 +12,11 @@ from typing import Any
 from mig_opt.arguments import wrong_number
 from mig_opt.batch.batch import operation_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, read_table_or_json, rendered, write_text
-from mig_opt.files.reading import (
-    Findings,
-    Raw,
-    encoded,
-    fleet_head,
-    gpu_of,
-    read_document,
-    read_fleet,
-    read_object,
-)
+from mig_opt.files.documents import file_path, write_text
+from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
+from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.files.shapes import TraceFile
-from mig_opt.files.tables import (
-    check_columns,
-    check_times,
-    gpu_of_table,
-    number,
-    read_rows,
-    time_column,
-    times_in,
-    told_by_row,
-)
+from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.model import GpuModel
 
@@ -71,45 +54,35 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
     InputError
         With every problem of the file.
     """
-    return read_table_or_json(path, trace_from_csv, trace_from_json, gpu=gpu, gpus=gpus)
+    return TRACE.read(path, gpu=gpu, gpus=gpus, name=file_path(path).stem)
 
 
-def trace_from_json(
-    document: Document, *, gpu: str | None = None, gpus: int | None = None, name: str = "", source: str = ""
-) -> Trace:
-    """Return the trace that a JSON document describes.
+def write_trace(trace: Trace, path: str | Path) -> None:
+    """Write a trace to a JSON file, or its jobs to a CSV file if the name ends in ``.csv``.
+
+    An existing file is replaced only when all is written.
 
     Parameters
     ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    gpu : str, optional
-        Name or alias of the GPU, in place of the one in the document.
-    gpus : int, optional
-        How many GPUs, in place of what the document says.
-    name : str
-        Name of the trace, for display.
-    source : str
-        Where the document is from, for messages.
+    trace : Trace
+        The trace.
+    path : str or Path
+        The file.
 
     Raises
     ------
     InputError
-        With every problem of the document.
-
-    Examples
-    --------
-    >>> trace = trace_from_json(
-    ...     '{"schema": "mig-opt/trace/1", "gpu": "A30", "jobs": [{"name": "lu", "arrival": 3, "times": {"1": 4}}]}'
-    ... )
-    >>> trace.gpu.name, trace.jobs[0].arrival
-    ('A30-24GB', 3.0)
+        If the file cannot be written, or a GPU or a job has something that the format cannot hold.
     """
-    raw, findings = read_document(document, "trace", source, gpu=gpu, gpus=gpus)
-    return _trace(raw, gpu_of(raw, findings), name, findings)
+    as_csv = file_path(path).suffix.lower() == ".csv"
+    write_text(path, trace_to_csv(trace) if as_csv else trace_to_json(trace))
 
 
-def _trace(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> Trace:
+def _trace(
+    raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, gpus: int | None = None, name: str = ""
+) -> Trace:
+    raw = in_place(raw, gpu=gpu, gpus=gpus)
+    model = gpu_of(raw, findings)
     times = {str(size): 1.0 for size in (model.sizes if model else (1,))}
 
     def job(entry: object, path: str, findings: Findings) -> Job | None:
@@ -117,7 +90,7 @@ def _trace(raw: Raw, model: GpuModel | None, name: str, findings: Findings) -> T
         return read_object(Job, entry, path, findings, {"name": f"\0{path}", "arrival": 0.0, "times": times})
 
     values = read_fleet(
-        TraceFile, raw, model, findings, _problems, known_without_gpu=_KNOWN_WITHOUT_GPU, readers={"jobs": job}
+        TraceFile, raw, findings, model, _problems, known_without_gpu=_KNOWN_WITHOUT_GPU, readers={"jobs": job}
     )
     return Trace(**values, name=name)
 
@@ -129,35 +102,18 @@ def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
         yield from wrong_number("pcie_limit", values["pcie_limit"], "a finite number of GB/s > 0", above=0)
 
 
-def trace_from_csv(
-    text: str, *, gpu: str | None = None, gpus: int | None = None, name: str = "", source: str = ""
-) -> Trace:
-    r"""Return the trace that a CSV table describes; see :func:`read_trace`.
-
-    Raises
-    ------
-    InputError
-        With every problem of the table, each with its line and column.
-
-    Examples
-    --------
-    >>> trace_from_csv("job,arrival_s,profile,work_s\nlu,3,2g.12gb,4\n", gpu="A30").jobs[0].times
-    {2: 4.0}
-    """
-    findings = Findings(source)
+def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
     model = gpu_of_table(gpu, findings)
     check = partial(_check_header, gpu=model)
     rows = read_rows(text, findings, check, example="job,arrival_s,profile,work_s,...", what="job")
     sizes = {profile.name: str(profile.compute_slices) for profile in model.profiles} if model else {}
     jobs = [_entry(cells, sizes, model, f"line {line}", findings) for line, cells in rows]
-    raw = {"schema": "mig-opt/trace/1", "gpu": gpu, "jobs": jobs, **({} if gpus is None else {"gpus": gpus})}
 
     def column(index: int, key: str) -> str:
         by_work = key.startswith("times.") and rows[index][1].get(_WORK)
         return _WORK if by_work else _COLUMNS.get(key) or time_column(key)
 
-    with told_by_row(source, "jobs", [line for line, _ in rows], column):
-        return _trace(raw, model, name, findings)
+    return Table({"jobs": jobs}, "jobs", [line for line, _ in rows], column)
 
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
@@ -196,36 +152,14 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
     return job
 
 
-def trace_to_json(trace: Trace) -> str:
-    """Return a trace as JSON text, one job on each line.
-
-    Optional keys are left out where they have their default. The name of the trace is not part of the text: it is the
-    name of the file.
-
-    Raises
-    ------
-    InputError
-        If the GPU is not the catalogue's, so that its name does not say what it is.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> print(trace_to_json(Trace((Job("lu", 3.0, {1: 4.0}),), get_gpu("A30"))), end="")
-    {
-      "schema": "mig-opt/trace/1",
-      "gpu": "A30-24GB",
-      "jobs": [
-        {"name": "lu", "arrival": 3.0, "times": {"1": 4.0}}
-      ]
-    }
-    """
-    document = fleet_head("trace", trace.gpu, trace.gpus)
+def _encoded(trace: Trace) -> Raw:
+    document = encoded_gpus(trace.gpu, trace.gpus)
     document["jobs"] = [encoded(job) for job in trace.jobs]
     if trace.operations != trace.gpu.operation_costs:
         document["operations"] = encoded(trace.operations)
     if trace.pcie_limit != PCIE_LIMIT:
         document["pcie_limit"] = trace.pcie_limit
-    return rendered(document)
+    return document
 
 
 def trace_to_csv(trace: Trace) -> str:
@@ -273,15 +207,5 @@ def trace_to_csv(trace: Trace) -> str:
     return out.getvalue()
 
 
-def write_trace(trace: Trace, path: str | Path) -> None:
-    """Write a trace to a JSON file, or its jobs to a CSV file if the name ends in ``.csv``.
-
-    An existing file is replaced only when all is written.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or see :func:`trace_to_json` and :func:`trace_to_csv`.
-    """
-    to_text = trace_to_csv if Path(path).suffix.lower() == ".csv" else trace_to_json
-    write_text(path, to_text(trace))
+TRACE = FileKind("trace", _trace, _encoded, _table)
+trace_from_json, trace_from_csv, trace_to_json = TRACE.from_json, TRACE.from_csv, TRACE.to_json

@@ -9,14 +9,13 @@ from typing import Any, NamedTuple
 
 from mig_opt.arguments import entries_of
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
+from mig_opt.files.documents import file_path, read_text, shown
+from mig_opt.files.kinds import FileKind, check_catalogued
 from mig_opt.files.reading import (
     EntryReader,
     Findings,
     Raw,
-    check_catalogued,
     encoded,
-    read_document,
     read_gpu,
     read_keys,
     read_object,
@@ -75,50 +74,39 @@ def read_demand(
     if scenario is not None:
         message = f"{path} is no CSV file with a column scenario; leave it out"
         raise InputError([Problem("scenario", message)])
-    return demand_from_json(read_text(path), gpu=gpu, tables=tables, name=path.stem, source=str(path))
+    return DEMAND.read(path, gpu=gpu, tables=tables, name=path.stem)
 
 
-def demand_from_json(
-    document: Document,
-    *,
-    gpu: str | None = None,
-    tables: Iterable[ProfileTable] = (),
-    name: str = "",
-    source: str = "",
-) -> Demand:
-    """Return the demand that a JSON document describes.
+def write_demand(demand: Demand, path: str | Path, *, profiles: bool = True) -> None:
+    """Write a demand to a JSON file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    gpu : str, optional
-        Name or alias of the only kind of GPU, as many as it takes; in place of what the document says.
-    tables : iterable of ProfileTable
-        Profile tables; they take the place of those in the document for the same model and GPU.
-    name : str
-        Name of the demand, for display.
-    source : str
-        Where the document is from, for messages.
+    demand : Demand
+        The demand.
+    path : str or Path
+        The file.
+    profiles : bool
+        Whether to write the profile tables, too; without them they have to be given to the reader.
 
     Raises
     ------
     InputError
-        With every problem of the document.
-
-    Examples
-    --------
-    >>> demand = demand_from_json('''{
-    ...     "schema": "mig-opt/services/1", "gpu": "A100-80GB",
-    ...     "services": [{"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}],
-    ...     "profiles": [{"model": "bert", "points":
-    ...         [{"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}]}]
-    ... }''')
-    >>> demand.services[0].slo, demand.pools[0].gpu.name, demand.options[0][0].profile.name
-    (0.4, 'A100-80GB', '1g.10gb')
+        If the file cannot be written, or if a GPU is not the catalogue's, so that its name does not say what it is.
     """
+    DEMAND.write(demand, path, profiles=profiles)
+
+
+def _demand(
+    raw: Raw,
+    _: str,
+    findings: Findings,
+    *,
+    gpu: str | None = None,
+    tables: Iterable[ProfileTable] = (),
+    name: str = "",
+) -> Demand:
     given = entries_of("tables", tables, ProfileTable, TABLE_WANTED)
-    raw, findings = read_document(document, "services", source)
     if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
         raw = {**raw, "gpu": gpu}
     own_pools = _pools(raw, findings)
@@ -127,7 +115,7 @@ def demand_from_json(
     only = next(iter(kinds)) if len(kinds) == 1 and None not in own_pools else None
     no_gpu = "" if None in own_pools or not own_pools else _SEVERAL_KINDS
     values = _values(raw, table_reader(only, no_gpu), findings)
-    return _demand(values, pools, _tables(values["profiles"], given, findings), name, findings)
+    return _built(values, pools, _tables(values["profiles"], given, findings), name, findings)
 
 
 class _Tables(NamedTuple):
@@ -158,7 +146,7 @@ def _values(raw: Raw, table: EntryReader | None, findings: Findings) -> dict[str
     return read_keys(ServicesFile, raw, findings, readers=readers, skip=("gpu", "pools"))
 
 
-def _demand(
+def _built(
     values: dict[str, Any], pools: list[GpuPool | None], tables: _Tables, name: str, findings: Findings
 ) -> Demand:
     rule = SloRule()
@@ -233,44 +221,12 @@ def _demand_from_csv(path: Path, gpu: str | None, tables: tuple[ProfileTable, ..
     given = _Tables([*tables] or [None], [f"tables[{index}]" for index in range(len(tables))])
     with told_by_row(str(path), "services", lines, lambda _, key: columns.get(key, key)):
         values = _values({"schema": "mig-opt/services/1", "services": entries}, None, findings)
-        return _demand(values, pools, given, path.stem, findings)
+        return _built(values, pools, given, path.stem, findings)
 
 
-def demand_to_json(demand: Demand, *, profiles: bool = True) -> str:
-    """Return a demand as JSON text, one service or point on each line.
-
-    Optional keys are left out where they have their default. The name of the demand is not part of the text: it is the
-    name of the file.
-
-    Parameters
-    ----------
-    demand : Demand
-        The demand.
-    profiles : bool
-        Whether to write the profile tables, too; without them they have to be given to the reader.
-
-    Raises
-    ------
-    InputError
-        If a GPU is not the catalogue's, so that its name does not say what it is.
-
-    Examples
-    --------
-    >>> from mig_opt.gpu.model import get_gpu
-    >>> from mig_opt.serving.profile_table import Point
-    >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),))
-    >>> demand = Demand((Service("chat", 0.4, 250.0, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
-    >>> print(demand_to_json(demand, profiles=False), end="")
-    {
-      "schema": "mig-opt/services/1",
-      "gpu": "A100-80GB",
-      "services": [
-        {"name": "chat", "slo": 0.4, "rate": 250.0, "model": "bert"}
-      ]
-    }
-    """
+def _encoded(demand: Demand, *, profiles: bool = True) -> Raw:
     check_catalogued(**{f"pools[{index}].gpu": pool.gpu for index, pool in enumerate(demand.pools)})
-    document: Raw = {"schema": "mig-opt/services/1"}
+    document: Raw = {}
     only = demand.pools[0].gpu.name if len(demand.pools) == 1 else None
     if only and demand.pools[0].count is None:
         document["gpu"] = only
@@ -286,7 +242,7 @@ def demand_to_json(demand: Demand, *, profiles: bool = True) -> str:
     document["services"] = [_service_document(service) for service in demand.services]
     if profiles:
         document["profiles"] = [table_document(table, only) for table in demand.tables]
-    return rendered(document)
+    return document
 
 
 def _service_document(service: Service) -> Raw:
@@ -296,21 +252,5 @@ def _service_document(service: Service) -> Raw:
     return document
 
 
-def write_demand(demand: Demand, path: str | Path, *, profiles: bool = True) -> None:
-    """Write a demand to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    demand : Demand
-        The demand.
-    path : str or Path
-        The file.
-    profiles : bool
-        Whether to write the profile tables, too; without them they have to be given to the reader.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or see :func:`demand_to_json`.
-    """
-    write_text(path, demand_to_json(demand, profiles=profiles))
+DEMAND = FileKind("services", _demand, _encoded)
+demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json

@@ -9,11 +9,11 @@ from typing import Any
 
 from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError
-from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
+from mig_opt.files.documents import Document, file_path, parsed, read_text, shown, write_text
+from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import (
     Findings,
     Raw,
-    check_schema,
     encoded,
     read_gpu,
     read_keys,
@@ -121,30 +121,16 @@ def deployment_from_json(document: Document, *, demand: Demand | None = None, so
     if raw.get("schema") == "mig-opt/deployment-result/1" or ("schema" not in raw and "deployment" in raw):
         part = raw.get("deployment")
         if isinstance(part, dict):
-            deployment = deployment_at(part, "deployment", findings, demand)
+            deployment = DEPLOYMENT.part(part, "deployment", findings, demand=demand)
         else:
             findings.add("deployment", f"must be an object {{...}}, is {shown(part)}: the run has found no deployment")
     else:
-        deployment = deployment_at(raw, "", findings, demand)
+        deployment = DEPLOYMENT.part(raw, "", findings, demand=demand)
     findings.check()
     return deployment
 
 
-def deployment_at(raw: Raw, path: str, findings: Findings, demand: Demand | None = None) -> Deployment:
-    """Return the deployment of an object at a path of a document, as far as it can be read.
-
-    Parameters
-    ----------
-    raw : dict
-        The object.
-    path : str
-        Its path; empty for a document of its own.
-    findings : Findings
-        Takes the problems.
-    demand : Demand, optional
-        As in :func:`deployment_from_json`.
-    """
-    check_schema(raw, "deployment", findings, path)
+def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | None = None) -> Deployment:
     models: list[GpuModel | None] = []
     known = _Known(demand)
 
@@ -232,7 +218,7 @@ def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) 
         told_by_row(source, "segments", lines, lambda _, key: columns.get(key, key)),
         told_by_row(source, "gpus", of_gpus, lambda *_: "kind"),
     ):
-        deployment = deployment_at(raw, "", findings, demand)
+        deployment = DEPLOYMENT.part(raw, "", findings, demand=demand)
         findings.check()
         return deployment
 
@@ -309,46 +295,6 @@ def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings
     return numbers
 
 
-def deployment_to_json(deployment: Deployment) -> str:
-    """Return a deployment as JSON text, one segment on each line; a throughput or latency of 0 is left out.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite.
-
-    Examples
-    --------
-    >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
-    >>> print(deployment_to_json(Deployment(("A100-80GB",), (segment,))), end="")
-    {
-      "schema": "mig-opt/deployment/1",
-      "gpus": [
-        "A100-80GB"
-      ],
-      "segments": [
-        {"service": "chat", "gpu": 0, "profile": "3g.40gb", "start": 4, "batch": 8, "processes": 2, \
-"throughput": 410.0, "latency": 0.04}
-      ]
-    }
-    """
-    return rendered(deployment_document(deployment))
-
-
-def deployment_document(deployment: Deployment) -> Raw:
-    """Return a deployment as a document, or a part of one."""
-    check_deployments(deployment=deployment)
-    return {
-        "schema": "mig-opt/deployment/1",
-        "gpus": list(deployment.gpus),
-        "segments": [_segment_document(segment) for segment in deployment.segments],
-    }
-
-
-def _segment_document(segment: Segment) -> Raw:
-    return {key: value for key, value in encoded(segment).items() if key not in _FIGURES or value != 0}
-
-
 def deployment_to_csv(deployment: Deployment) -> str:
     """Return a deployment as a CSV table for spreadsheets, one segment on each row, by GPU and start slice.
 
@@ -374,10 +320,31 @@ def write_deployment(deployment: Deployment, path: str | Path) -> None:
 
     An existing file is replaced only when all is written.
 
+    Parameters
+    ----------
+    deployment : Deployment
+        The deployment.
+    path : str or Path
+        The file.
+
     Raises
     ------
     InputError
         If a figure is not finite, or the file cannot be written.
     """
     as_csv = Path(path).suffix.lower() == ".csv"
-    write_text(path, deployment_to_csv(deployment) if as_csv else deployment_to_json(deployment))
+    write_text(path, deployment_to_csv(deployment) if as_csv else DEPLOYMENT.to_json(deployment))
+
+
+def _encoded(deployment: Deployment) -> Raw:
+    check_deployments(deployment=deployment)
+    # A throughput or latency of 0 is not known.
+    segments = [
+        {key: value for key, value in encoded(segment).items() if key not in _FIGURES or value != 0}
+        for segment in deployment.segments
+    ]
+    return {"gpus": list(deployment.gpus), "segments": segments}
+
+
+DEPLOYMENT = FileKind("deployment", _deployment, _encoded)
+deployment_to_json = DEPLOYMENT.to_json

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, rendered, shown, write_text
-from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_document, read_keys
+from mig_opt.files.documents import file_path, read_text, shown
+from mig_opt.files.kinds import FileKind
+from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.files.shapes import ProfilesFile, TableEntry
 from mig_opt.files.tables import check_columns, number, read_rows, told_by_row, whole_number
 from mig_opt.gpu.model import get_gpu
@@ -52,7 +53,7 @@ def read_profiles(path: str | Path, gpu: str | None = None) -> tuple[ProfileTabl
         return _read_folder(path, (".json", ".csv"), gpu, lambda file: read_profiles(file, gpu))
     if path.suffix.lower() == ".csv":
         return import_profiles(path, gpu)
-    return profiles_from_json(read_text(path), gpu=gpu, source=str(path))
+    return PROFILES.read(path, gpu=gpu)
 
 
 def import_profiles(
@@ -135,33 +136,25 @@ def _read_folder(
     return tuple(tables)
 
 
-def profiles_from_json(document: Document, *, gpu: str | None = None, source: str = "") -> tuple[ProfileTable, ...]:
-    """Return the profile tables that a JSON document describes.
+def write_profiles(tables: Iterable[ProfileTable], path: str | Path) -> None:
+    """Write profile tables to a JSON file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    gpu : str, optional
-        Name or alias of the GPU, if the document does not name it.
-    source : str
-        Where the document is from, for messages.
+    tables : iterable of ProfileTable
+        The tables.
+    path : str or Path
+        The file.
 
     Raises
     ------
     InputError
-        With every problem of the document.
-
-    Examples
-    --------
-    >>> (table,) = profiles_from_json(
-    ...     '{"schema": "mig-opt/profiles/1", "gpu": "A100-80GB", "profiles": [{"model": "bert", "points":'
-    ...     ' [{"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}]}]}'
-    ... )
-    >>> table.model, table.gpu, table.points[0].throughput
-    ('bert', 'A100-80GB', 128.69)
+        If the file cannot be written, or there are no tables, or two of the same model on the same GPU.
     """
-    raw, findings = read_document(document, "profiles", source)
+    PROFILES.write(tuple(tables), path)
+
+
+def _profiles(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> tuple[ProfileTable, ...]:
     no_gpu = _NO_DEFAULT
     if raw.get("gpu") is not None:
         named = gpu_of(raw, findings)
@@ -171,7 +164,6 @@ def profiles_from_json(document: Document, *, gpu: str | None = None, source: st
     if raw.get("profiles") == []:
         findings.add("profiles", "needs at least one entry, is empty")
     findings.extend(repeated([table and (table.model, table.gpu) for table in tables], "profiles", ""))
-    findings.check()
     return tuple(tables)
 
 
@@ -249,43 +241,20 @@ def _point(cells: dict[str, str], where: str, findings: Findings) -> Point | Non
     return None
 
 
-def profiles_to_json(tables: Iterable[ProfileTable]) -> str:
-    """Return profile tables as JSON text, one point on each line.
-
-    Raises
-    ------
-    InputError
-        If there are none, or two of the same model on the same GPU.
-
-    Examples
-    --------
-    >>> print(profiles_to_json([ProfileTable("bert", "A100-80GB", (Point(1, 8, 2, 128.69, 0.124),))]), end="")
-    {
-      "schema": "mig-opt/profiles/1",
-      "gpu": "A100-80GB",
-      "profiles": [
-        {
-          "model": "bert",
-          "points": [
-            {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
-          ]
-        }
-      ]
-    }
-    """
+def _encoded(tables: Iterable[ProfileTable]) -> Raw:
     tables = tuple(tables)
     problems = list(repeated([(table.model, table.gpu) for table in tables], "tables", ""))
     if not tables:
         problems.append(Problem("tables", "needs at least one entry, is empty"))
     if problems:
         raise InputError(problems)
-    document: Raw = {"schema": "mig-opt/profiles/1"}
+    document: Raw = {}
     kinds = {table.gpu for table in tables}
     only = next(iter(kinds)) if len(kinds) == 1 else None
     if only:
         document["gpu"] = only
     document["profiles"] = [table_document(table, only) for table in tables]
-    return rendered(document)
+    return document
 
 
 def table_document(table: ProfileTable, gpu: str | None) -> Raw:
@@ -298,12 +267,5 @@ def table_document(table: ProfileTable, gpu: str | None) -> Raw:
     return {**document, "points": [encoded(point) for point in table.points]}
 
 
-def write_profiles(tables: Iterable[ProfileTable], path: str | Path) -> None:
-    """Write profile tables to a JSON file; an existing file is replaced only when all is written.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or see :func:`profiles_to_json`.
-    """
-    write_text(path, profiles_to_json(tables))
+PROFILES = FileKind("profiles", _profiles, _encoded)
+profiles_from_json, profiles_to_json = PROFILES.from_json, PROFILES.to_json

@@ -30,6 +30,8 @@ from mig_opt.files import (
     write_result,
     write_schedule,
 )
+from mig_opt.files.batch.schedules import result_summary
+from mig_opt.files.documents import rendered
 from mig_opt.gpu.model import OperationCosts, catalogue, get_gpu
 from mig_opt.result import Result, Status, TrajectoryPoint
 
@@ -191,7 +193,7 @@ def test_layout_of_the_text() -> None:
 
 
 def test_result_without_details_has_the_keys_of_the_contract() -> None:
-    document = json.loads(result_to_json(result_from_json(RESULT), details=False))
+    document = json.loads(rendered(result_summary(result_from_json(RESULT))))
     assert list(document) == ["status", "method", "makespan", "lower_bound", "gap", "runtime_s", "schedule"]
     assert schedule_from_json(document["schedule"]) == schedule_from_json(SCHEDULE)
 

@@ -31,6 +31,8 @@ from mig_opt.files import (
     write_deployment,
     write_deployment_result,
 )
+from mig_opt.files.documents import rendered
+from mig_opt.files.serving.results import deployment_result_summary
 from mig_opt.instances import load_demand
 from mig_opt.result import DeploymentResult, Status
 from mig_opt.serving.deployment import Deployment, Segment
@@ -71,10 +73,10 @@ def test_round_trip(deployment: Deployment) -> None:
 @settings(max_examples=60, deadline=None)
 @given(results())
 def test_result_round_trip(result: DeploymentResult) -> None:
-    text = deployment_result_to_json(result, details=True)
+    text = deployment_result_to_json(result)
     assert deployment_result_from_json(text) == result
     assert flaws(json_schema("deployment-result"), json.loads(text)) == []
-    printed = deployment_result_to_json(result)
+    printed = rendered(deployment_result_summary(result))
     assert list(json.loads(printed)) == [
         *("status", "method", "gpus", "lower_bound", "compute_slices", "runtime_s", "deployment")
     ]

@@ -1,0 +1,327 @@
+"""Kinds of files: how a document becomes what it stands for, and the other way round."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from mig_opt.arguments import MOST_GPUS
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
+from mig_opt.files.reading import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
+from mig_opt.files.shapes import FILES, Kind
+from mig_opt.files.tables import told_by_row
+from mig_opt.gpu.model import GpuModel, OperationCosts, catalogue
+
+T = TypeVar("T")
+
+_COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
+
+
+class Table(NamedTuple):
+    """CSV table, read as the document that says the same."""
+
+    raw: Raw
+    """The document, without its schema and without the GPU."""
+    entries: str
+    """The key of the list whose entries the rows are."""
+    lines: Sequence[int]
+    """The line of each entry."""
+    column: Callable[[int, str], str] = lambda _, key: key
+    """Gives the column of a key of an entry, by the index of the entry and the key."""
+
+
+@dataclass(frozen=True)
+class FileKind(Generic[T]):
+    r"""Kind of file: reads and writes what files of the kind stand for.
+
+    Attributes
+    ----------
+    name : str
+        Name of the kind.
+    build : callable
+        Returns what an object of a document stands for, as far as it can be read. It takes the object, its path, the
+        findings, and as keywords whatever else the caller of the reader gives.
+    encode : callable
+        Returns the keys of the document for what a file is to hold, all but the schema.
+    table : callable, optional
+        Reads a CSV table: takes the text, the findings, and the same keywords as ``build``.
+
+    Examples
+    --------
+    >>> from mig_opt.files.batch.batches import BATCH
+    >>> batch = BATCH.from_json(
+    ...     '{"schema": "mig-opt/batch/1", "gpu": "A30", "tasks": [{"name": "lu", "times": {"1": 4, "2": 2.5}}]}'
+    ... )
+    >>> batch.gpu.name, batch.tasks
+    ('A30-24GB', (Task(name='lu', times={1: 4.0, 2: 2.5}, memory_gb=None),))
+    >>> print(BATCH.to_json(batch), end="")
+    {
+      "schema": "mig-opt/batch/1",
+      "gpu": "A30-24GB",
+      "tasks": [
+        {"name": "lu", "times": {"1": 4.0, "2": 2.5}}
+      ]
+    }
+    >>> BATCH.from_csv("task,t1_s,t2_s\nlu,4,2.5\n", gpu="A30") == batch
+    True
+    """
+
+    name: Kind
+    build: Callable[..., T]
+    encode: Callable[..., Raw]
+    table: Callable[..., Table] | None = None
+
+    def from_json(self, document: Document, *, source: str = "", **given: Any) -> T:
+        """Return what a JSON document describes.
+
+        Parameters
+        ----------
+        document : str, bytes or mapping
+            JSON text, or the object that it stands for.
+        source : str
+            Where the document is from, for messages.
+        **given
+            What the reader of a file of this kind takes beside its path: for example ``gpu``, the name or alias of the
+            GPU, in place of the one in the document. Batches, traces, fleet states and demands take ``name``, too, for
+            display.
+
+        Raises
+        ------
+        InputError
+            With every problem of the document.
+        """
+        findings = Findings(source)
+        built = self.build(read_document(document, self.name, findings), "", findings, **given)
+        findings.check()
+        return built
+
+    def from_csv(self, text: str, *, source: str = "", **given: Any) -> T:
+        """Return what a CSV table describes; the parameters are those of :meth:`from_json`.
+
+        Raises
+        ------
+        InputError
+            With every problem of the table, each with its line and column.
+        """
+        assert self.table is not None
+        findings = Findings(source)
+        table = self.table(text, findings, **given)
+        raw = {"schema": f"mig-opt/{self.name}/1", "gpu": REPORTED, **table.raw}
+        with told_by_row(source, table.entries, table.lines, table.column):
+            built = self.build(raw, "", findings, **given)
+            findings.check()
+        return built
+
+    def part(self, raw: Raw, path: str, findings: Findings, **given: Any) -> T:
+        """Return what an object at a path of a document describes, as far as it can be read.
+
+        Raises
+        ------
+        InputError
+            If it says that it is of another kind, or of a newer version.
+        """
+        check_schema(raw, self.name, findings, path)
+        return self.build(raw, path, findings, **given)
+
+    def read(self, path: str | Path, **given: Any) -> T:
+        """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON.
+
+        Raises
+        ------
+        InputError
+            If it cannot be read, or with every problem of it.
+        """
+        file = file_path(path)
+        read = self.from_csv if self.table and file.suffix.lower() == ".csv" else self.from_json
+        return read(read_text(file), source=str(file), **given)
+
+    def document(self, content: T, **options: Any) -> Raw:
+        """Return the document of what a file is to hold; the options are those of the writer."""
+        return {"schema": f"mig-opt/{self.name}/1", **self.encode(content, **options)}
+
+    def to_json(self, content: T, **options: Any) -> str:
+        """Return what a file is to hold as JSON text, one entry of a list on each line.
+
+        Optional keys are left out where they have their default. A name is not part of the text: it is the name of the
+        file.
+
+        Raises
+        ------
+        InputError
+            If a figure is not finite, or a GPU is not the catalogue's, so that its name does not say what it is.
+        """
+        return rendered(self.document(content, **options))
+
+    def write(self, content: T, path: str | Path, **options: Any) -> None:
+        """Write a JSON file; an existing file is replaced only when all is written.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or see :meth:`to_json`.
+        """
+        write_text(path, self.to_json(content, **options))
+
+
+def read_document(document: Document, kind: Kind, findings: Findings) -> Raw:
+    """Return a JSON document as an object; note keys that it repeats.
+
+    Raises
+    ------
+    InputError
+        If it is not valid JSON, not an object, of another kind, or of a newer version.
+    """
+    raw, repeated = parsed(document, findings.source)
+    findings.extend(repeated)
+    check_schema(raw, kind, findings)
+    return raw
+
+
+def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> None:
+    """Note that a document says that it is of no kind at all.
+
+    Raises
+    ------
+    InputError
+        If it is of another kind or of a newer version: to read it as ``kind`` would only give misleading problems.
+    """
+    wanted = f"mig-opt/{kind}/1"
+    stated = raw.get("schema")
+    if stated == wanted or "schema" not in raw:
+        return
+    where = f"{path}.schema" if path else "schema"
+    named = re.fullmatch(r"mig-opt/([a-z-]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
+    if named and named[1] in FILES and named[1] != kind:
+        message = f"this is {_a_file(named[1])} ({stated}), but {_a_file(kind)} is wanted ({wanted})"
+        if named[1] in _COMMANDS and kind in _COMMANDS:
+            message += f"; its command is: {_COMMANDS[named[1]]}"
+    elif named and named[1] == kind and int(named[2]) > 1:
+        message = f"{stated} is newer than the version that this mig_opt reads ({wanted}); update mig_opt"
+    else:
+        findings.add(where, f'must be "{wanted}", is {shown(stated)}')
+        return
+    raise InputError([Problem(where, message)], findings.source)
+
+
+def _a_file(kind: str) -> str:
+    return f"a file of {kind}" if kind in ("services", "profiles") else f"a {kind}"
+
+
+def check_stated(
+    raw: Raw,
+    values: Mapping[str, object],
+    result: object,
+    part: str,
+    findings: Findings,
+    *,
+    same: Callable[[Any, Any], bool] = operator.eq,
+) -> None:
+    """Raise all findings; if there are none, each figure of a document that follows from a part of it otherwise.
+
+    Parameters
+    ----------
+    raw : dict
+        The document.
+    values : mapping
+        The figures in question, as read.
+    result : object
+        An object whose attributes follow from the part.
+    part : str
+        The key of the part.
+    findings : Findings
+        Everything found so far.
+    same : callable
+        Compares a figure with the true one.
+    """
+    findings.check()
+    for key, figure in values.items():
+        actual = getattr(result, key)
+        if key in raw and not same(figure, actual):
+            findings.add(key, f"is {figure}, but follows from the {part} as {actual}; correct or remove it")
+    findings.check()
+
+
+def read_fleet(
+    shape: type,
+    raw: Raw,
+    findings: Findings,
+    model: GpuModel | None,
+    problems: Callable[[GpuModel, dict[str, Any]], Iterable[Problem]],
+    *,
+    known_without_gpu: str,
+    readers: Mapping[str, EntryReader] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return the values of a document about identical GPUs: ``gpu`` is the model, ``operations`` are never None.
+
+    Parameters
+    ----------
+    shape : type
+        The dataclass with the keys.
+    raw : dict
+        The document.
+    findings : Findings
+        Everything found so far.
+    model : GpuModel or None
+        The kind of GPU; None if it cannot be read.
+    problems : callable
+        Yields the problems of the values together, by the kind of GPU. What cannot be read is None in a list; a number
+        of GPUs that cannot is large.
+    known_without_gpu : str
+        Pattern of the paths of those problems that do not depend on the kind of GPU.
+    readers : mapping of str to callable
+        As :func:`read_keys` takes them.
+
+    Raises
+    ------
+    InputError
+        With every problem.
+    """
+    costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
+    own: dict[str, EntryReader] = {"operations": partial(read_object, OperationCosts, stand_ins=costs), **readers}
+    values = read_keys(shape, raw, findings, readers=own, skip=("gpu",))
+    stand_in = model or catalogue()[0]
+    if "operations" in values:
+        values["operations"] = values["operations"] or stand_in.operation_costs
+    if values["gpus"] is None:
+        values["gpus"] = MOST_GPUS
+    # An entry that is not there and one that cannot be read have been reported; an empty list has not.
+    found = problems(stand_in, {key: [None] if value is None else value for key, value in values.items()})
+    findings.extend(problem for problem in found if model or re.fullmatch(known_without_gpu, problem.path))
+    findings.check()
+    return {**values, "gpu": model}  # nothing is None now that there is no problem
+
+
+def encoded_gpus(gpu: GpuModel, gpus: int) -> Raw:
+    """Return the keys of a document that say how many GPUs (if it is not one) of which kind there are.
+
+    Raises
+    ------
+    InputError
+        If the GPU is not the catalogue's, so that its name does not say what it is.
+    """
+    check_catalogued(gpu=gpu)
+    return {"gpu": gpu.name, **({"gpus": gpus} if gpus != 1 else {})}
+
+
+def check_catalogued(**gpus: GpuModel) -> None:
+    """Refuse GPUs that are not the catalogue's, each by its path.
+
+    Raises
+    ------
+    InputError
+        With a problem for each.
+    """
+    foreign = [
+        Problem(path, f"{gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another")
+        for path, gpu in gpus.items()
+        if gpu not in catalogue()
+    ]
+    if foreign:
+        raise InputError(foreign)
