@@ -54,15 +54,8 @@ class FragmentationAware(QueueingPolicy):
     """Spreads jobs over lazy GPUs, keeps GPUs usable for all profiles, and repairs them when jobs depart.
 
     A GPU is *lazy* if less than the threshold of its compute slices is in use, else *busy*. The steps are those of the
-    paper; what it leaves open is decided so:
-
-    * On an arrival (IV-C), equal fragmentation and equal reuse leave the GPU of least index, then the least start.
-    * On a departure the queue is served first, then jobs migrate (IV-D), then the queue is served again. Jobs whose
-      instance is still being created, and those that migrate already, stay where they are.
-    * Within a GPU the old and the new instance exist together, so the new one must fit beside the old one. Of equally
-      good migrations one that uses an existing instance comes first, then the one of the least placement.
-    * Between GPUs the loads are compared as they are *after* the migration. Of the jobs that leave equal fragmentation
-      one from the most loaded GPU comes first, then least index and placement.
+    paper, for arrivals of section IV-C, for departures of IV-D; ``docs/fleet/online.md`` has what was decided where it
+    is open, such as the order of equals.
 
     Parameters
     ----------

@@ -197,14 +197,8 @@ class MemoryAwareInOrder(MemoryAware):
 class _Phase:
     """Phase of a GPU, in which it works on the jobs of one fit.
 
-    Attributes
-    ----------
-    fit : TightFit
-        The fit.
-    first_later_turn : int
-        Jobs with lower turns waited already when the phase began.
-    dealt : dict of int to deque of int
-        For each instance that runs a job, the jobs that have been dealt to it and wait.
+    Jobs with lower turns than ``first_later_turn`` waited already when it began. For each instance that runs a job,
+    ``dealt`` has the jobs that are to follow there.
     """
 
     fit: TightFit
@@ -218,13 +212,8 @@ class MemoryAwareBySize(MemoryAware):
 
     A GPU without jobs begins a *phase*: it makes as many instances of one tight fit as it can use, and works on the
     jobs of that fit until they are done. The next phase has the next larger fit with waiting jobs, and after the
-    largest the smallest. The jobs are dealt equally to the instances, each of which works on its own. For jobs that
-    arrive over time and for several GPUs, of which the paper says nothing, it is decided so:
-
-    * Jobs of its fit that arrive during a phase take part in it as long as no others wait without a GPU for them.
-    * A phase is dealt all waiting jobs of its fit, with several GPUs an equal part of them (but enough for each of its
-      instances). The rest can be taken by any instance that has done its own.
-    * Fits of equal memory are different fits if they allow different profiles, the one with fewer slices being smaller.
+    largest the smallest. The jobs are dealt equally to the instances, each of which works on its own.
+    ``docs/fleet/migm.md`` has the rules for jobs that arrive during a phase, and for several GPUs.
 
     Parameters
     ----------

@@ -13,15 +13,7 @@ from mig_opt.simulation.cluster import Cluster
 
 
 class TightFit(NamedTuple):
-    """Instances with the same memory, any of which does for a job.
-
-    Attributes
-    ----------
-    memory_gb : float
-        Memory of each of them.
-    profiles : tuple of int
-        Their profiles, the one on which the job is fastest first.
-    """
+    """Instances with the same memory, any of which does for a job; the profile where it is fastest is the first."""
 
     memory_gb: float
     profiles: tuple[int, ...]
@@ -30,19 +22,10 @@ class TightFit(NamedTuple):
 class Candidate(NamedTuple):
     """A placement for a job on a GPU; the least one is the best.
 
-    Attributes
-    ----------
-    effort : int
-        0: the instance exists and is idle; 1: it is created beside all others; 2: idle ones are destroyed for it,
-        smaller ones to be fused or a larger one to be split.
-    lost : int
-        Full configurations that can be reached from an empty GPU, but no longer from this one afterwards.
-    destroyed : int
-        Idle instances that it replaces.
-    rank : int
-        Rank of its profile in the fit.
-    placement : int
-        The placement.
+    ``effort`` is 0 if the instance exists and is idle, 1 if it is created beside all others, and 2 if idle ones are
+    ``destroyed`` for it, smaller ones to be fused or a larger one to be split. ``lost`` is the number of full
+    configurations that can be reached from an empty GPU, but no longer from this one afterwards, and ``rank`` that of
+    the profile in the fit.
     """
 
     effort: int

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
+
+import numpy as np
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue
-from mig_opt.heuristics.fleet.end_estimates import EarliestEnds, EndEstimates, predicted_slowdown
 from mig_opt.heuristics.fleet.partitioning import (
     fleet_partitions,
     most_instances,
@@ -28,17 +30,7 @@ from mig_opt.simulation.instances import Ranking
 
 
 class GpuView(NamedTuple):
-    """State of a GPU, as far as the choice of a GPU depends on it.
-
-    Attributes
-    ----------
-    state : GpuState
-        Its instances.
-    bound : int
-        PCIe-bound jobs on it.
-    marked : bool
-        True if it takes no new jobs because it is to be reconfigured.
-    """
+    """State of a GPU: instances, number of PCIe-bound jobs, True if it is marked for reconfiguration."""
 
     state: GpuState
     bound: int
@@ -48,17 +40,67 @@ class GpuView(NamedTuple):
 class JobClass(NamedTuple):
     """Class of jobs that would go to the same GPU.
 
-    Attributes
-    ----------
-    profile : int
-        The profile that they need.
-    unaffected, allowed : int
-        Number of other PCIe-bound jobs beside which they are as fast as alone, and beside which they may start.
+    They need an instance of ``profile``, are as fast as alone beside ``unaffected`` other PCIe-bound jobs, and may
+    start beside ``allowed`` of them.
     """
 
     profile: int
     unaffected: int
     allowed: int
+
+
+def predicted_slowdown(factor: float | None, bound: int) -> float:
+    """Return the slowdown of a job where ``bound`` jobs are PCIe-bound, itself included, against running alone (Eq. 2).
+
+    The factor is sensitivity x demand / PCIe limit; it is None for a job that is not PCIe-bound.
+    """
+    return 1.0 if factor is None else max(1.0, factor * bound)
+
+
+@dataclass(slots=True, eq=False)
+class _RunningJob:
+    """Running job: seconds of work left at some moment, and its slowdown since then."""
+
+    since: float
+    left: float
+    factor: float | None
+    slowdown: float = 1.0
+
+    @property
+    def end(self) -> float:
+        return self.since + self.left * self.slowdown
+
+
+class EndEstimates:
+    """Number of PCIe-bound jobs of each GPU, and estimated end of its last job (minus infinity if nothing runs)."""
+
+    def __init__(self, gpus: int) -> None:
+        self.bound = [0] * gpus
+        self.ends = [-math.inf] * gpus
+        self._running: list[dict[int, _RunningJob]] = [{} for _ in range(gpus)]
+
+    def add(self, gpu: int, job: int, factor: float | None, *, begin: float, seconds: float, now: float) -> None:
+        """Note a job that begins at a second and takes so long alone; see :func:`predicted_slowdown` for ``factor``."""
+        self._running[gpu][job] = new = _RunningJob(begin, seconds, factor)
+        if factor is None:
+            self.ends[gpu] = max(self.ends[gpu], new.end)
+        else:
+            self.bound[gpu] += 1
+            self._update(gpu, now)
+
+    def remove(self, gpu: int, job: int, now: float) -> None:
+        """Note that a job has left its GPU."""
+        self.bound[gpu] -= self._running[gpu].pop(job).factor is not None
+        self._update(gpu, now)
+
+    def _update(self, gpu: int, now: float) -> None:
+        for job in self._running[gpu].values():
+            if job.factor is not None:
+                if now > job.since:
+                    job.left = max(0.0, job.left - (now - job.since) / job.slowdown)
+                    job.since = now
+                job.slowdown = predicted_slowdown(job.factor, self.bound[gpu])
+        self.ends[gpu] = max((job.end for job in self._running[gpu].values()), default=-math.inf)
 
 
 def wrong_threshold(path: str, value: object, *, unit: str, least: float) -> Iterator[Problem]:
@@ -74,22 +116,8 @@ class ReconfiguringPolicy(ConfigurablePolicy):
     The stages are those of the PCIe-aware paper (section 4.2). On each arrival and each end the records are brought up
     to date (stage 1). Then marked GPUs on which nothing runs any more are reconfigured (stage 2), and each waiting job,
     the first one first, looks for an idle instance of its profile (stage 3) and runs or is skipped (stage 4); both
-    again until nothing changes. What the paper leaves open is decided so:
-
-    * A job is *unmatched* if no GPU that is not marked has an idle instance of its profile. It marks a GPU: of those
-      that could have more instances of the profile than they have an idle one, else the one of the least estimated
-      end, then the least index. One GPU is marked for a profile at a time; the mark moves if another gets idle first,
-      and goes when no job waits for the profile.
-    * GPUs are marked when all waiting jobs have had their turn, so that none misses an instance that exists.
-    * An idle marked GPU is partitioned so that the most unmatched jobs find an instance. If some of them starve, the
-      first of these gets one in any case. Of equal partitions one is taken that keeps the most existing instances; what
-      is left is filled with the smallest instances.
-    * A marked GPU is the second choice, for jobs that are expected to end no later than those that run there. That may
-      let a job pass one of its class that takes longer.
-    * An unmatched job that starves takes the smallest larger instance that is idle, if the trace has a time for it.
-    * Estimated ends follow from the times in the trace and the predicted slowdowns; progress is not observed.
-    * A job that ran out of memory waits again, last in the queue, for its smallest profile with as much memory as it
-      needed.
+    again until nothing changes. A job without an idle instance of its profile on any GPU that is not marked is
+    *unmatched*, and marks a GPU. ``docs/fleet/pcie.md`` has all that was decided where the paper is open.
 
     Parameters
     ----------
@@ -133,7 +161,9 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         self._estimates = EndEstimates(gpus)
         # The marked GPU of each profile that has one.
         self._marks: dict[int, int] = {}
-        self._earliest_ends = EarliestEnds(gpus)
+        # Instances of each profile on each GPU, and estimated ends, infinite for marked GPUs.
+        self._instances = np.zeros((gpus, len(profiles)), np.int64)
+        self._ends = np.zeros(gpus)
         self._views = [GpuView(state, 0, False) for state in cluster.states]
         # Queries for a GPU with an idle instance, by profile and unaffected, then for one to repartition, by profile.
         self._repartition_queries = self._most_others * len(geometry.profiles)
@@ -241,8 +271,8 @@ class ReconfiguringPolicy(ConfigurablePolicy):
             return False
         gpu = idle = self._ranking.best(self._repartition_queries + profile)
         if idle is None and profile not in self._marks:
-            own, most = self._placements_of[profile], self._most_instances[profile]
-            gpu = self._earliest_ends.first(lambda instances: (instances & own).bit_count() < most)
+            ends = np.where(self._instances[:, profile] < self._most_instances[profile], self._ends, math.inf)
+            gpu = int(ends.argmin()) if ends.min() < math.inf else None
         if gpu is None:
             return False
         if profile in self._marks:
@@ -349,10 +379,9 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         state, marked = cluster.states[gpu], gpu in self._marks.values()
         self._views[gpu] = GpuView(state, self._estimates.bound[gpu], marked)
         self._ranking.changed.add(gpu)
-        if marked:
-            self._earliest_ends.drop(gpu)
-        else:
-            self._earliest_ends.set(gpu, state.busy | state.idle, self._estimates.ends[gpu])
+        existing = state.busy | state.idle
+        self._instances[gpu] = [(existing & placements).bit_count() for placements in self._placements_of]
+        self._ends[gpu] = math.inf if marked else self._estimates.ends[gpu]
 
 
 def _larger_than(geometry: Geometry, profile: int) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The parts of reconfiguring schedulers: estimated ends, the GPU that is idle first, and partitions of idle GPUs."""
+"""The parts of reconfiguring schedulers: estimated ends, and partitions of idle GPUs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from online_worlds import A100, TABLES
 
 from mig_opt.gpu.geometry import members
-from mig_opt.heuristics.fleet.end_estimates import EarliestEnds, EndEstimates
 from mig_opt.heuristics.fleet.partitioning import repartition, smallest_instances
+from mig_opt.heuristics.fleet.reconfiguring import EndEstimates
 
 # Estimated ends
 
@@ -30,27 +30,6 @@ def test_estimated_ends() -> None:
     estimates.remove(1, 2, 30.0)
     estimates.remove(1, 1, 30.0)
     assert estimates.ends == [-math.inf, -math.inf]
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_the_gpu_that_is_idle_first(data: st.DataObject) -> None:
-    """Against a look at all of them. So many changes that what no longer holds is cleared out."""
-    earliest = EarliestEnds(4)
-    known: dict[int, tuple[float, int]] = {}
-    steps = data.draw(
-        st.lists(st.tuples(st.integers(0, 3), st.sampled_from([1, 2, 3]), st.integers(0, 9)), max_size=40)
-    )
-    for gpu, instances, end in steps * 40:
-        if end == 9:
-            earliest.drop(gpu)
-            known.pop(gpu, None)
-        else:
-            earliest.set(gpu, instances, float(end))
-            known[gpu] = float(end), instances
-        for wanted in ({1}, {1, 3}, {2, 3}):
-            suiting = [(at, other) for other, (at, there) in known.items() if there in wanted]
-            assert earliest.first(wanted.__contains__) == (min(suiting)[1] if suiting else None)
 
 
 # Partitions of idle GPUs

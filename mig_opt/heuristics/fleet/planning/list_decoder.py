@@ -140,20 +140,10 @@ class _Candidate(NamedTuple):
 
 @loop
 def plan_value(objective: Objective, ends: float, areas: float, weight: float, last: float) -> float:
-    """Return the value of a plan: a balance of the mean completion time and the last end, in seconds.
+    """Return the value of a plan: a balance of mean completion time and last end, in seconds.
 
-    Parameters
-    ----------
-    objective : Objective
-        The coefficients: ``balance`` of the last end, and the number of ``later`` jobs that areas delay.
-    ends : float
-        Sum of the ends, each times the weight of its job.
-    areas : float
-        Sum of the areas.
-    weight : float
-        Sum of the weights.
-    last : float
-        The last end.
+    ``ends`` is the sum of the ends, each times the weight of its job, ``areas`` that of the areas, and ``weight`` that
+    of the weights. ``objective.later`` is the number of later jobs that areas delay.
     """
     return (1 - objective.balance) * (ends + objective.later * areas) / weight + objective.balance * last
 
@@ -272,18 +262,9 @@ def _cheapest(instance: Instance, available: Availability, job: int, mode: int, 
 
 @loop
 def decode(instance: Instance, jobs: JobList, limit: float, workspace: Workspace) -> float:
-    """Decode a list into runs, and return the value of the plan.
+    """Decode a list into runs in the workspace, and return the value of the plan.
 
-    Parameters
-    ----------
-    instance : Instance
-        The planning problem.
-    jobs : JobList
-        The list.
-    limit : float
-        As soon as the value is sure to exceed this, decoding stops and the value is infinite.
-    workspace : Workspace
-        Takes the runs.
+    As soon as the value is sure to exceed the limit, decoding stops and it is infinite.
     """
     available, start, runs = workspace.available, instance.available, workspace.runs
     available.holder[:] = start.holder
@@ -338,21 +319,7 @@ def _move_job(order: Integers) -> None:
 
 @loop
 def anneal(instance: Instance, current: JobList, rounds: int, seed: int, workspace: Workspace) -> float:
-    """Improve a list by simulated annealing, in place, and return its value; the workspace has its runs.
-
-    Parameters
-    ----------
-    instance : Instance
-        The planning problem.
-    current : JobList
-        The list to start from; it becomes the best one that was found.
-    rounds : int
-        Number of moves.
-    seed : int
-        Seed of the random numbers.
-    workspace : Workspace
-        Takes the runs.
-    """
+    """Improve a list in place by so many rounds of simulated annealing; return its value, as :func:`decode` does."""
     np.random.seed(seed)
     value = decode(instance, current, np.inf, workspace)
     count, offsets = current.order.shape[0], instance.jobs.offsets

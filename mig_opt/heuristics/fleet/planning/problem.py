@@ -25,17 +25,7 @@ from mig_opt.simulation.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """Job to be planned.
-
-    Attributes
-    ----------
-    job : int
-        Index in the trace.
-    modes : tuple of (int, float)
-        Profiles, as indices of the geometry, and the seconds there; not empty.
-    weight : float
-        Weight of its completion time.
-    """
+    """Job to be planned: its index in the trace, its modes (profile and seconds there), the weight of its end."""
 
     job: int
     modes: tuple[tuple[int, float], ...]

@@ -47,15 +47,7 @@ _MOST_SOLVED = 400
 
 @dataclass(frozen=True, slots=True)
 class PriorityList:
-    """List of jobs that is kept from plan to plan.
-
-    Attributes
-    ----------
-    profiles : dict of int to (int or None)
-        The jobs in order, as indices in the trace, with the profile of each whose mode is fixed.
-    area_weight : float
-        See :class:`mig_opt.heuristics.fleet.planning.list_decoder.JobList`.
-    """
+    """List of jobs that is kept from plan to plan: job indices in order, the profile of each whose mode is fixed."""
 
     profiles: dict[int, int | None] = field(default_factory=dict)
     area_weight: float = 1.0
