@@ -1,4 +1,4 @@
-"""What is to be planned: tasks, and the GPUs that they run on."""
+"""Batches: tasks with their execution times, and the GPUs that they run on."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class Batch:
     initial : tuple of LiveInstance
         Instances that exist already. By default the GPUs start empty.
     parallel_operations : bool
-        Whether creations and destructions on one GPU may overlap in time. By default the driver serialises them.
+        True if creations and destructions on one GPU may overlap in time. By default the driver serialises them.
     name : str
         For display only.
     profile_set : ProfileSet

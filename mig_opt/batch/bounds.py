@@ -56,27 +56,26 @@ def best_lower_bound(batch: Batch) -> float:
     return lower_bounds(batch)[0].value
 
 
-def slice_prices(batch: Batch) -> list[float]:
-    """Return the weight of each memory slice of a GPU that makes the slice-load bound largest, in sum 1.
+def slice_dual_prices(batch: Batch) -> list[float]:
+    """Return the dual price of each memory slice of a GPU, in sum 1: the weights that make the slice-load bound largest.
 
-    A weight is the price of a second on that slice: what a task costs where it runs is its time x the prices of what it
-    covers, and no way to spread the tasks has a lower cost in total than all at their cheapest. Prices are the same on
-    every GPU of the batch.
+    They are dual prices of the linear program that spreads the tasks over placements, found by a search: a task costs
+    its time x the dual prices of the slices that it covers, and no way to spread the tasks has a lower total cost than
+    each task at its cheapest. They are the same on every GPU of the batch.
 
     Examples
     --------
     >>> from mig_opt import Task, get_gpu
-    >>> slice_prices(Batch((Task("a", {4: 3.0}),), get_gpu("A30")))
+    >>> slice_dual_prices(Batch((Task("a", {4: 3.0}),), get_gpu("A30")))
     [0.25, 0.25, 0.25, 0.25]
     """
     coverage = _Coverage.of(_Measured.of(batch))
     weights = _search_weights(batch, coverage)
     total = sum(weight * len(orbit) for weight, orbit in zip(weights, coverage.orbits, strict=True))
-    prices = [0.0] * batch.gpu.memory_slices
-    for weight, orbit in zip(weights, coverage.orbits, strict=True):
-        for position in orbit:
-            prices[position] = weight / total
-    return prices
+    shares = {
+        position: weight / total for weight, orbit in zip(weights, coverage.orbits, strict=True) for position in orbit
+    }
+    return [shares[position] for position in range(batch.gpu.memory_slices)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +165,7 @@ def _slice_load(measured: _Measured) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:
-    """What the tasks can cover, with interchangeable slices counted together.
+    """The footprints that tasks can have, with interchangeable slices counted together.
 
     Attributes
     ----------

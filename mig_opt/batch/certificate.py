@@ -1,4 +1,4 @@
-"""What a second proof leaves behind: a claim about a schedule, and the evidence for it."""
+"""Certificates of second proofs: a claim about a schedule, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mig_opt.batch.schedule import Schedule
 
 
 class Claim(enum.StrEnum):
-    """What is known about shorter schedules."""
+    """Claim about schedules that are shorter than the one in question."""
 
     PROVED = "proved"
     """There is none."""
@@ -70,7 +70,7 @@ class Certificate:
     tick : str
         Seconds of a tick, as an exact fraction.
     exact : bool
-        Whether every time of the batch is a whole number of ticks. Else a millionth of the makespan counts in place of
+        True if every time of the batch is a whole number of ticks. Else a millionth of the makespan counts in place of
         a tick.
     within : float
         Seconds: schedules that are shorter by no more than that do not count either.
@@ -91,7 +91,7 @@ class Certificate:
     better : Schedule or None
         The shorter schedule, if the claim is that there is one.
     interrupted : bool
-        Whether Ctrl-C ended the method.
+        True if Ctrl-C ended the method.
     digest : str
         Digest (SHA-256) of all of the above.
     """

@@ -38,7 +38,7 @@ class Place:
     durations: Mapping[int, int]
 
     def conflicts(self, other: Place) -> bool:
-        """Whether instances at two different places exclude each other."""
+        """Return True if instances at two different places exclude each other."""
         return self is not other and self.gpu == other.gpu and self.placement.conflicts(other.placement)
 
 
@@ -87,12 +87,12 @@ class IntegerBatch:
 
     @property
     def choices(self) -> int:
-        """How many choices of a place the tasks have together."""
+        """The number of choices of a place that all tasks have together."""
         return sum(len(place.durations) for place in self.places)
 
     @cached_property
     def operations_take_no_time(self) -> bool:
-        """Whether nothing is live and operations cost nothing: then the slice loads alone decide.
+        """True if nothing is live and operations cost nothing: then the slice loads alone decide.
 
         Running outer placements before inner ones reaches the largest slice load.
         """

@@ -17,7 +17,7 @@ from fractions import Fraction
 from mig_opt.batch.batch import Batch
 
 RESOLUTION = 1e-6
-"""Where times are not exact, a makespan and a lower bound count as equal if they differ by at most this share."""
+"""The share by which a makespan and a lower bound may differ and still count as equal, if times are not exact."""
 
 _LONGEST = 2**28
 """Ticks that a schedule may last. CP-SAT 9.15 was seen to lose solutions of models whose times exceed 1e9 - it called
@@ -37,7 +37,7 @@ class Ticks:
     decimals, step : int
         A tick is ``step / 10**decimals`` seconds.
     exact : bool
-        Whether every time of the batch is a whole number of ticks.
+        True if every time of the batch is a whole number of ticks.
 
     Examples
     --------
@@ -92,9 +92,9 @@ class Ticks:
         return round(Fraction(as_decimal(seconds)) / self.length)
 
     def meet(self, makespan: float, lower_bound: float) -> bool:
-        """Whether a makespan meets a lower bound, both in seconds: no schedule can be between the two.
+        """Return True if a makespan meets a lower bound: no schedule can be between the two.
 
-        Where ticks are exact, every makespan is a whole number of them, so less than a tick apart is enough.
+        Both are in seconds. Where ticks are exact, every makespan is a whole number of them, so less than a tick apart is enough.
         """
         if not self.exact:
             return equal_within_resolution(makespan, lower_bound)
@@ -112,7 +112,7 @@ class Ticks:
 
 
 def equal_within_resolution(makespan: float, lower_bound: float) -> bool:
-    """Whether a makespan is at most a millionth above a lower bound."""
+    """Return True if a makespan is at most a millionth above a lower bound (both in seconds)."""
     return makespan - lower_bound <= RESOLUTION * makespan
 
 

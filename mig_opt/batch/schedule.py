@@ -1,4 +1,4 @@
-"""What a plan is: runs of tasks on instances, and the operations that create and destroy the instances."""
+"""Schedules: runs of tasks on instances, and the operations that create and destroy the instances."""
 
 from __future__ import annotations
 
@@ -100,7 +100,20 @@ class Schedule:
         runs: Iterable[Run] | None = None,
         operations: Iterable[Operation] | None = None,
     ) -> Schedule:
-        """Return a copy with other runs or operations, and no stated makespan."""
+        """Return a copy with other runs or operations, and no stated makespan.
+
+        Parameters
+        ----------
+        runs : iterable of Run, optional
+            The new runs; by default those of this schedule.
+        operations : iterable of Operation, optional
+            The new operations; by default those of this schedule.
+
+        Returns
+        -------
+        Schedule
+            The copy.
+        """
         return Schedule(
             self.runs if runs is None else tuple(runs),
             self.operations if operations is None else tuple(operations),

@@ -1,4 +1,4 @@
-"""When the instances of one GPU run, and how late they could run without harm, for given loads.
+"""The earliest times of the instances of one GPU for given loads, and the slack of each.
 
 A timeline has *slots*: placements in the order in which conflicting ones follow each other. What each slot has to run
 is decided by the method; the driver's order of operations follows from a rule: of the operations that can begin it

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 ProfileSet = Literal["base", "double-memory", "all"]
-"""Which profiles count.
+"""A set of profiles that count.
 
 ``base``: for each number of compute slices the plain profile with the least memory. ``double-memory``: these and the
 plain profiles with more memory for the same compute (1g.10gb beside 1g.5gb). ``all``: also the variants with attributes
@@ -113,7 +113,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class OperationCosts:
-    """How long the driver takes to create and to destroy an instance.
+    """Times that the driver takes to create and to destroy an instance.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class OperationCosts:
     source : str
         Where the figures come from.
     assumed : bool
-        Whether they were measured on another GPU.
+        True if they were measured on another GPU.
     """
 
     create: Mapping[int, float]
@@ -151,7 +151,20 @@ class OperationCosts:
         return cls(dict.fromkeys(gpu.sizes, 0.0), dict.fromkeys(gpu.sizes, 0.0), source="set to zero")
 
     def of(self, kind: str, profile: Profile) -> float:
-        """Return the seconds that ``kind`` (``create`` or ``destroy``) takes for an instance of ``profile``."""
+        """Return the seconds that an operation takes.
+
+        Parameters
+        ----------
+        kind : str
+            ``create`` or ``destroy``.
+        profile : Profile
+            The profile of the instance.
+
+        Returns
+        -------
+        float
+            Seconds.
+        """
         return (self.create if kind == "create" else self.destroy)[profile.compute_slices]
 
 
@@ -215,7 +228,19 @@ class GpuModel:
             raise InputError([Problem("profile", message)]) from None
 
     def placement(self, profile: str, start: int) -> Placement:
-        """Return ``profile`` at memory slice ``start``.
+        """Return a profile at a memory slice.
+
+        Parameters
+        ----------
+        profile : str
+            Name of the profile.
+        start : int
+            Start slice, from 0.
+
+        Returns
+        -------
+        Placement
+            The profile there.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""How many GPUs a number of instances takes, and how they are packed.
+"""The number of GPUs that instances take, and a packing of the instances.
 
 Instances of given profiles fill GPUs as lengths fill rods in the cutting-stock problem: each GPU takes one of a few
 patterns, the multisets of its maximal partitions. *Weights* of the profiles such that no pattern weighs more than 1
@@ -176,7 +176,7 @@ def _weights(patterns: Sequence[Counts]) -> Numbers:
 
 
 def _legal(weight: tuple[Fraction, ...], patterns: Sequence[Counts]) -> bool:
-    """Whether no pattern weighs more than 1, in exact arithmetic: only such weights bound anything."""
+    """Return True if no pattern weighs more than 1, in exact arithmetic: only such weights bound anything."""
     return min(weight) >= 0 and all(
         sum(count * share for count, share in zip(pattern, weight, strict=True)) <= 1 for pattern in patterns
     )

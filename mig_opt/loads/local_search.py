@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.batch.bounds import slice_prices
+from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.kernels import NEVER
 from mig_opt.loads.neighbourhood import improve, spread
@@ -110,7 +110,7 @@ class LoadSearch:
         ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
         self._reach = reach(tree, self._shape, ticks)
         fixed = np.array([fixed_cost(place) for place in batch.places])
-        on_slice = slice_prices(batch.batch)
+        on_slice = slice_dual_prices(batch.batch)
         prices = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
         self._costs = Costs(
             ticks=ticks,

@@ -171,7 +171,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class _Strip:
-    """Where a row is drawn: in which column, at which position from the top, and how many points a slice has there."""
+    """The place of a row: its column, its position from the top, and the points that a slice has there."""
 
     axes: Axes
     position: int

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.bounds import slice_prices
+from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.certificate import CriticalTask, SliceLoad
 from mig_opt.batch.integer_time import as_decimal
 from mig_opt.errors import InputError, Problem
@@ -22,7 +22,7 @@ _LARGEST_DENOMINATOR = 2 * 10**6
 
 def slice_load_of(batch: Batch) -> SliceLoad:
     """Return the slice-load bound with weights that make it about as large as it can be."""
-    shares = [Fraction(price).limit_denominator(_LARGEST_DENOMINATOR) for price in slice_prices(batch)]
+    shares = [Fraction(price).limit_denominator(_LARGEST_DENOMINATOR) for price in slice_dual_prices(batch)]
     scale = math.lcm(*(share.denominator for share in shares))
     weights = tuple(int(share * scale) for share in shares)
     return SliceLoad(weights, str(slice_load_value(batch, weights)))

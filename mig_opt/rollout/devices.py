@@ -1,4 +1,4 @@
-"""Where the GPUs of a plan are: the machine, and what its ``nvidia-smi -i`` takes."""
+"""Devices of the GPUs of a plan: the machine of each, and its identifier for ``nvidia-smi -i``."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class ResourceRequest:
 
 @dataclass(frozen=True, slots=True)
 class KubernetesResources:
-    """What a deployment offers and asks for; ``str()`` of it is JSON.
+    """Resources that a deployment offers and asks for; ``str()`` of it is JSON.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class KubernetesResources:
 
     @property
     def total(self) -> dict[str, int]:
-        """How many there are of each resource on all machines together."""
+        """The number of each resource on all machines together."""
         total: Counter[str] = Counter()
         for counts in self.hosts.values():
             total.update(counts)
@@ -104,6 +104,11 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
         What is wanted.
     devices : sequence of str, optional
         As for :func:`mig_opt.mig_parted_config`.
+
+    Returns
+    -------
+    KubernetesResources
+        ``str()`` of it is the text of the file.
 
     Raises
     ------

@@ -22,7 +22,7 @@ _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class MigPartedEntry:
-    """What some GPUs of a machine are cut into.
+    """Instances of some GPUs of a machine that are cut alike.
 
     Attributes
     ----------

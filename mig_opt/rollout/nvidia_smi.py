@@ -43,6 +43,11 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
         For each GPU what ``nvidia-smi -i`` takes (index, UUID or PCI address), after ``host/`` if it is in a machine
         that ssh reaches. By default GPU 3 of the deployment is number 3 of the machine on which the script runs.
 
+    Returns
+    -------
+    str
+        The text of the script.
+
     Raises
     ------
     InputError
@@ -115,6 +120,11 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
         A valid plan; operations that it leaves out are looked for.
     devices : sequence of str, optional
         As for :func:`deployment_script`.
+
+    Returns
+    -------
+    str
+        The text of the script.
 
     Raises
     ------

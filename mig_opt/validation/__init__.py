@@ -2,7 +2,7 @@
 
 Schedules:
 
-1. Each task runs exactly once, for exactly its time on that size, within the life of one instance.
+1. Each task runs exactly once, for exactly its time on that size, within the lifetime of one instance.
 2. An instance holds its footprint from the begin of its creation to the end of its destruction (or for ever);
    footprints that are held at the same time are disjoint, and no profile passes its ``max_count``.
 3. Operations take the time of the batch's cost table; on one GPU they do not overlap, unless the batch says so.

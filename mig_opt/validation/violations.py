@@ -1,4 +1,4 @@
-"""What can be wrong with a plan: closed lists of codes, and a violation with its path and message."""
+"""Violations of the rules: closed lists of codes, a violation with its path and message, and verdicts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ViolationCode(RuleCode):
     WRONG_DURATION = "wrong-duration", "a run is not exactly as long as the task takes on that size"
     BAD_TIME = "bad-time", "a time is negative or not finite, or an end is before its begin"
     RUN_WITHOUT_INSTANCE = "run-without-instance", "no instance ever exists where a task runs"
-    RUN_OUTSIDE_INSTANCE = "run-outside-instance", "a run is not within the life of one instance"
+    RUN_OUTSIDE_INSTANCE = "run-outside-instance", "a run is not within the lifetime of one instance"
     RUNS_OVERLAP = "runs-overlap", "two tasks run on one instance at once"
     INSTANCES_OVERLAP = "instances-overlap", "two instances that share memory slices exist at once"
     TOO_MANY_INSTANCES = "too-many-instances", "more instances of a profile exist at once than the GPU allows"
@@ -133,7 +133,7 @@ class Violation:
 
 
 class Verdict(ABC):
-    """What a validator says: everything that is wrong, or the figures of a plan that is valid."""
+    """Verdict of a validator: everything that is wrong, or the figures of a plan that is valid."""
 
     __slots__ = ()
 
@@ -141,7 +141,7 @@ class Verdict(ABC):
 
     @property
     def valid(self) -> bool:
-        """Whether no rule is broken."""
+        """True if no rule is broken."""
         return not self.violations
 
     @property

@@ -28,7 +28,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mig_opt.batch.bounds import Bound, slice_prices
+from mig_opt.batch.bounds import Bound, slice_dual_prices
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.models.fleet.arrivals import Goal, TraceOptimum, batch_of, best_schedule, check_jobs
@@ -231,7 +231,7 @@ def _weightings(trace: Trace) -> Iterator[tuple[str, str, dict[Profile, float]]]
     even = [1 / gpu.memory_slices] * gpu.memory_slices
     yield "area of memory slices", "the memory slices", _covered(gpu, even)
     if len(trace.jobs) <= _MOST_PRICED:
-        prices = [max(price, 0.0) for price in slice_prices(batch_of(trace))]
+        prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))]
         total = math.fsum(prices)
         yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices])
 

@@ -1,4 +1,4 @@
-"""What charts of simulations show, in figures: no drawing here."""
+"""The figures that charts of simulations show, as series over time: no drawing here."""
 
 from __future__ import annotations
 

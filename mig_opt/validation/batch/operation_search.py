@@ -47,7 +47,7 @@ class Late:
     end : float
         Seconds at which it would be done.
     alone : bool
-        Whether it would be late even if the driver had nothing else to do.
+        True if it would be late even if the driver had nothing else to do.
     run : Placed of Run
         A run that waits for it.
     """
@@ -314,7 +314,7 @@ class _Search:
         return [(index, begin) for _, begin, index in active]
 
     def _relaxation_in_time(self, node: _Node, *, until_idle: bool = False) -> bool:
-        """Whether all would be in time if operations could be interrupted (the most urgent first is then best).
+        """Return True if all would be in time if operations could be interrupted (the most urgent first is then best).
 
         From the first moment on at which the driver has nothing to do, the answer is that of the root.
         """

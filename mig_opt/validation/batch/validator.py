@@ -19,7 +19,7 @@ from mig_opt.validation.violations import Verdict, Violation, ViolationCode
 
 @dataclass(frozen=True, slots=True)
 class Validation(Verdict):
-    """What the validator says about a schedule.
+    """Verdict of the validator about a schedule.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from mig_opt.validation.violations import Verdict, Violation
 
 @dataclass(frozen=True, slots=True)
 class ChangeValidation(Verdict):
-    """What the validator says about the plan of a change.
+    """Verdict of the validator about the plan of a change.
 
     Attributes
     ----------
