@@ -30,7 +30,8 @@ from mig_opt.errors import (
 )
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
 from mig_opt.fleet.state import FleetState, HeldInstance, Migration
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile
 from mig_opt.proving import Check, check, prove
 from mig_opt.registry import Method, deploy_methods, methods
 from mig_opt.result import DefragmentationResult, DeploymentResult, Result, Status, TrajectoryPoint

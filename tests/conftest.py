@@ -20,7 +20,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.files import read_batch, write_schedule
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.heuristics.batch.far import far
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError, SolverError
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
 from mig_opt.result import Result
 from mig_opt.streaming import StreamJoin, StreamPlan

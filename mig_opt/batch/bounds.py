@@ -57,11 +57,12 @@ def best_lower_bound(batch: Batch) -> float:
 
 
 def slice_dual_prices(batch: Batch) -> list[float]:
-    """Return the dual price of each memory slice of a GPU, in sum 1: the weights that make the slice-load bound largest.
+    """Return the dual price of each memory slice of a GPU, in sum 1.
 
-    They are dual prices of the linear program that spreads the tasks over placements, found by a search: a task costs
-    its time x the dual prices of the slices that it covers, and no way to spread the tasks has a lower total cost than
-    each task at its cheapest. They are the same on every GPU of the batch.
+    They are the weights that make the slice-load bound largest: dual prices of the linear program that spreads the
+    tasks over placements, found by a search. A task costs its time x the dual prices of the slices that it covers, and
+    no way to spread the tasks has a lower total cost than each task at its cheapest. They are the same on every GPU of
+    the batch.
 
     Examples
     --------

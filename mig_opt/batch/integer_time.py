@@ -94,7 +94,8 @@ class Ticks:
     def meet(self, makespan: float, lower_bound: float) -> bool:
         """Return True if a makespan meets a lower bound: no schedule can be between the two.
 
-        Both are in seconds. Where ticks are exact, every makespan is a whole number of them, so less than a tick apart is enough.
+        Both are in seconds. Where ticks are exact, every makespan is a whole number of them, so less than a tick apart
+        is enough.
         """
         if not self.exact:
             return equal_within_resolution(makespan, lower_bound)

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
-from mig_opt.gpu.model import GpuModel, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation.serving.instances import check_instances
 

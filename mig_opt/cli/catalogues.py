@@ -10,7 +10,8 @@ import typer
 
 from mig_opt.cli.inputs import JsonOption
 from mig_opt.cli.outcome import options_named, print_json
-from mig_opt.gpu.model import GpuModel, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel
 from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
 from mig_opt.registry import methods as known_methods
 from mig_opt.solving import versions_with

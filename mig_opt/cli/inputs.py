@@ -17,7 +17,7 @@ from mig_opt.cli.outcome import Checks, as_options, options_named, say
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 
 T = TypeVar("T")
 

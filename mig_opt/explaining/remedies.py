@@ -10,7 +10,8 @@ from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.explaining.explanation import Conflict, Remedy
 from mig_opt.explaining.oracle import Clock, Kept, Oracle
 from mig_opt.explaining.requirements import Requirement, RequirementKind, Requirements
-from mig_opt.gpu.model import GpuModel, Profile, catalogue
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.registry import AUTO
 
 _MOST_TASKS = 8

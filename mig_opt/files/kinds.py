@@ -17,7 +17,8 @@ from mig_opt.files.documents import Document, file_path, parsed, read_text, rend
 from mig_opt.files.reading import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import FILES, Kind
 from mig_opt.files.tables import told_by_row
-from mig_opt.gpu.model import GpuModel, OperationCosts, catalogue
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.model import GpuModel, OperationCosts
 
 T = TypeVar("T")
 

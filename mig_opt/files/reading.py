@@ -22,7 +22,8 @@ from pydantic_core import ErrorDetails
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import key_name, shown
 from mig_opt.files.keywords import EXAMPLES, KEYWORDS, SIZE
-from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel
 
 T = TypeVar("T")
 Raw = dict[str, Any]

@@ -24,7 +24,8 @@ import numpy as np
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 """Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel
 from mig_opt.plotting.output import draw_figure, save_figure
 from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
 from mig_opt.plotting.texts import colour_of, contrast, elide, one_line, wrap_name

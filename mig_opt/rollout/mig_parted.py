@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from mig_opt._version import __version__
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import Device, devices_of, hosts_of
 from mig_opt.rollout.layouts import count_layouts, layouts_of, may_get_stuck, profile_counts
 from mig_opt.serving.deployment import Deployment

@@ -10,7 +10,8 @@ from typing import Literal
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 

@@ -13,7 +13,8 @@ from fractions import Fraction
 from functools import cached_property
 
 from mig_opt.batch.integer_time import as_decimal
-from mig_opt.gpu.model import OperationCosts, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment

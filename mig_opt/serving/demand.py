@@ -207,7 +207,7 @@ class Demand:
 
     Examples
     --------
-    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.gpu.catalogue import get_gpu
     >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013), Point(2, 8, 1, 230.0, 0.034)))
     >>> demand = Demand((Service("chat", 0.05, 300, "bert"),), (table,), (GpuPool(get_gpu("A100-80GB")),))
     >>> [(option.profile.name, option.point.throughput) for option in demand.options[0]]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from mig_opt.arguments import make_tuples, wrong_type
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import GpuModel, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.serving.demand import Demand, Service
 
 

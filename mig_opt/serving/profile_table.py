@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mig_opt.arguments import wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, Profile, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, Profile
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import read_trace, trace_to_json
 from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.fleet import generate_trace, get_trace_family
 from mig_opt.result import Status, relative_gap
 from mig_opt.simulation.registry import get_policy, policy_label

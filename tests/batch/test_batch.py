@@ -16,7 +16,8 @@ from strategies import any_gpu, batches, gpus, tasks
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 
 A30, A100, H100 = get_gpu("A30"), get_gpu("A100"), get_gpu("H100")
 ONE = (Task("a", {1: 1.0}),)

@@ -20,7 +20,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import GpuModel, OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.heuristics.batch.far import far
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")

@@ -14,7 +14,8 @@ from strategies import batches
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_time import Ticks, equal_within_resolution
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 
 A30 = get_gpu("A30")
 FREE = OperationCosts.zero(A30)

@@ -14,7 +14,8 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import OperationKind
 from mig_opt.batch.timeline import GpuTimeline, Slot, Times
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.gpu.model import GpuModel, OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts
 
 A30 = get_gpu("A30")
 

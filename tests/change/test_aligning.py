@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mig_opt.change import align, plan_change
 from mig_opt.change.aligning import arrangements
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.deployment import Deployment, Segment
 
 

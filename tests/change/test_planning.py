@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from mig_opt.change import align, plan_change
 from mig_opt.change.greedy import greedy
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.serving.change_plan import ChangePlan, needs_during, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, GpuPool, Service

@@ -13,7 +13,7 @@ from command_line import BATCH, Outcome, refuses
 from mig_opt._version import __version__
 from mig_opt.files import read_batch
 from mig_opt.files.shapes import Kind
-from mig_opt.gpu.model import catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.instances import FewestGpus, Finding, generate_batch, instance_info, instance_names
 from mig_opt.registry import deploy_methods, methods
 from mig_opt.result import Status

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mig_opt.cli.screens import seconds
-from mig_opt.gpu.model import catalogue
+from mig_opt.gpu.catalogue import catalogue
 
 COMMANDS = [
     "solve",

@@ -20,7 +20,8 @@ from mig_opt.errors import InputError
 from mig_opt.explaining import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
 from mig_opt.explaining.oracle import in_time
 from mig_opt.explaining.requirements import Requirements
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances import generate_batch, load_instance
 from mig_opt.result import Result
 from mig_opt.solving import solve

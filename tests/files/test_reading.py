@@ -19,7 +19,7 @@ from mig_opt.files import (
     schedule_from_json,
     schedule_to_json,
 )
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 
 
 @pytest.mark.parametrize(

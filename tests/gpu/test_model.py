@@ -18,7 +18,8 @@ from places import SHARED
 from strategies import PROFILE_SETS, any_gpu, states
 
 from mig_opt.errors import InputError, UnknownGpuError
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 
 GPUS = [pytest.param(gpu, id=gpu.name) for gpu in catalogue()]
 FAMILY = [gpu.name for gpu in catalogue() if gpu.memory_slices == 8]

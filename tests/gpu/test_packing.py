@@ -11,7 +11,8 @@ from demands import A30, A100, RTX
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt.gpu.model import GpuModel, ProfileSet, catalogue
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.model import GpuModel, ProfileSet
 from mig_opt.gpu.packing import Packer, packer_for
 
 

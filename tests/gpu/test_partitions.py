@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from strategies import any_gpu
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import GpuModel, ProfileSet, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, ProfileSet
 from mig_opt.gpu.partitions import find_partition, partition_list, partition_name
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from hypothesis import strategies as st
 
-from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable

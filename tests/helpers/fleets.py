@@ -8,7 +8,8 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from mig_opt.gpu.model import Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import Placement
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from places import SHARED
 
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable

@@ -13,7 +13,8 @@ from typing import Any
 
 import fake_nvidia_smi
 
-from mig_opt.gpu.model import GpuModel, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, Placement
 
 
 def new_gpu(model: GpuModel, first: int) -> fake_nvidia_smi.Gpu:

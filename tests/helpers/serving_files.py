@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from mig_opt.gpu.model import GpuModel, catalogue
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.validation import Validation
 
 A30 = get_gpu("A30")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import OperationKind
 from mig_opt.batch.timing import PlannedInstance
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, ProfileSet, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, ProfileSet
 
 PROFILE_SETS: tuple[ProfileSet, ...] = ("base", "double-memory", "all")
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 
 BATCH = Batch(
     (Task("big", {4: 2.0}), Task("left", {1: 5.0, 2: 3.0}), Task("right", {1: 4.0}, memory_gb=5)),

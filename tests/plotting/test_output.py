@@ -129,7 +129,7 @@ def test_drawing_needs_neither_pyplot_nor_a_display(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "from mig_opt.batch.batch import Batch, Task\n"
-        "from mig_opt.gpu.model import get_gpu\n"
+        "from mig_opt.gpu.catalogue import get_gpu\n"
         "from mig_opt.plotting import save_plot\n"
         "from mig_opt.batch.schedule import Run, Schedule\n"
         "batch = Batch((Task('a', {4: 2.0}),), get_gpu('A30'))\n"

@@ -25,7 +25,7 @@ from matplotlib.figure import Figure
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Run, Schedule
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.plotting import plot_schedule, save_plot, texts
 
 # --- names ---

@@ -23,7 +23,7 @@ from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
 from mig_opt.files import certificate_from_json, certificate_to_json, read_certificate, write_certificate
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances import load_instance
 from mig_opt.proving import check, prove
 from mig_opt.proving.evidence import critical_task_of, slice_load_of, slice_load_value

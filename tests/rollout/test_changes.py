@@ -8,7 +8,7 @@ import pytest
 from scripts import Machine
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.rollout import change_script
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Segment

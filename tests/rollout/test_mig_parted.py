@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import GpuModel, Placement, Profile, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.rollout import kubernetes_resources, mig_parted_config
 from mig_opt.rollout.kubernetes import resource_name
 from mig_opt.rollout.layouts import count_layouts, creation_order, may_get_stuck, profile_counts

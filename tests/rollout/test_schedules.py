@@ -14,7 +14,8 @@ from scripts import Machine
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.rollout import schedule_script
 from mig_opt.solving import solve
 

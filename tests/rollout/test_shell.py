@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scripts import Machine
 
 from mig_opt.errors import InputError
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.rollout import deployment_script
 from mig_opt.rollout.shell import comment, shell_word
 from mig_opt.serving.deployment import Deployment, Segment

@@ -14,7 +14,7 @@ from mig_opt.arguments import wrong_integer
 from mig_opt.cli.inputs import STANDARD_INPUT, piped
 from mig_opt.cli.outcome import Checks, as_options, options_named
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, SloRule
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import ProfileTable

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mig_opt.cli.screens import MOST_ROWS, Columns, card, note, seconds, shortened, status, table
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.result import DeploymentResult, Status
 from mig_opt.serving.bounds import FleetBound
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep

@@ -16,7 +16,8 @@ from mig_opt.files.documents import read_text, shown
 from mig_opt.files.reading import Findings
 from mig_opt.files.tables import check_columns, number, read_rows
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.gpu.model import GpuModel, Profile, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, Profile
 
 Cover = Literal["compute", "both"]
 """What the smallest profile has to cover of a fraction of a GPU: its compute slices, or its memory as well."""

@@ -15,7 +15,7 @@ from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.files.shapes import ProfilesFile, TableEntry
 from mig_opt.files.tables import check_columns, number, read_rows, told_by_row, whole_number
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
 

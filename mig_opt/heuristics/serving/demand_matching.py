@@ -69,7 +69,7 @@ def match(need: Need) -> list[Option]:
     --------
     450 requests per second are two segments of 3 slices (200 requests each) and one slice for the other 50.
 
-    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.gpu.catalogue import get_gpu
     >>> from mig_opt.serving.profile_table import Point
     >>> a100 = get_gpu("A100")
     >>> points = {"1g.5gb": Point(1, 8, 1, 60.0, 0.01), "3g.20gb": Point(3, 8, 1, 200.0, 0.01)}

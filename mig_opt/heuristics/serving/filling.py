@@ -63,7 +63,7 @@ class FilledGpus:
 
     Examples
     --------
-    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.gpu.catalogue import get_gpu
     >>> from mig_opt.serving.profile_table import Point
     >>> a100 = get_gpu("A100")
     >>> gpus = FilledGpus(a100)
@@ -177,7 +177,7 @@ def start_order(gpu: GpuModel, profile: Profile) -> StartOrder:
 
     Examples
     --------
-    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.gpu.catalogue import get_gpu
     >>> a100 = get_gpu("A100")
     >>> for profile in a100.profiles_of("base"):
     ...     print(profile.name, *start_order(a100, profile).preferred, "|", *start_order(a100, profile).avoided)

@@ -7,7 +7,8 @@ import numpy as np
 from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.model import GpuModel, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
 from mig_opt.serving.change_plan import ENOUGH, ChangePlan, ChangeStep, Place, needs_during, operation_costs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment

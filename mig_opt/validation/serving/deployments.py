@@ -70,7 +70,7 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
     Examples
     --------
     >>> from mig_opt.serving.deployment import Segment
-    >>> from mig_opt.gpu.model import get_gpu
+    >>> from mig_opt.gpu.catalogue import get_gpu
     >>> from mig_opt.serving.profile_table import Point, ProfileTable
     >>> from mig_opt.serving.demand import Demand, GpuPool, Service
     >>> table = ProfileTable("bert", "A100-80GB", (Point(1, 1, 1, 74.4, 0.013), Point(2, 8, 1, 230.0, 0.034)))

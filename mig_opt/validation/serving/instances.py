@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, Profile, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.validation.placed import Placed, placed_entries, placement_problems
 from mig_opt.validation.violations import DeploymentViolationCode as Code

@@ -14,7 +14,7 @@ from command_line import Command
 import mig_opt.explaining.explainer as explainer_module
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.files import write_batch
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.result import Result
 from mig_opt.solving import solve
 

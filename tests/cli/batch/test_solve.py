@@ -13,7 +13,7 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.lifetimes import lifetimes_with_runs
 from mig_opt.cli.batch import solving as cli_planning
 from mig_opt.files import read_batch, read_schedule, write_batch
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances import generate_batch
 from mig_opt.validation import validate
 

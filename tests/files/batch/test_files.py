@@ -32,7 +32,8 @@ from mig_opt.files import (
 )
 from mig_opt.files.batch.schedules import result_summary
 from mig_opt.files.documents import rendered
-from mig_opt.gpu.model import OperationCosts, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Result, Status, TrajectoryPoint
 
 moments = st.floats(min_value=0, max_value=1e9)

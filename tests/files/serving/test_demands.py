@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from serving_files import demands, figures, names
 
 from mig_opt.files import demand_from_json, demand_to_json, json_schema, read_demand, write_demand
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
 

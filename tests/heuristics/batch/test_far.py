@@ -14,7 +14,8 @@ from mig_opt import load_instance, lower_bounds, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.control import Callbacks, Control
-from mig_opt.gpu.model import OperationCosts, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.heuristics.batch.far import far
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning

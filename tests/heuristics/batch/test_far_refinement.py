@@ -15,7 +15,8 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timeline import Slot
 from mig_opt.control import Control
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far import best_plan, far
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
 from mig_opt.validation import validate

@@ -12,7 +12,8 @@ from mig_opt import load_instance, lower_bounds, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Schedule
 from mig_opt.control import Control
-from mig_opt.gpu.model import Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.fixed_partition import (
     fixpart,

@@ -7,7 +7,7 @@ from demands import A30, A100, assert_serves, featured_demands, flat_table, one_
 from hypothesis import given, settings
 
 from mig_opt.control import Control
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.heuristics.serving.mig_serving import partitions_into
 from mig_opt.registry import get_deploy_method
 from mig_opt.serving.demand import Demand, GpuPool, Service

@@ -12,7 +12,8 @@ from demands import A30, A100, one_model, options, places
 
 import mig_opt
 from mig_opt.control import Control
-from mig_opt.gpu.model import GpuModel, Profile, catalogue, get_gpu
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.heuristics.serving.demand_matching import Need, match, small_segments
 from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, start_order
 from mig_opt.heuristics.serving.parvagpu import (

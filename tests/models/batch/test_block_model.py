@@ -18,7 +18,7 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.models.batch.solver import Form

@@ -17,7 +17,8 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
 from mig_opt.control import Control
-from mig_opt.gpu.model import OperationCosts, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.batch.solver import Form
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, solve_program

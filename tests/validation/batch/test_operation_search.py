@@ -11,7 +11,8 @@ import pytest
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.gpu.model import OperationCosts, Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts, Placement
 from mig_opt.validation import validate
 from mig_opt.validation.batch.operation_search import _Job, _parts, _Search
 from mig_opt.validation.placed import Placed

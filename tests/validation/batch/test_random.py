@@ -14,7 +14,8 @@ from small_schedule import codes
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, timed_schedule
-from mig_opt.gpu.model import Placement, get_gpu
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import Placement
 from mig_opt.validation import validate
 
 
