@@ -1,4 +1,4 @@
-"""What happened in a simulation, kept in columns: a run of a million jobs fits in some hundred megabytes."""
+"""Log of a simulation, kept in columns: a million jobs fit in some hundred megabytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mig_opt.gpu.model import Placement
 
 
 class RunOutcome(IntEnum):
-    """How a run ended."""
+    """End of a run."""
 
     FINISHED = 0
     """The job is done."""
@@ -36,7 +36,7 @@ DESTROY: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class LoggedRun:
-    """A job on an instance, without a break.
+    """Run of a job on an instance, without a break.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class LoggedRun:
     begin, end : float
         Seconds after the start of the trace.
     outcome : RunOutcome
-        How it ended.
+        Its end.
     """
 
     job: int
@@ -61,14 +61,14 @@ class LoggedRun:
 
 
 class Log:
-    """Everything that happened: runs in the order of their ends, operations in the order in which they were decided.
+    """Log of a simulation: runs in the order of their ends, operations in the order in which they were decided.
 
     Attributes
     ----------
     trace : Trace
-        What arrived.
+        The jobs and the fleet.
     geometry : Geometry
-        Its numbers are those of the placements here.
+        The numbers of the placements.
     run_job, run_gpu, run_placement, run_begin, run_end, run_outcome : array
         The runs, column by column; outcomes are those of :class:`RunOutcome`.
     operation_kind, operation_gpu, operation_placement, operation_begin, operation_end : array
@@ -116,28 +116,15 @@ class Log:
     def runs(self) -> Iterator[LoggedRun]:
         """Yield the runs by their ends."""
         placements = self.geometry.placements
-        for job, gpu, placement, begin, end, outcome in zip(
-            self.run_job,
-            self.run_gpu,
-            self.run_placement,
-            self.run_begin,
-            self.run_end,
-            self.run_outcome,
-            strict=True,
-        ):
+        columns = self.run_job, self.run_gpu, self.run_placement, self.run_begin, self.run_end, self.run_outcome
+        for job, gpu, placement, begin, end, outcome in zip(*columns, strict=True):
             yield LoggedRun(job, gpu, placements[placement], begin, end, RunOutcome(outcome))
 
     def operations(self) -> Iterator[Operation]:
         """Yield the operations in the order in which they were decided."""
         placements = self.geometry.placements
-        for kind, gpu, index, begin, end in zip(
-            self.operation_kind,
-            self.operation_gpu,
-            self.operation_placement,
-            self.operation_begin,
-            self.operation_end,
-            strict=True,
-        ):
+        where = self.operation_kind, self.operation_gpu, self.operation_placement
+        for kind, gpu, index, begin, end in zip(*where, self.operation_begin, self.operation_end, strict=True):
             placement = placements[index]
             yield Operation(KINDS[kind], gpu, placement.profile.name, placement.start, begin, end)
 
@@ -146,11 +133,11 @@ class Log:
         return tuple(job.name for job, end in zip(self.trace.jobs, self.finished, strict=True) if math.isnan(end))
 
     def count(self, outcome: RunOutcome) -> int:
-        """Return how many runs ended that way."""
+        """Return the number of runs with this end."""
         return self.run_outcome.count(outcome)
 
     def as_schedule(self) -> tuple[Batch, Schedule]:
-        """Return what happened as a plan that :func:`mig_opt.validate` can check.
+        """Return the log as a schedule that :func:`mig_opt.validate` can check.
 
         Each run is a task of its own, named by its number and its job, that takes as long as the run did. Runs that
         ended in the moment in which they began are left out, since tasks take time.

@@ -1,4 +1,4 @@
-"""How good a schedule over time was, computed from its log."""
+"""Metrics of a simulation, computed from its log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
 
 @dataclass(frozen=True, slots=True)
 class PowerModel:
-    """What a GPU draws: ``idle`` watts, rising in proportion to its busy compute slices to ``full`` watts.
+    """Power that a GPU draws: ``idle`` watts, rising in proportion to its busy compute slices to ``full`` watts.
 
     That it is linear in the slices is an assumption: no vendor document says what part of a GPU draws. 250 W is the
     board power of the A100 PCIe 40 GB in NVIDIA's data sheet; 50 W at idle is an assumption, about what
@@ -48,7 +48,7 @@ class PowerModel:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Seconds of many jobs: their mean, median, 95th percentile (the nearest rank) and the most; 0 without jobs."""
+    """Mean, median, 95th percentile (the nearest rank) and maximum of the seconds of many jobs; 0 without jobs."""
 
     mean: float
     median: float
@@ -73,13 +73,13 @@ class Metrics:
     Attributes
     ----------
     jobs, finished : int
-        How many jobs arrived, and how many were done.
+        Numbers of jobs that arrived and that were done.
     wait : Spread
-        Seconds from the arrival to the decision where the job runs first.
+        Waiting time: seconds from the arrival to the decision where the job runs first.
     execution : Spread
         Seconds from that decision to the end: the creation of the instance, migrations and restarts included.
     completion : Spread
-        Seconds from the arrival to the end.
+        Flow time: seconds from the arrival to the end.
     makespan : float
         Seconds from the start of the trace to the end of the last run.
     utilisation : float
@@ -116,9 +116,14 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     Parameters
     ----------
     log : Log
-        What happened.
+        Log of a simulation.
     power : PowerModel, optional
-        What the GPUs draw.
+        Power that the GPUs draw; by default that of :class:`PowerModel`.
+
+    Returns
+    -------
+    Metrics
+        Times in seconds, energy in joules.
     """
     power = power or PowerModel()
     trace = log.trace
@@ -159,7 +164,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
 
 
 def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
-    """Return how fragmented the fleet was: seconds, and from each on the mean cost over the GPUs (0 to 1).
+    """Return the fragmentation over time: seconds, and from each on the mean cost over the GPUs (0 to 1).
 
     It is that of the placements on which jobs run; an instance that is being created counts when its job begins.
     """

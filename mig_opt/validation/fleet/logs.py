@@ -1,4 +1,4 @@
-"""Checks a log against its trace; nothing here is shared with the simulator but the log itself."""
+"""Validator of logs: checks them against their traces, and shares nothing with the simulator."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mig_opt.fleet.trace import Job, Trace
 
 
 def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
-    """Return everything that is wrong with what the log says of the jobs; of instances see :meth:`Log.as_schedule`.
+    """Return everything that is wrong with the jobs of a log; for the instances see :meth:`Log.as_schedule`.
 
     No job runs before it arrives, in two places at once or again after it is done; what goes on elsewhere does so in
     the same moment; and the work that was done, recomputed from the runs alone, is all of it where a job finished,
@@ -21,7 +21,7 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
     Parameters
     ----------
     log : Log
-        What happened.
+        Log of a simulation.
     tolerance : float
         Seconds by which times may differ, and by which work may differ at the speed of the run.
     """

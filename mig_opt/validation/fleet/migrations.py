@@ -1,4 +1,4 @@
-"""Replays the migrations of a plan and collects what is broken."""
+"""Validator of migrations: replays them and collects all violations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fractions import Fraction
 from numbers import Integral
 
 from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.texts import plural
@@ -23,14 +23,14 @@ _PLACE = "a tuple of GPU, profile and start slice, for example (0, '4g.20gb', 0)
 
 @dataclass(frozen=True, slots=True)
 class MigrationValidation(Verdict):
-    """What the validator says about the migrations of a plan.
+    """Verdict on the migrations of a plan.
 
     Attributes
     ----------
     fragmentation : float
         Mean fragmentation cost of the GPUs after the migrations that can be done.
     violations : tuple of Violation
-        Everything that is wrong; empty if the plan is valid.
+        All violations; empty if the plan is valid.
     """
 
     fragmentation: float
@@ -50,22 +50,22 @@ def validate_migrations(
     within_gpus: bool = False,
     most_migrations: int | None = None,
 ) -> MigrationValidation:
-    """Check migrations: do one after the other, and look at what is there in the end.
+    """Check migrations: apply one after the other, then check the limits and the room at the end.
 
     Parameters
     ----------
     state : FleetState
-        What there is before.
+        The instances before.
     migrations : iterable of Migration
-        In order. One that cannot be done is reported and left out.
+        In order. One that is impossible is reported and left out.
     room : iterable of (int, str, int)
         GPU, profile and start slice of instances that it must be possible to create afterwards, all of them together.
     fragmentation : float, optional
         The mean fragmentation cost that the GPUs may have afterwards.
     within_gpus : bool
-        Whether instances have to stay on their GPUs.
+        True if instances have to stay on their GPUs.
     most_migrations : int, optional
-        How many migrations there may be.
+        Most migrations that are allowed.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def _is_place(value: tuple[object, ...]) -> bool:
 
 
 class _Held:
-    """What is on the GPUs, and whether it may move."""
+    """The instances on the GPUs, each with True if it is pinned."""
 
     def __init__(self, state: FleetState) -> None:
         self._gpu: GpuModel = state.gpu
@@ -150,7 +150,7 @@ class _Held:
             self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = held.pinned
 
     def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
-        """Do a migration if that is possible; yield what keeps it from being done."""
+        """Apply a migration if that is possible; yield what prevents it."""
         source = self._place(step.gpu, step.profile, step.start)
         if source is None or source not in self._there[step.gpu]:
             message = f"there is no {step.profile}@{step.start} on GPU {step.gpu} then"
@@ -166,7 +166,7 @@ class _Held:
             del self._there[step.gpu][source]
 
     def create(self, path: str, gpu: int, profile: str, start: int) -> Iterator[Violation]:
-        """Create an instance if that is possible; yield what keeps it from being created."""
+        """Create an instance if that is possible; yield what prevents it."""
         if not 0 <= gpu < len(self._there):
             message = f"there are {plural(len(self._there), 'GPU')}, numbered from 0; there is no GPU {gpu}"
             yield Violation(Code.UNKNOWN_GPU, path, message)
@@ -182,7 +182,7 @@ class _Held:
             others = ", ".join(map(str, clashing))
             message = f"{placement} of GPU {gpu} shares memory slices with {others}"
             yield Violation(Code.INSTANCES_OVERLAP, path, message)
-        elif not self._counts_allow(there, placement):
+        elif not placement.fits_beside(there):
             message = f"GPU {gpu} can have at most {placement.profile.max_count} of {profile}"
             yield Violation(Code.TOO_MANY_INSTANCES, path, message)
         else:
@@ -206,11 +206,7 @@ class _Held:
         total = Fraction(0)
         for profile in profiles:
             ideal = min(compute // profile.compute_slices, memory // profile.memory_slices)
-            placements = (Placement(profile, start) for start in profile.starts)
-            available = sum(
-                not any(other.conflicts(placement) for other in there) and self._counts_allow(there, placement)
-                for placement in placements
-            )
+            available = sum(Placement(profile, start).fits_beside(there) for start in profile.starts)
             if ideal > 0:
                 total += 1 - Fraction(available, ideal)
         return total / len(profiles)
@@ -220,7 +216,3 @@ class _Held:
             return self._gpu.placement(profile, start) if 0 <= gpu < len(self._there) else None
         except InputError:
             return None
-
-    @staticmethod
-    def _counts_allow(there: dict[Placement, bool], placement: Placement) -> bool:
-        return sum(other.profile == placement.profile for other in there) < placement.profile.max_count
