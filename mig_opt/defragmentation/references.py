@@ -91,8 +91,8 @@ class _StandingFleet(GpuStates):
         del self._jobs[source]
         self._places[job] = target
         self._jobs[target] = job
-        self.become(source[0], self.states[source[0]].busy & ~(1 << source[1]), 0)
-        self.become(gpu, self.states[gpu].busy | 1 << placement, 0)
+        self._become(source[0], self.states[source[0]].busy & ~(1 << source[1]), 0)
+        self._become(gpu, self.states[gpu].busy | 1 << placement, 0)
 
 
 def least_fragmentation(state: FleetState) -> float:

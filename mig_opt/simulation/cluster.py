@@ -6,11 +6,11 @@ import math
 from typing import Protocol
 
 from mig_opt.errors import PolicyError
-from mig_opt.fleet.log import Log, RunOutcome
+from mig_opt.fleet.log import RunOutcome
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.simulation.event_queue import MOVE, WAKE, ActiveRun, EventQueue
-from mig_opt.simulation.instances import FleetInstances, Key, Ranking
+from mig_opt.simulation.instances import FleetInstances
 
 _BRIEF = 1e-6
 _MOST_BRIEF = 10_000
@@ -43,7 +43,7 @@ class Policy(Protocol):
         """Act at a time for which the policy asked by :meth:`Cluster.wake`."""
 
 
-class Cluster:
+class Cluster(FleetInstances):
     """The fleet and its jobs at one moment of a simulation.
 
     A policy reads the state and acts by :meth:`start`, :meth:`migrate`, :meth:`stop`, :meth:`create`, :meth:`destroy`
@@ -53,7 +53,7 @@ class Cluster:
     Attributes
     ----------
     trace : Trace
-        What arrives, and the fleet.
+        The jobs and the fleet.
     geometry : Geometry
         The placements of each GPU.
     now : float
@@ -63,20 +63,14 @@ class Cluster:
     states : list of GpuState
         The state of each GPU, to be read only.
     log : Log
-        What has happened so far.
+        Runs and operations so far.
     """
 
     def __init__(self, trace: Trace, geometry: Geometry) -> None:
+        super().__init__(trace, geometry)
         self.trace = trace
-        self.geometry = geometry
-        self.now = 0.0
         self.waiting: dict[int, None] = {}
-        self.log = Log(trace, geometry)
-        self.actions = 0
-        """Number of actions so far."""
         self._jobs = trace.jobs
-        self._instances = FleetInstances(trace, geometry, self.log)
-        self.states = self._instances.states
         self.events = EventQueue(trace.jobs, trace.pcie_limit)
         self._runs: dict[int, ActiveRun] = {}
         self._places: dict[tuple[int, int], ActiveRun] = {}
@@ -85,20 +79,6 @@ class Cluster:
         self._sizes = tuple(placement.profile.compute_slices for placement in geometry.placements)
         self._memory = tuple(placement.profile.memory_gb for placement in geometry.placements)
 
-    def ranking(self, key: Key) -> Ranking[GpuState]:
-        """Return the GPUs in an order that depends on their states, for decisions whose cost does not grow with them.
-
-        Examples
-        --------
-        The GPU with most free compute slices on which there is room, ties by index::
-
-            def key(state: GpuState, profile: int) -> int | None:
-                return state.occupancy.used_compute if state.options(profile) else None
-
-            gpu = cluster.ranking(key).best(profile)
-        """
-        return self._instances.ranking(key)
-
     def state(self, gpu: int) -> GpuState:
         """Return the state of a GPU."""
         return self.states[gpu]
@@ -106,17 +86,6 @@ class Cluster:
     def load(self, gpu: int) -> float:
         """Return the share of a GPU's compute slices that jobs have (0 to 1)."""
         return self.states[gpu].occupancy.used_compute / self.trace.gpu.compute_slices
-
-    def ready(self, gpu: int, placement: int) -> float:
-        """Return the second from which on an instance of the GPU's state can be used by the next job, or destroyed.
-
-        It is in the past, or the instance is being created, or a migrating job leaves it then.
-        """
-        return self._instances.ready(gpu, placement)
-
-    def driver_free(self, gpu: int) -> float:
-        """Return the second at which a GPU's driver has done all operations that it has been given."""
-        return self._instances.driver_free(gpu)
 
     def place(self, job: int) -> tuple[int, int] | None:
         """Return GPU and placement that a job has, those of its replica if it migrates; None if it has none."""
@@ -164,15 +133,15 @@ class Cluster:
         itself = there is None or there[0] != gpu
         return self.events.slowdown(job, self.bound_on(gpu) + itself)
 
-    # Actions
+    # Actions, besides those of FleetInstances
 
     def start(self, job: int, gpu: int, placement: int) -> None:
         """Give a waiting job an instance. One that is there is used; else it is created, after idle ones in the way."""
         if job not in self.waiting:
-            raise PolicyError(f"{self._name(job)} was started, but does not wait")
-        self._check(gpu, placement)
+            raise PolicyError(f"{self._job_name(job)} was started, but does not wait")
+        self._check_place(gpu, placement)
         seconds = self._seconds(job, placement)
-        begin = self._instances.claim(gpu, placement, self.now)
+        begin = self._claim(gpu, placement)
         del self.waiting[job]
         self.actions += 1
         if math.isnan(self.log.scheduled[job]):
@@ -186,12 +155,12 @@ class Cluster:
     def migrate(self, job: int, gpu: int, placement: int) -> None:
         """Move a running job: it goes on until a replica is ready and is there from that moment on."""
         if not self.movable(job):
-            raise PolicyError(f"{self._name(job)} was to migrate, but does not run or migrates already")
-        self._check(gpu, placement)
+            raise PolicyError(f"{self._job_name(job)} was to migrate, but does not run or migrates already")
+        self._check_place(gpu, placement)
         self._seconds(job, placement)
         run = self._runs[job]
-        ready = self._instances.claim(gpu, placement, self.now)
-        self._instances.release(run.gpu, run.placement, ready)
+        ready = self._claim(gpu, placement)
+        self._release(run.gpu, run.placement, ready)
         self.actions += 1
         del self._places[run.gpu, run.placement]
         self._places[gpu, placement] = run
@@ -205,22 +174,10 @@ class Cluster:
         """Take its place from a job; it waits again and will start from zero."""
         run = self._runs.get(job)
         if run is None:
-            raise PolicyError(f"{self._name(job)} was stopped, but has no place")
+            raise PolicyError(f"{self._job_name(job)} was stopped, but has no place")
         self.actions += 1
         self.close(run, RunOutcome.STOPPED)
         self.waiting[job] = None
-
-    def create(self, gpu: int, placement: int) -> None:
-        """Create an idle instance; idle ones in the way are destroyed first."""
-        self._check(gpu, placement)
-        self.actions += 1
-        self._instances.create(gpu, placement, self.now)
-
-    def destroy(self, gpu: int, placement: int) -> None:
-        """Destroy an idle instance."""
-        self._check(gpu, placement)
-        self.actions += 1
-        self._instances.destroy(gpu, placement, self.now)
 
     def wake(self, time: float, tag: int = 0) -> None:
         """Ask to be woken at a later second, with a tag to know why."""
@@ -266,7 +223,7 @@ class Cluster:
         gpu, placement = run.place
         del self._runs[run.job]
         del self._places[gpu, placement]
-        self._instances.release(gpu, placement, self.now)
+        self._release(gpu, placement, self.now)
         return gpu, placement
 
     def needed(self, run: ActiveRun) -> float:
@@ -277,18 +234,11 @@ class Cluster:
         seconds = self._jobs[job].times.get(self._sizes[placement])
         if seconds is None:
             where = self.geometry.placements[placement]
-            raise PolicyError(f"{self._name(job)} was put on {where}, but has no time for its size")
+            raise PolicyError(f"{self._job_name(job)} was put on {where}, but has no time for its size")
         return seconds
 
-    def _name(self, job: int) -> str:
+    def _job_name(self, job: int) -> str:
         return f"job {self._jobs[job].name!r}" if 0 <= job < len(self._jobs) else f"job number {job}"
-
-    def _check(self, gpu: int, placement: int) -> None:
-        """Refuse a GPU or a placement that does not exist."""
-        if not 0 <= gpu < len(self.states):
-            raise PolicyError(f"there is no GPU {gpu}; the GPUs are numbered from 0 to {len(self.states) - 1}")
-        if not 0 <= placement < len(self._sizes):
-            raise PolicyError(f"there is no placement {placement}; they are numbered from 0 to {len(self._sizes) - 1}")
 
 
 def _limit(job: Job, memory_gb: float) -> float:

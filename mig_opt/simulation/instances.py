@@ -124,12 +124,22 @@ class GpuStates:
         self._rankings: list[Ranking[GpuState]] = []
 
     def ranking(self, key: Key) -> Ranking[GpuState]:
-        """Return the GPUs in an order that is kept up to date."""
+        """Return the GPUs in an order that is kept up to date, for decisions whose cost does not grow with them.
+
+        Examples
+        --------
+        The GPU with most free compute slices on which there is room, ties by index::
+
+            def key(state: GpuState, profile: int) -> int | None:
+                return state.occupancy.used_compute if state.options(profile) else None
+
+            gpu = cluster.ranking(key).best(profile)
+        """
         ranking = Ranking(self.states, key)
         self._rankings.append(ranking)
         return ranking
 
-    def become(self, gpu: int, busy: int, idle: int) -> None:
+    def _become(self, gpu: int, busy: int, idle: int) -> None:
         """Give a GPU another state."""
         self.states[gpu] = self.geometry.state(busy, idle)
         for ranking in self._rankings:
@@ -142,28 +152,58 @@ class FleetInstances(GpuStates):
     An operation is queued at its GPU's driver in the moment of the decision and takes its turn, so the second at which
     it ends is known at once. An instance that is not there yet, or that a migrating job has not left yet, belongs to
     the state all the same; the next job on it waits until it is ready.
+
+    Attributes
+    ----------
+    now : float
+        Seconds after the start of the trace.
+    log : Log
+        Runs and operations so far.
+    actions : int
+        Number of actions so far.
     """
 
-    def __init__(self, trace: Trace, geometry: Geometry, log: Log) -> None:
+    def __init__(self, trace: Trace, geometry: Geometry) -> None:
         super().__init__(geometry, [0] * trace.gpus)
-        self._log = log
+        self.now = 0.0
+        self.log = Log(trace, geometry)
+        self.actions = 0
         self._driver = [0.0] * trace.gpus
         self._ready: dict[tuple[int, int], float] = {}
         profiles = [placement.profile for placement in geometry.placements]
-        self._seconds = (
+        self._operation_seconds = (
             tuple(trace.operations.of("create", profile) for profile in profiles),
             tuple(trace.operations.of("destroy", profile) for profile in profiles),
         )
 
     def ready(self, gpu: int, placement: int) -> float:
-        """Return the second from which on an instance can be used or destroyed."""
+        """Return the second from which on an instance of the GPU's state can be used by the next job, or destroyed.
+
+        It is in the past, or the instance is being created, or a migrating job leaves it then.
+        """
         return self._ready[gpu, placement]
 
     def driver_free(self, gpu: int) -> float:
         """Return the second at which a GPU's driver has done all operations that it has been given."""
         return self._driver[gpu]
 
-    def claim(self, gpu: int, placement: int, now: float) -> float:
+    def create(self, gpu: int, placement: int) -> None:
+        """Create an idle instance; idle ones that are in the way are destroyed first."""
+        self._check_place(gpu, placement)
+        self.actions += 1
+        self._create(gpu, placement)
+
+    def destroy(self, gpu: int, placement: int) -> None:
+        """Destroy an idle instance."""
+        self._check_place(gpu, placement)
+        self.actions += 1
+        state = self.states[gpu]
+        if not state.idle >> placement & 1:
+            raise PolicyError(f"{self._name(gpu, placement)} was to be destroyed, but there is no idle instance")
+        self._destroy(gpu, placement)
+        self._become(gpu, state.busy, state.idle ^ 1 << placement)
+
+    def _claim(self, gpu: int, placement: int) -> float:
         """Make an instance busy and return the second at which it is ready; it is created if it does not exist."""
         state, bit = self.states[gpu], 1 << placement
         if state.busy & self.geometry.conflicts[placement]:
@@ -171,42 +211,46 @@ class FleetInstances(GpuStates):
                 f"{self._name(gpu, placement)} was claimed for a job while another has it or a part of it"
             )
         if not state.idle & bit:
-            self.create(gpu, placement, now)
+            self._create(gpu, placement)
             state = self.states[gpu]
-        self.become(gpu, state.busy | bit, state.idle ^ bit)
-        return max(now, self._ready[gpu, placement])
+        self._become(gpu, state.busy | bit, state.idle ^ bit)
+        return max(self.now, self._ready[gpu, placement])
 
-    def release(self, gpu: int, placement: int, free: float) -> None:
+    def _release(self, gpu: int, placement: int, free: float) -> None:
         """Make an instance idle; its job is gone from ``free`` on."""
         state, bit = self.states[gpu], 1 << placement
         self._ready[gpu, placement] = max(self._ready[gpu, placement], free)
-        self.become(gpu, state.busy ^ bit, state.idle | bit)
+        self._become(gpu, state.busy ^ bit, state.idle | bit)
 
-    def create(self, gpu: int, placement: int, now: float) -> None:
-        """Create an idle instance; idle ones that are in the way are destroyed first."""
+    def _create(self, gpu: int, placement: int) -> None:
         state, conflicts = self.states[gpu], self.geometry.conflicts[placement]
         if state.busy & conflicts or state.idle >> placement & 1:
             raise PolicyError(f"{self._name(gpu, placement)} was to be created, but it exists, or a job is in the way")
         blocking = state.idle & conflicts
         for other in members(blocking):
-            self._operate(DESTROY, gpu, other, max(now, self._ready.pop((gpu, other))))
-        self._ready[gpu, placement] = self._operate(CREATE, gpu, placement, now)
-        self.become(gpu, state.busy, state.idle & ~blocking | 1 << placement)
+            self._destroy(gpu, other)
+        self._ready[gpu, placement] = self._operate(CREATE, gpu, placement, self.now)
+        self._become(gpu, state.busy, state.idle & ~blocking | 1 << placement)
 
-    def destroy(self, gpu: int, placement: int, now: float) -> None:
-        """Destroy an idle instance."""
-        state = self.states[gpu]
-        if not state.idle >> placement & 1:
-            raise PolicyError(f"{self._name(gpu, placement)} was to be destroyed, but there is no idle instance")
-        self._operate(DESTROY, gpu, placement, max(now, self._ready.pop((gpu, placement))))
-        self.become(gpu, state.busy, state.idle ^ 1 << placement)
+    def _destroy(self, gpu: int, placement: int) -> None:
+        self._operate(DESTROY, gpu, placement, max(self.now, self._ready.pop((gpu, placement))))
+
+    def _operate(self, kind: int, gpu: int, placement: int, earliest: float) -> float:
+        """Give the driver an operation, and return the second at which it ends."""
+        begin = max(earliest, self._driver[gpu])
+        end = begin + self._operation_seconds[kind][placement]
+        self._driver[gpu] = end
+        self.log.add_operation(kind, gpu, placement, begin, end)
+        return end
+
+    def _check_place(self, gpu: int, placement: int) -> None:
+        """Refuse a GPU or a placement that does not exist."""
+        for kind, number, count in (
+            ("GPU", gpu, len(self.states)),
+            ("placement", placement, len(self.geometry.placements)),
+        ):
+            if not 0 <= number < count:
+                raise PolicyError(f"there is no {kind} {number}; they are numbered from 0 to {count - 1}")
 
     def _name(self, gpu: int, placement: int) -> str:
         return f"{self.geometry.placements[placement]} of GPU {gpu}"
-
-    def _operate(self, kind: int, gpu: int, placement: int, earliest: float) -> float:
-        begin = max(earliest, self._driver[gpu])
-        end = begin + self._seconds[kind][placement]
-        self._driver[gpu] = end
-        self._log.add_operation(kind, gpu, placement, begin, end)
-        return end

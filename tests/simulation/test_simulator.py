@@ -385,7 +385,7 @@ def test_a_waiting_threshold_is_not_cut_off() -> None:
         (lambda cluster: cluster.destroy(0, place("1g.5gb@0")), "1g.5gb@0 of GPU 0 was to be destroyed"),
         (lambda cluster: cluster.wake(1.5), "must be later"),
         (lambda cluster: cluster.start(7, 0, 0), "job number 7 was started, but does not wait"),
-        (lambda cluster: cluster.start(1, 1, 0), "there is no GPU 1; the GPUs are numbered from 0 to 0"),
+        (lambda cluster: cluster.start(1, 1, 0), "there is no GPU 1; they are numbered from 0 to 0"),
         (lambda cluster: cluster.migrate(0, -1, 0), "there is no GPU -1"),
         (lambda cluster: cluster.create(0, 99), "there is no placement 99"),
         (lambda cluster: cluster.destroy(0, -1), "there is no placement -1"),
