@@ -1,9 +1,9 @@
-"""Branches of a GPU on which nothing is live, and the orders in which what is used in them is first created.
+"""Branches of an empty GPU, and the orders in which the instances used in them are first created.
 
 The placements of a GPU form a tree; a *branch* is what covers some memory slices, with all that is inside. If something
-is used that covers all of it, the branch is one *member* of what is around it; if not, its inner branches are members
-in its place. The driver creates one instance at a time, so the first creations of the members queue up. (The argument
-is in docs/batch/theory.md.)
+is used that covers all of it, the branch is one *member* of the branch around it; if not, its inner branches are
+members in its place. The driver creates one instance at a time, so the first creations of the members queue up (the
+argument is in docs/batch/theory.md).
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import NamedTuple
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
 
 _MOST_APART = 3
-"""If more kinds of placements cover the same slices, it is not told apart which of them are used."""
+"""If more kinds of placements cover the same slices, the choices among them are treated as one."""
 
 Order = tuple[int, ...]
 """Members in the order of their first creations, each by the index of its branch."""
 
 
 class Use(NamedTuple):
-    """Placements with the same footprint that are used.
+    """Choice of the placements with the same footprint that are used.
 
     Attributes
     ----------
@@ -40,12 +39,12 @@ class Use(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A branch, if something is used that covers all of it.
+    """Branch of a GPU in which something is used that covers all of it.
 
     Attributes
     ----------
     uses : tuple of Use
-        Each choice of what covers it.
+        Each choice of the placements that cover it.
     orders : tuple of Order
         Each choice and order of the members inside; one of them is empty.
     """
@@ -56,7 +55,7 @@ class Branch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The branches of a GPU on which nothing is live; those that are alike are one.
+    """Branches of a GPU on which nothing is live; those that are alike are one.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class Branches:
     orders : tuple of Order
         Each choice and order of the members of the whole GPU.
     wait : int
-        Ticks of a place in the queue: the shortest creation; 0 if creations do not wait for each other.
+        Ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait.
     """
 
     places: tuple[Place, ...]
@@ -91,12 +90,12 @@ class Branches:
 def branches_of(batch: IntegerBatch) -> Branches:
     """List the branches of the first GPU of a batch, on which nothing is live."""
     covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == 0]
-    # A slice that only some of the placements around another one cover is never the longer way.
-    ways = [at for at in covering if not any(at < other for other in covering)]
+    # A slice that only some of the placements around another one cover is never on the longer path.
+    paths = [at for at in covering if not any(at < other for other in covering)]
     regions: dict[frozenset[int], list[Place]] = {}
     for at, place in enumerate(batch.places):
         if place.gpu == 0:
-            region = frozenset(number for number, way in enumerate(ways) if at in way)
+            region = frozenset(number for number, path in enumerate(paths) if at in path)
             regions.setdefault(region, []).append(place)
     profiles = {place.placement.profile.name: place for places in regions.values() for place in places}
     wait = 0 if batch.batch.parallel_operations else min(place.create for place in profiles.values())
@@ -116,7 +115,7 @@ def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:
 
 
 class _Listing:
-    """Collects branches, those that are alike once."""
+    """Collection of branches, those that are alike once."""
 
     def __init__(self, profiles: tuple[str, ...], places: tuple[Place, ...], queue: bool) -> None:
         self.profiles, self.places, self._queue = profiles, places, queue
@@ -145,7 +144,9 @@ class _Listing:
     def orders(self, branches: list[int]) -> tuple[Order, ...]:
         """Return every choice and order of members in some branches beside each other."""
         choices = self._choices(branches)
-        return tuple(sorted({order for one in choices for order in _orders(one)} if self._queue else choices))
+        return tuple(
+            sorted({order for one in choices for order in itertools.permutations(one)} if self._queue else choices)
+        )
 
     def _choices(self, branches: list[int]) -> set[Order]:
         """Return every choice of members in some branches beside each other, sorted."""
@@ -154,16 +155,3 @@ class _Listing:
             more = {(branch,), *self._choices(self._inside[branch])}
             found = {tuple(sorted(one + two)) for one in found for two in more}
         return found
-
-
-@cache
-def _orders(members: Order) -> frozenset[Order]:
-    """Return every order of some members, those that are alike in one order only."""
-    if not members:
-        return frozenset({()})
-    found = set[Order]()
-    for member in set(members):
-        rest = list(members)
-        rest.remove(member)
-        found |= {(member, *order) for order in _orders(tuple(rest))}
-    return frozenset(found)

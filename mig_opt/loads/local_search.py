@@ -1,10 +1,11 @@
-"""Search for assignments with low loads: large neighbourhoods, kicks, and several threads.
+"""Local search for assignments with short paths: iterated large-neighbourhood search by several threads.
 
-Each thread has an assignment of its own. In each cycle it is shaken (some rounds of the neighbourhood search may make
-it worse), improved again, and kept if it is about as good as before. That changes which placements are in use, where
-improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and the
-next time starts afresh (see also :mod:`mig_opt.loads.combining`): few tasks have several sets of placements that are
-about as good, and no shake leads from one to the other.
+Each thread has an assignment of its own, its incumbent. Each cycle is one step of an iterated local search (Lourenco,
+Martin and Stuetzle, 2003): a perturbation (some rounds of the neighbourhood search may make the assignment worse),
+improvement, and acceptance if the result is about as good as the incumbent. That changes which placements are in use,
+where improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and
+the next time starts afresh (see also :mod:`mig_opt.loads.pattern_starts`): with few tasks several sets of placements
+are about as good, and no perturbation leads from one to the other.
 """
 
 from __future__ import annotations
@@ -18,12 +19,18 @@ import numpy.typing as npt
 
 from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads.kernels import NEVER
-from mig_opt.loads.neighbourhood import improve, spread
-from mig_opt.loads.reach import reach
-from mig_opt.loads.state import SPLIT, Costs, shape_of
-from mig_opt.loads.tables import fixed_cost, making_room, ticks_of
-from mig_opt.loads.tree import LoadTree
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
+from mig_opt.loads.neighbourhood import greedy_assignment, improve
+from mig_opt.loads.state import SPLIT, Costs, flat_tree, least_loads
+from mig_opt.loads.subsets import NEVER, Integers
+from mig_opt.loads.tree import LoadTree, clearing_ticks, task_ticks, used_ticks
+
+Possible = npt.NDArray[np.bool_]
+"""True where each task may run, shape (tasks, places)."""
+
+_MOST_CHOICES = 4 * 10**6
+"""Choices of a place for a task, with which the search still gets somewhere."""
 
 _FREE = (7, 12)
 """Tasks that move at a time: from the first number to one less than the second."""
@@ -31,11 +38,11 @@ _FREE = (7, 12)
 _BIG, _BIG_ROUNDS, _EVERY = 13, 6, 6
 """In every sixth cycle so many tasks move at a time, in fewer rounds; that is slow, but gets where others do not."""
 
-_SHAKES, _WORST = 3, (0.002, 0.012)
-"""Rounds that may make it worse, and by which share of the height."""
+_PERTURBATION_ROUNDS, _PERTURBATION = 3, (0.002, 0.012)
+"""Rounds that may make it worse, and by which share of the longest path."""
 
 _MANY = 40
-"""With more tasks on a GPU each of them matters less, and so does a shake."""
+"""With more tasks on a GPU each of them matters less, and so does a perturbation."""
 
 _ROUNDS = 60
 """Rounds of improvement after that."""
@@ -44,43 +51,44 @@ _PATIENCE = 60
 """Cycles without gain, after which a thread starts from elsewhere."""
 
 _FRESH = 0.1
-"""How much more than the least a task costs in the place where it starts afresh, on the average."""
+"""Additional weighted cost of a task in the place where it starts afresh, on average, as a share of its least."""
 
 _CHEAP, _CHEAP_ROUNDS = 1.002, 100
-"""What costs at most so many times as much is as good: prices are not exact. Rounds in which tasks move there alone."""
+"""Places that cost at most so many times as much are as good, since dual prices are not exact. Rounds in which tasks
+move among these alone."""
 
 _CLOSE = 1.003
-"""An assignment is kept if it is no worse than before, or within this factor of the best."""
+"""An assignment is accepted if it is no worse than the incumbent, or within this factor of the best."""
 
 _MEETING, _MEETING_SHARE = 0.4, 0.1
 """Work of each of several threads before they tell each other what they found, and the share of that so far that it is
 at most: cycles take unlike times, and a thread that is done waits for the others."""
 
 _SECONDS_PER_SET = 2.5e-8
-"""Of tasks that move, in a round, at most."""
+"""Seconds for each set of tasks that move, in a round, at most."""
 
 
 class Start(NamedTuple):
-    """Where a thread goes on from.
+    """Assignment from which a thread goes on.
 
     Attributes
     ----------
     places : array of int64, shape (tasks,)
         The place of each task.
     work : float
-        About the seconds that it takes to find it.
+        Approximate seconds that it takes to find it.
     """
 
-    places: npt.NDArray[np.int64]
+    places: Integers
     work: float
 
 
-Draw = Callable[[np.random.Generator, npt.NDArray[np.bool_], Callable[[], bool]], Start]
-"""Draws a start from where each task may run, shape (tasks, places), and from whether there is no time left."""
+Draw = Callable[[np.random.Generator, Possible, Callable[[], bool]], Start]
+"""Draws a start, given where each task may run and a function that is true once no time is left."""
 
 
 class LoadSearch:
-    """A search for assignments of tasks to places with low loads.
+    """Search for assignments of tasks to places with short paths.
 
     Parameters
     ----------
@@ -89,14 +97,14 @@ class LoadSearch:
     places : sequence of int
         The place of each task to start from.
     seed : int
-        For the choices.
+        Seed of the random choices.
     workers : int
         Threads.
 
     Attributes
     ----------
-    height : int
-        Ticks of the highest way through the load tree in the best assignment, every destruction included.
+    length : int
+        Ticks of the longest path through the load tree in the best assignment, every destruction included.
     places : list of int
         The best assignment.
     draw : Draw or None
@@ -106,71 +114,72 @@ class LoadSearch:
     def __init__(self, batch: IntegerBatch, places: Sequence[int], seed: int, workers: int) -> None:
         tree = LoadTree(batch)
         count = len(batch.batch.tasks)
-        self._tree, self._shape = tree, shape_of(batch, tree)
-        ticks = np.stack([ticks_of(place, count) for place in batch.places], axis=1)
-        self._reach = reach(tree, self._shape, ticks)
-        fixed = np.array([fixed_cost(place) for place in batch.places])
+        self._load_tree, self._tree = tree, flat_tree(batch, tree)
+        ticks = task_ticks(batch, batch.places)
+        self._least = least_loads(tree, self._tree, ticks)
+        used = np.array([used_ticks(place) for place in batch.places])
         on_slice = slice_dual_prices(batch.batch)
-        prices = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
+        weights = np.array([sum(on_slice[at] for at in place.placement.footprint) for place in batch.places])
         self._costs = Costs(
             ticks=ticks,
-            fixed=fixed,
-            room=np.array([making_room(place) for place in batch.places]),
-            price=ticks * prices,
-            rent=fixed * prices,
+            used=used,
+            clearing=np.array([clearing_ticks(place) for place in batch.places]),
+            weighted=ticks * weights,
+            weighted_used=used * weights,
         )
-        splits = int(np.sum(self._shape.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
+        splits = int(np.sum(self._tree.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
         self._tables = splits + 1
         self.small = count <= _MANY * batch.batch.gpus
         starts = [np.array(places, np.int64)]
         # With few tasks the cycles find as much, and would have to wait for it.
         if not self.small and all(place.free is None for place in batch.places):
-            starts.append(self._cheap())
-        self.height, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
+            starts.append(self.cheap_assignment())
+        self.length, best = min((self.run(start, 1, 0, 0, 0, 0), at) for at, start in enumerate(starts))
         self.places: list[int] = starts[best].tolist()
         self.draw: Draw | None = None
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
-        # A shake should cost about as much as a few tasks in the wrong place.
-        self.worst = np.array(_WORST) * min(1.0, _MANY * batch.batch.gpus / count)
+        # A perturbation should cost about as much as a few tasks in the wrong place.
+        self.perturbation = np.array(_PERTURBATION) * min(1.0, _MANY * batch.batch.gpus / count)
 
-    def forbid(self, forbidden: npt.NDArray[np.bool_]) -> None:
-        """Leave out some places, shape (tasks, places), from now on; what runs there moves to one of its cheap places.
+    def forbid(self, forbidden: Possible) -> None:
+        """Leave out some places, shape (tasks, places), from now on; tasks there move to one of their cheap places.
 
         Nothing is done if that leaves no place to a task.
         """
         ticks = np.where(forbidden, np.int32(NEVER), self._costs.ticks)
         if not (ticks < NEVER).any(axis=1).all():
             return
-        self._costs = self._costs._replace(ticks=ticks, price=np.where(ticks < NEVER, self._costs.price, np.inf))
-        self._reach = reach(self._tree, self._shape, ticks)
+        weighted = np.where(ticks < NEVER, self._costs.weighted, np.inf)
+        self._costs = self._costs._replace(ticks=ticks, weighted=weighted)
+        self._least = least_loads(self._load_tree, self._tree, ticks)
         for thread in self._threads:
             thread.move(forbidden)
-        best = min(self._threads, key=lambda thread: thread.height)
-        self.height, self.places = best.height, best.places.tolist()
+        best = min(self._threads, key=lambda thread: thread.length)
+        self.length, self.places = best.length, best.places.tolist()
 
     @property
     def seconds_per_cycle(self) -> float:
-        """About what a cycle takes."""
-        return self.seconds(_FREE[1] - 1, _ROUNDS + _SHAKES)
+        """Approximate seconds of a cycle."""
+        return self.seconds(_FREE[1] - 1, _ROUNDS + _PERTURBATION_ROUNDS)
 
     def seconds(self, free: int, rounds: int) -> float:
-        """Return about what some rounds take in which so many tasks move."""
+        """Return the approximate seconds of some rounds in which so many tasks move."""
         count = len(self.places)
         return rounds * _SECONDS_PER_SET * (self._tables * 2.0 ** min(count, free) + count)
 
     def cycles(
         self, target: int, over: Callable[[], bool] = lambda: False
     ) -> Generator[list[tuple[int, list[int]]], None, None]:
-        """Yield, for ever, the heights and assignments that the threads come to in their next cycles.
+        """Yield, for ever, the lengths and assignments that the threads come to in their next cycles.
 
         A single thread does one cycle at a time, several do some each: about as much work.
 
         Parameters
         ----------
         target : int
-            Ticks that no height can be below.
+            Lower bound of the length in ticks.
         over : callable, optional
-            Whether the threads should not begin another cycle before they meet.
+            True if the threads should not begin another cycle before they meet.
         """
         work = 0.0
         with ThreadPoolExecutor(len(self._threads)) as pool:
@@ -179,38 +188,38 @@ class LoadSearch:
                 work += share or self.seconds_per_cycle
                 running = [pool.submit(thread.cycles, target, share, over) for thread in self._threads]
                 found = [result for each in running for result in each.result()]
-                self.height, self.places = min([(self.height, self.places), *found], key=lambda result: result[0])
+                self.length, self.places = min([(self.length, self.places), *found], key=lambda result: result[0])
                 yield found
 
-    def _cheap(self) -> npt.NDArray[np.int64]:
-        """Return an assignment of low height of each task to one of its cheapest places."""
-        price = np.where(self._costs.ticks < NEVER, self._costs.price, np.inf)
-        cheap = price <= price.min(axis=1, keepdims=True) * _CHEAP
+    def cheap_assignment(self) -> Integers:
+        """Return an assignment with short paths of each task to one of its cheapest places."""
+        weighted = np.where(self._costs.ticks < NEVER, self._costs.weighted, np.inf)
+        cheap = weighted <= weighted.min(axis=1, keepdims=True) * _CHEAP
         costs = self._costs._replace(ticks=np.where(cheap, self._costs.ticks, np.int32(NEVER)))
-        places: npt.NDArray[np.int64] = spread(costs, self._shape)
-        # What a task adds at least in all places is no more than what it adds in these: the sets are right.
-        improve(costs, self._shape, self._reach, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
+        places: Integers = greedy_assignment(costs, self._tree)
+        # The least load of a task over all places is no more than that over these: the bounds on subsets hold.
+        improve(costs, self._tree, self._least, places, _FREE[1] - 1, _CHEAP_ROUNDS, 0, 0, 0)
         return places
 
     @property
-    def possible(self) -> npt.NDArray[np.bool_]:
-        """Where each task may run, shape (tasks, places)."""
-        possible: npt.NDArray[np.bool_] = self._costs.ticks < NEVER
+    def possible(self) -> Possible:
+        """True where each task may run, shape (tasks, places)."""
+        possible: Possible = self._costs.ticks < NEVER
         return possible
 
-    def fresh(self, rng: np.random.Generator, tasks: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def fresh(self, rng: np.random.Generator, tasks: Integers) -> Integers:
         """Return one of the cheap places of each of some tasks, drawn."""
-        price = self._costs.price[tasks]
-        most = price.min(axis=1) * (1 + rng.exponential(_FRESH, len(price)))
-        return np.array([rng.choice(np.nonzero(row <= limit)[0]) for row, limit in zip(price, most, strict=True)])
+        weighted = self._costs.weighted[tasks]
+        most = weighted.min(axis=1) * (1 + rng.exponential(_FRESH, len(weighted)))
+        return np.array([rng.choice(np.nonzero(row <= limit)[0]) for row, limit in zip(weighted, most, strict=True)])
 
-    def run(self, places: npt.NDArray[np.int64], free: int, rounds: int, seed: int, target: int, slack: int) -> int:
-        """Run some rounds of the neighbourhood search on ``places``; return the height."""
-        return int(improve(self._costs, self._shape, self._reach, places, free, rounds, seed, target, slack))
+    def run(self, places: Integers, free: int, rounds: int, seed: int, target: int, slack: int) -> int:
+        """Run some rounds of the neighbourhood search on ``places``; return the length of the longest path."""
+        return int(improve(self._costs, self._tree, self._least, places, free, rounds, seed, target, slack))
 
 
 class _Thread:
-    """What one thread works on."""
+    """One thread of a search, with its incumbent."""
 
     def __init__(self, search: LoadSearch, rng: np.random.Generator) -> None:
         self._search = search
@@ -220,65 +229,157 @@ class _Thread:
         self._starts = 0
         self._settled = False
         self.places = np.array(search.places, np.int64)
-        self.height = self._lowest = search.height
+        self.length = self._shortest = search.length
 
     def cycles(self, target: int, work: float, over: Callable[[], bool]) -> list[tuple[int, list[int]]]:
-        """Return the heights and assignments after each of some cycles: one, and more up to about so much work."""
+        """Return the lengths and assignments after each of some cycles: one, and more up to about so much work."""
         found: list[tuple[int, list[int]]] = []
-        while not found or (work > 0 and self.height > target and not over()):
+        while not found or (work > 0 and self.length > target and not over()):
             work -= self._run_cycle(target, over)
-            found.append((self.height, self.places.tolist()))
+            found.append((self.length, self.places.tolist()))
         return found
 
     def _run_cycle(self, target: int, over: Callable[[], bool]) -> float:
-        """Shake and improve, or once in a while improve by large steps; return about the seconds that it takes."""
+        """Perturb and improve, or once in a while improve by large steps; return the approximate seconds."""
         self._cycle += 1
-        rng, search, best = self._rng, self._search, self._search.height
+        rng, search, best = self._rng, self._search, self._search.length
         work = self._start(over) if self._idle >= _PATIENCE else 0.0
         places = self.places.copy()
         free, rounds = int(rng.integers(*_FREE)), _ROUNDS
         if self._settled and self._cycle % _EVERY == 0:
             free, rounds = _BIG, _BIG_ROUNDS
         elif self._settled:
-            slack = int(best * rng.uniform(*search.worst))
-            search.run(places, free, _SHAKES, int(rng.integers(2**31)), 0, slack)
-        height = search.run(places, free, rounds, int(rng.integers(2**31)), target, 0)
-        # At first there is much to gain without kicks.
-        self._settled = self._settled or height > self.height * 0.9999
-        self._idle = 0 if height < self._lowest else self._idle + 1
-        self._lowest = min(height, self._lowest)
-        if height <= self.height or height < best * _CLOSE:
-            self.places, self.height = places, height
+            slack = int(best * rng.uniform(*search.perturbation))
+            search.run(places, free, _PERTURBATION_ROUNDS, int(rng.integers(2**31)), 0, slack)
+        length = search.run(places, free, rounds, int(rng.integers(2**31)), target, 0)
+        # At first there is much to gain without perturbations.
+        self._settled = self._settled or length > self.length * 0.9999
+        self._idle = 0 if length < self._shortest else self._idle + 1
+        self._shortest = min(length, self._shortest)
+        if length <= self.length or length < best * _CLOSE:
+            self.places, self.length = places, length
         return work + search.seconds(free, rounds)
 
     def _start(self, over: Callable[[], bool]) -> float:
-        """Start from the best of all assignments or, every other time, from a fresh one; return about the seconds."""
+        """Start from the best of all assignments or, every other time, afresh; return the approximate seconds."""
         search, work = self._search, 0.0
         self._starts += 1
         self._idle = 0
-        self.places, self.height = np.array(search.places, np.int64), search.height
+        self.places, self.length = np.array(search.places, np.int64), search.length
         if self._starts % 2 and search.draw is not None:
             possible = search.possible
             self.places, work = search.draw(self._rng, possible, over)
             self.move(~possible)
-            self._measure()
+            self._evaluate()
         elif self._starts % 2 and search.small:
-            self._replace(np.arange(len(self.places)))
-        self._lowest = self.height
+            self._reassign(np.arange(len(self.places)))
+        self._shortest = self.length
         return work
 
-    def move(self, forbidden: npt.NDArray[np.bool_]) -> None:
-        """Move what runs where it must not."""
+    def move(self, forbidden: Possible) -> None:
+        """Move the tasks that run where they must not."""
         tasks = np.nonzero(forbidden[np.arange(len(self.places)), self.places])[0]
         if len(tasks):
-            self._replace(tasks)
-            self._lowest = self.height
+            self._reassign(tasks)
+            self._shortest = self.length
 
-    def _replace(self, tasks: npt.NDArray[np.int64]) -> None:
+    def _reassign(self, tasks: Integers) -> None:
         """Let some tasks start afresh."""
         self.places[tasks] = self._search.fresh(self._rng, tasks)
-        self._measure()
+        self._evaluate()
 
-    def _measure(self) -> None:
-        """Look at an assignment that comes from elsewhere."""
-        self.height, self._settled = self._search.run(self.places, 0, 0, 0, 0, 0), False
+    def _evaluate(self) -> None:
+        """Find the longest path of an assignment that comes from elsewhere."""
+        self.length, self._settled = self._search.run(self.places, 0, 0, 0, 0, 0), False
+
+
+class Incumbent(NamedTuple):
+    """Access of a local search to the best schedule of a method and to its lower bound.
+
+    Attributes
+    ----------
+    lower, upper : callable
+        Return the ticks of the lower bound and of the best schedule.
+    time : callable
+        Turns an assignment, the place of each task, into a schedule and keeps it if it is better; returns False if the
+        assignment is left for later. The second argument are the seconds of the search so far.
+    """
+
+    lower: Callable[[], int]
+    upper: Callable[[], int]
+    time: Callable[[Sequence[int], float], bool]
+
+
+class TimedSearch:
+    """Local search on the loads that turns its assignments into schedules, and goes on where it stopped.
+
+    Parameters
+    ----------
+    problem : IntegerBatch
+        The batch in ticks.
+    control : Control
+        Has a schedule to start from.
+    incumbent : Incumbent
+        The best schedule and the bound.
+    """
+
+    def __init__(self, problem: IntegerBatch, control: Control[Schedule], incumbent: Incumbent) -> None:
+        assert control.plan is not None
+        self._problem = problem
+        self._control = control
+        self._incumbent = incumbent
+        self._loads = LoadSearch(problem, problem.places_of(control.plan), control.seed, control.workers)
+        self._longest_destruction = max(place.destroy for place in problem.places)
+        ready = np.array([problem.first_use(place, incumbent.upper()) for place in problem.places])
+        self._ends = task_ticks(problem, problem.places) + ready
+        self._within = NEVER
+        self._seen: set[tuple[int, ...]] = set()
+        self._searched = 0.0
+        self._try(self._loads.length, self._loads.places)
+
+    @staticmethod
+    def possible(problem: IntegerBatch, control: Control[Schedule]) -> bool:
+        """Return True if the batch is small enough and there is time for the search."""
+        return problem.choices <= _MOST_CHOICES and not control.expired
+
+    def start_from(self, draw: Draw) -> None:
+        """Let fresh starts come from ``draw``."""
+        self._loads.draw = draw
+
+    def run(self, patience: float) -> None:
+        """Go on until so many cycles bring nothing, or the time is up."""
+        lower, upper = self._incumbent.lower, self._incumbent.upper
+        idle = 0.0
+        cycles = self._loads.cycles(lower(), lambda: self._control.expired)
+        try:
+            while idle < patience and lower() < upper() and not self._control.expired:
+                self._forbid()
+                before, clock = (self._loads.length, upper()), self._control.clock
+                results = next(cycles)
+                number = len(results) / self._control.workers
+                self._control.spend(number * self._loads.seconds_per_cycle)
+                self._searched += self._control.clock - clock
+                for length, places in sorted(results):
+                    self._try(length, places)
+                idle = 0.0 if (self._loads.length, upper()) < before else idle + number
+        finally:
+            cycles.close()
+
+    def _forbid(self) -> None:
+        """Leave out places in which a task alone ends when the best schedule does: no better one has it there.
+
+        Local changes do not get away from such a task by themselves, as all that is near takes longer at first.
+        """
+        upper = self._incumbent.upper()
+        late = self._ends >= upper
+        if (late & (self._ends < self._within)).any():
+            self._loads.forbid(late)
+        self._within = upper
+
+    def _try(self, length: int, places: Sequence[int]) -> None:
+        """Time an assignment, if it is new and may be better than the best schedule."""
+        if length - self._longest_destruction >= self._incumbent.upper():
+            return
+        key = tuple(self._problem.canonical(places))
+        if key not in self._seen and self._incumbent.time(key, self._searched):
+            self._seen.add(key)

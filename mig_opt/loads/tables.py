@@ -1,10 +1,11 @@
-"""The least height of every branch of the load tree, for every set of tasks: dynamic programming over subsets.
+"""Exact solutions for some twenty tasks: dynamic programming over subsets (Held and Karp, 1962) on the load tree.
 
-For each node of the tree and each set of tasks the table has the least height of that branch when exactly these tasks
-run in it. On a stack the choice is which of them run in its place, and since their times just add up this takes one
-pass for each task; on a split it is how they are shared out, 3^n cases for n tasks. The last instance on a slice need
-not be destroyed: tables come in two forms, with every destruction paid for (*full*) and with that of the outermost used
-place on each way spared (*spared*; it has the longest destruction, so no way is charged too much).
+For each node of the tree and each set of tasks the table has the *length*: the shortest that the longest path through
+the branch can be when exactly these tasks run in it. On a stack the choice is which of them run in its place, and since
+their times just add up this takes one pass for each task; on a split it is how they are shared out, 3^n cases for n
+tasks. The last instance on a slice need not be destroyed: tables come in two forms, with every destruction paid for
+(*full*) and with that of the outermost used place on each path spared (*spared*; it has the longest destruction, so no
+path is charged too much).
 
 Most sets cannot be part of any schedule as short as the limit, because they are too long for the branch, or leave too
 much for the rest of the tree: they are skipped.
@@ -13,49 +14,62 @@ much for the rest of the tree: they are skipped.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
-from mig_opt.batch.integer_batch import IntegerBatch, Place
-from mig_opt.loads.kernels import NEVER, SKIPPED, Neighbours, Subsets, Table, add_tasks, split_heights
-from mig_opt.loads.reach import least_amounts, sets_within
-from mig_opt.loads.tree import LoadTree, Node
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.loads.state import least_weighted_loads
+from mig_opt.loads.subsets import (
+    NEVER,
+    SKIPPED,
+    Integers,
+    Siblings,
+    Subsets,
+    Table,
+    add_tasks,
+    sets_within,
+    split_tasks,
+    subset_sums,
+)
+from mig_opt.loads.tree import LoadTree, Node, clearing_ticks, task_ticks, used_ticks
 
 MOST_TASKS = 22
 """With more, the tables would not fit into a few hundred megabytes."""
 
 _CASES_PER_CHUNK = 3 * 10**7
-"""What a thread does at a time: some hundredths of a second."""
+"""Cases that a thread looks at before it asks for the time: some hundredths of a second."""
+
+Choice = tuple[tuple[int, int], ...]
+"""Pairs of a place and the set of tasks that run there, as bits."""
 
 
-class HeightTables:
-    """Least heights for every set of tasks.
+class LoadTables:
+    """Tables of lengths for every set of tasks.
 
     Parameters
     ----------
     problem : IntegerBatch
         The batch in ticks, with at most :data:`MOST_TASKS` tasks.
     at_most : int
-        Heights above are not of interest, in ticks.
+        Lengths above are not of interest, in ticks.
 
     Attributes
     ----------
     tree : LoadTree
-        The branches.
+        The tree.
     full, spared : dict of int to array of int32, shape (2**n,)
-        The heights by shape of the node, with every destruction or without the last ones; at least
-        :data:`~mig_opt.loads.kernels.NEVER` where there is none within the limit.
+        The lengths by shape of the node, with every destruction or without the last ones; at least
+        :data:`~mig_opt.loads.subsets.NEVER` where there is none within the limit.
     """
 
     def __init__(self, problem: IntegerBatch, at_most: int) -> None:
         self._problem = problem
         self._count = len(problem.batch.tasks)
         self._at_most = at_most
-        # No way spares more than one destruction.
+        # No path spares more than one destruction.
         self._limit = at_most + max(place.destroy for place in problem.places)
         self.tree = LoadTree(problem)
         self.full: dict[int, Table] = {}
@@ -63,8 +77,8 @@ class HeightTables:
         self._nodes: dict[int, list[int]] = defaultdict(list)
         for index, node in enumerate(self.tree.nodes):
             self._nodes[node.shape].append(index)
-        self._ticks = np.stack([ticks_of(place, self._count) for place in problem.places], axis=1)
-        self._room = self._room_of_tips()
+        self._ticks = task_ticks(problem, problem.places)
+        self._room = self._room_of_leaves()
 
     @property
     def least(self) -> int:
@@ -72,8 +86,8 @@ class HeightTables:
         return int(self.spared[self.tree.nodes[-1].shape][-1])
 
     def cases(self) -> int:
-        """Return how many cases there are to look at; some 10^9 take a second."""
-        sizes = _sizes(self._count)
+        """Return the number of cases to look at; some 10^9 take a second."""
+        sizes = self._sizes()
         return sum(
             int((np.int64(1) << sizes[self._worthwhile(shape)]).sum()) * (1 if self._saves_alike(shape) else 2)
             for shape, indices in self._nodes.items()
@@ -101,14 +115,14 @@ class HeightTables:
     def _stack(self, node: Node) -> None:
         place, below = self._problem.places[node.place], self.tree.nodes[node.one].shape
         used = self.full[below].copy()
-        add_tasks(used, ticks_of(place, self._count), self._limit)
-        used += fixed_cost(place)
+        add_tasks(used, np.ascontiguousarray(self._ticks[:, node.place]), self._limit)
+        used += used_ticks(place)
         for tables, spared, limit in (
             (self.full, 0, self._limit),
             (self.spared, self.longest_destruction(node), self._at_most),
         ):
             # A live instance makes room for what is below it, and for what is around it where all destructions count.
-            table = np.minimum(used - spared, tables[below] + making_room(place))
+            table = np.minimum(used - spared, tables[below] + clearing_ticks(place))
             table[table > limit] = NEVER
             if tables is self.spared:
                 table[0] = 0
@@ -117,7 +131,7 @@ class HeightTables:
     def _split(self, node: Node, pool: ThreadPoolExecutor, expired: Callable[[], bool]) -> bool:
         one, two = self.tree.nodes[node.one].shape, self.tree.nodes[node.two].shape
         subsets = self._worthwhile(node.shape)
-        chunks = _chunks(subsets, self._count)
+        chunks = self._chunks(subsets)
         for tables in (self.full, self.spared):
             if tables is self.spared and self._saves_alike(node.shape):
                 saved = self._problem.places[self.tree.places_below(self._nodes[node.shape][0])[0]].destroy
@@ -129,8 +143,8 @@ class HeightTables:
             table = tables[node.shape] = np.full(1 << self._count, SKIPPED, np.int32)
             table[0] = 0
             limit = self._limit if tables is self.full else self._at_most
-            neighbours = neighbours_of(node, same=one == two, spared=tables is self.spared)
-            work = partial(_split_chunk, expired, tables[one], tables[two], neighbours, limit, table)
+            siblings = siblings_of(node, same=one == two, spared=tables is self.spared)
+            work = partial(_split_chunk, expired, tables[one], tables[two], siblings, limit, table)
             if not all(pool.map(work, chunks)):
                 return False
         return True
@@ -138,30 +152,40 @@ class HeightTables:
     def _worthwhile(self, shape: int) -> Subsets:
         """Return the sets that can run in one of the branches of a shape, whichever is best for each task.
 
-        What runs on the way to an innermost branch has its *room*: the limit, less the time until a live instance on
-        the way is free.
+        The path to a leaf has *room*: the limit, less the time until a live instance on it is free.
         """
         nodes, room = self._nodes[shape], self._room
-        amounts = least_amounts(self.tree, self._ticks, nodes, range(len(self.tree.nodes)))
-        within = [sum(room[tip] for tip in self.tree.tips[node]) for node in nodes]
+        amounts = least_weighted_loads(self.tree, self._ticks, nodes, range(len(self.tree.nodes)))
+        within = [sum(room[leaf] for leaf in self.tree.leaves[node]) for node in nodes]
         everywhere = sum(room.values())
         subsets: Subsets = sets_within(*amounts, (max(within), everywhere - min(within), everywhere))
         # Also where nothing runs in a branch, its live instances may have to go.
         return subsets if len(subsets) and not subsets[0] else np.concatenate([np.zeros(1, np.int32), subsets])
 
-    def _room_of_tips(self) -> dict[int, int]:
-        """Return the room of each innermost branch."""
-        covers = {node.place: self.tree.tips[at] for at, node in enumerate(self.tree.nodes) if node.place >= 0}
-        room = dict.fromkeys(self.tree.tips[-1], self._limit)
+    def _room_of_leaves(self) -> dict[int, int]:
+        """Return the room of the path to each leaf."""
+        covers = {node.place: self.tree.leaves[at] for at, node in enumerate(self.tree.nodes) if node.place >= 0}
+        room = dict.fromkeys(self.tree.leaves[-1], self._limit)
         for at in self._problem.live:
-            for tip in covers[at]:
-                room[tip] = max(0, self._limit - (self._problem.places[at].free or 0))
+            for leaf in covers[at]:
+                room[leaf] = max(0, self._limit - (self._problem.places[at].free or 0))
         return room
 
     def _saves_alike(self, shape: int) -> bool:
-        """Whether every way through the branch spares the same, if anything runs in it."""
+        """Return True if every path through the branch spares the same, given that anything runs in it."""
         places = [self._problem.places[at] for at in self.tree.places_below(self._nodes[shape][0])]
         return len({place.destroy for place in places}) == 1 and all(place.free is None for place in places)
+
+    def _sizes(self) -> Integers:
+        """Return the number of tasks in each subset."""
+        sizes: Integers = subset_sums(np.ones(self._count, np.int64), self._count)
+        return sizes
+
+    def _chunks(self, subsets: Subsets) -> list[Subsets]:
+        """Cut ``subsets`` into parts of about equal work."""
+        done = np.cumsum(np.int64(1) << self._sizes()[subsets])
+        cuts = np.searchsorted(done, np.arange(_CASES_PER_CHUNK, int(done[-1]) if len(done) else 0, _CASES_PER_CHUNK))
+        return [chunk for chunk in np.split(subsets, cuts) if len(chunk)]
 
     def longest_destruction(self, node: Node) -> int:
         """Return the longest destruction at and below a stack."""
@@ -173,53 +197,121 @@ def _split_chunk(
     expired: Callable[[], bool],
     one: Table,
     two: Table,
-    neighbours: Neighbours,
+    siblings: Siblings,
     limit: int,
     table: Table,
     chunk: Subsets,
 ) -> bool:
     if expired():
         return False
-    split_heights(one, two, chunk, neighbours, limit, table)
+    split_tasks(one, two, chunk, siblings, limit, table)
     return True
 
 
-def neighbours_of(node: Node, *, same: bool, spared: bool) -> Neighbours:
-    """Return what the branches of a split have to do with each other; ``same`` tells whether they are alike.
+def siblings_of(node: Node, *, same: bool, spared: bool) -> Siblings:
+    """Return the relation of the branches of a split, which are alike if ``same``.
 
     Where not even the last destructions are spared there is something wider, for which live instances have to go: one
     of the two branches then waits, whatever runs in it.
     """
     if not spared and (node.late_one or node.late_two):
-        return Neighbours(same, True, True, node.late_one, node.late_two)
-    return Neighbours(same, False, False, node.wait_one, node.wait_two)
+        return Siblings(same, True, True, node.late_one, node.late_two)
+    return Siblings(same, False, False, node.wait_one, node.wait_two)
 
 
-def ticks_of(place: Place, count: int) -> npt.NDArray[np.int32]:
-    """Return the ticks of each of ``count`` tasks at a place; NEVER where it cannot run."""
-    return np.array([min(place.durations.get(task, NEVER), NEVER) for task in range(count)], np.int32)
+class Assignments:
+    """Listing of all assignments of tasks to places whose paths stay within a limit.
+
+    The tables tell for every branch and every set of tasks whether it fits, so that the search never runs into a dead
+    end. Of two siblings that are alike only one of an assignment and its mirror image is found.
+
+    Parameters
+    ----------
+    problem : IntegerBatch
+        The batch in ticks.
+    tables : LoadTables
+        Filled.
+    """
+
+    def __init__(self, problem: IntegerBatch, tables: LoadTables) -> None:
+        self._problem = problem
+        self._tables = tables
+        self._tree = tables.tree
+        self._count = len(problem.batch.tasks)
+        ticks = task_ticks(problem, problem.places)
+        self._loads = [subset_sums(np.ascontiguousarray(column), NEVER) for column in ticks.T]
+
+    def within(self, at_most: int) -> Iterator[list[int]]:
+        """Yield each assignment with no path longer than ``at_most``, as the place of each task.
+
+        Parameters
+        ----------
+        at_most : int
+            Ticks, no more than the tables were made for.
+        """
+        everything = (1 << self._count) - 1
+        for choice in self._branch(len(self._tree.nodes) - 1, everything, at_most, spared=True):
+            places = [-1] * self._count
+            for at, tasks in choice:
+                for task in range(self._count):
+                    if tasks >> task & 1:
+                        places[task] = at
+            yield places
+
+    def _branch(self, index: int, tasks: int, at_most: int, *, spared: bool) -> Iterator[Choice]:
+        """Yield the choices of places for ``tasks`` in a branch."""
+        node = self._tree.nodes[index]
+        if not tasks:
+            yield ()
+        elif node.kind == "stack":
+            yield from self._stack(index, tasks, at_most, spared=spared)
+        elif node.kind == "split":
+            yield from self._split(index, tasks, at_most, spared=spared)
+
+    def _stack(self, index: int, tasks: int, at_most: int, *, spared: bool) -> Iterator[Choice]:
+        node = self._tree.nodes[index]
+        place = self._problem.places[node.place]
+        below = self._tree.nodes[node.one].shape
+        lengths = (self._tables.spared if spared else self._tables.full)[below]
+        if lengths[tasks] < NEVER and lengths[tasks] + clearing_ticks(place) <= at_most:
+            yield from self._branch(node.one, tasks, at_most - clearing_ticks(place), spared=spared)
+        fixed = used_ticks(place) - (self._tables.longest_destruction(node) if spared else 0)
+        here = _subsets(tasks)[1:]
+        taken = self._loads[node.place][here] + fixed
+        rest = self._tables.full[below][tasks ^ here]
+        fits = (self._loads[node.place][here] < NEVER) & (rest < NEVER)
+        fits &= taken.astype(np.int64) + rest <= at_most
+        for part, length in zip(here[fits].tolist(), taken[fits].tolist(), strict=True):
+            for choice in self._branch(node.one, tasks ^ part, at_most - length, spared=False):
+                yield ((node.place, part), *choice)
+
+    def _split(self, index: int, tasks: int, at_most: int, *, spared: bool) -> Iterator[Choice]:
+        node = self._tree.nodes[index]
+        one, two = self._tree.nodes[node.one].shape, self._tree.nodes[node.two].shape
+        lengths = self._tables.spared if spared else self._tables.full
+        siblings = siblings_of(node, same=one == two, spared=spared)
+        last = 1 << (tasks.bit_length() - 1) if siblings.same else 0
+        parts = _subsets(tasks ^ last) | last
+        at_most = min(at_most, NEVER - 1)
+        left, right = lengths[one][parts], lengths[two][tasks ^ parts]
+        both = ((parts != 0) | siblings.busy_one) & ((parts != tasks) | siblings.busy_two)
+        after, before = left + both * siblings.wait_one <= at_most, right + both * siblings.wait_two <= at_most
+        fits = (after & (right <= at_most)) | (before & (left <= at_most))
+        # Whichever of the two can come first, the other one has the less time.
+        most_left = at_most - both * ~before * siblings.wait_one
+        most_right = at_most - both * ~after * siblings.wait_two
+        for at in np.nonzero(fits)[0].tolist():
+            part = int(parts[at])
+            for here in self._branch(node.one, part, int(most_left[at]), spared=spared):
+                for there in self._branch(node.two, tasks ^ part, int(most_right[at]), spared=spared):
+                    yield (*here, *there)
 
 
-def fixed_cost(place: Place) -> int:
-    """Return what a used place takes besides its tasks: creation (or the wait for a live instance) and destruction."""
-    return (place.create if place.free is None else place.free) + place.destroy
-
-
-def making_room(place: Place) -> int:
-    """Return what a place takes on the way to those below it, if it runs nothing itself."""
-    return 0 if place.free is None else place.free + place.destroy
-
-
-def _sizes(count: int) -> npt.NDArray[np.int64]:
-    """Return the number of tasks in each subset."""
-    sizes = np.zeros(1, np.int64)
-    for _ in range(count):
-        sizes = np.concatenate([sizes, sizes + 1])
-    return sizes
-
-
-def _chunks(subsets: Subsets, count: int) -> list[Subsets]:
-    """Cut ``subsets`` into parts of about equal work."""
-    done = np.cumsum(np.int64(1) << _sizes(count)[subsets])
-    cuts = np.searchsorted(done, np.arange(_CASES_PER_CHUNK, int(done[-1]) if len(done) else 0, _CASES_PER_CHUNK))
-    return [chunk for chunk in np.split(subsets, cuts) if len(chunk)]
+def _subsets(tasks: int) -> Integers:
+    """Return every subset of a set, the empty one first."""
+    subsets = np.zeros(1, np.int64)
+    while tasks:
+        bit = tasks & -tasks
+        subsets = np.concatenate([subsets, subsets | bit])
+        tasks ^= bit
+    return subsets

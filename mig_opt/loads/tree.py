@@ -1,23 +1,28 @@
 """The footprints of a batch as a tree, on which loads add up.
 
 The footprints of a GPU are nested or disjoint. A schedule of makespan C gives every memory slice at most C seconds of
-creations, runs and destructions, so the *height* of a branch, the longest way through it from the outermost placement
-to an innermost one, is a bound. The tree has three kinds of nodes: a *stack* is a place on top of what it covers, a
-*split* joins two neighbours, and a *leaf* is where nothing can run any more.
+creations, runs and destructions, so the longest path through the tree, from the outermost placement to an innermost
+one, is a bound. The tree has three kinds of nodes: a *stack* is a place on top of what it covers, a *split* joins two
+siblings, and a *leaf* is where nothing can run any more. The *branch* of a node is all that is at and below it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.batch.integer_batch import IntegerBatch
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.gpu.model import Placement
+from mig_opt.loads.subsets import NEVER
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A node of a load tree.
+    """Node of a load tree.
 
     Attributes
     ----------
@@ -28,7 +33,7 @@ class Node:
     one, two : int
         Indices of the nodes below, -1 where there are none; a stack has ``one`` only.
     shape : int
-        Nodes with the same shape have the same heights for the same tasks.
+        Number that nodes share if their paths have the same lengths for the same tasks.
     wait_one, wait_two : int
         Of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way
         round.
@@ -49,7 +54,7 @@ class Node:
 
 
 class LoadTree:
-    """The places of all GPUs as one tree.
+    """Tree of the places of all GPUs.
 
     Parameters
     ----------
@@ -62,14 +67,14 @@ class LoadTree:
         Every node after those below it; the last one is the root.
     roots : list of int
         The topmost node of each GPU.
-    tips : list of frozenset of int
-        For each node the innermost nodes of its branch: the ends of the ways through it.
+    leaves : list of frozenset of int
+        For each node the leaves of its branch, by index: the ends of the paths through it.
     """
 
     def __init__(self, problem: IntegerBatch) -> None:
         self._problem = problem
         self._at = {(place.gpu, place.placement): index for index, place in enumerate(problem.places)}
-        self._lived_in = {place.gpu for place in problem.places if place.free is not None}
+        self._gpus_in_use = {place.gpu for place in problem.places if place.free is not None}
         self._tree = problem.batch.gpu.repartition_tree(problem.batch.profile_set)
         self._shapes: dict[tuple[object, ...], int] = {}
         self.nodes: list[Node] = []
@@ -78,10 +83,10 @@ class LoadTree:
         root = self._join(list(self.roots))
         # Leaves that were left out can have come after it.
         del self.nodes[root + 1 :]
-        self.tips: list[frozenset[int]] = []
+        self.leaves: list[frozenset[int]] = []
         for index, node in enumerate(self.nodes):
-            below = [self.tips[child] for child in (node.one, node.two) if child >= 0]
-            self.tips.append(frozenset().union(*below) if below else frozenset([index]))
+            below = [self.leaves[child] for child in (node.one, node.two) if child >= 0]
+            self.leaves.append(frozenset().union(*below) if below else frozenset([index]))
 
     def places_below(self, node: int) -> list[int]:
         """Return the indices of the places in the branch of ``node``."""
@@ -95,11 +100,11 @@ class LoadTree:
         if at is None:
             return below
         place = self._problem.places[at]
-        looks = (id(place.durations), place.create, place.destroy, place.free, self.nodes[below].shape)
-        return self._add("stack", looks, place=at, one=below)
+        alike = (id(place.durations), place.create, place.destroy, place.free, self.nodes[below].shape)
+        return self._add("stack", alike, place=at, one=below)
 
     def _join(self, branches: list[int]) -> int:
-        """Join neighbours pairwise, those of the same shape first."""
+        """Join siblings pairwise, those of the same shape first."""
         if not branches:
             return self._add("leaf", ())
         # A branch in which nothing can run would only cost time.
@@ -118,7 +123,7 @@ class LoadTree:
         return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), one=one, two=two, waits=waits)
 
     def _first_creation(self, waiting: int, first: int) -> int:
-        """Return what the slices of one branch lose if the other one comes first.
+        """Return the ticks that the slices of one branch lose if the other one comes first.
 
         When the first instance in either branch is created there is nothing on the slices of the other one, nor can
         there be anything wider; and the driver creates nothing for them meanwhile.
@@ -126,12 +131,12 @@ class LoadTree:
         places = self._problem.places
         there = self.places_below(first)
         gpus = {places[at].gpu for at in (*there, *self.places_below(waiting))}
-        if len(gpus) > 1 or gpus & self._lived_in or self._problem.batch.parallel_operations:
+        if len(gpus) > 1 or gpus & self._gpus_in_use or self._problem.batch.parallel_operations:
             return 0
         return min(places[at].create for at in there)
 
     def _last_destruction(self, waiting: int, last: int) -> int:
-        """Return what the slices of one branch lose if the other one is cleared later, before something wider comes.
+        """Return the ticks that the slices of one branch lose if the other is cleared later, before a wider instance.
 
         When the last instance in either branch is destroyed there is nothing on the slices of the other one any more,
         nor can there be anything wider yet. That there was something before is certain only for live instances.
@@ -147,13 +152,30 @@ class LoadTree:
     def _add(
         self,
         kind: Literal["leaf", "stack", "split"],
-        looks: tuple[object, ...],
+        alike: tuple[object, ...],
         *,
         place: int = -1,
         one: int = -1,
         two: int = -1,
         waits: tuple[int, int, int, int] = (0, 0, 0, 0),
     ) -> int:
-        shape = self._shapes.setdefault((kind, *looks), len(self._shapes))
+        shape = self._shapes.setdefault((kind, *alike), len(self._shapes))
         self.nodes.append(Node(kind, place, one, two, shape, *waits))
         return len(self.nodes) - 1
+
+
+def task_ticks(problem: IntegerBatch, places: Iterable[Place]) -> npt.NDArray[np.int32]:
+    """Return the ticks of each task in each of some places, shape (tasks, places); NEVER where it cannot run."""
+    tasks = range(len(problem.batch.tasks))
+    ticks = [[min(place.durations.get(task, NEVER), NEVER) for task in tasks] for place in places]
+    return np.ascontiguousarray(np.array(ticks, np.int32).T)
+
+
+def used_ticks(place: Place) -> int:
+    """Return the ticks of a used place without its tasks: creation (or wait for a live instance) and destruction."""
+    return (place.create if place.free is None else place.free) + place.destroy
+
+
+def clearing_ticks(place: Place) -> int:
+    """Return the ticks of a place on the path to those below it, if it runs nothing itself."""
+    return 0 if place.free is None else place.free + place.destroy

@@ -207,7 +207,7 @@ def warm_up(method: str) -> None:
         After Ctrl-C.
     """
     if "numba" in get_method(method).packages:
-        from mig_opt.loads.compiling import compiled
+        from mig_opt.loads.compilation import compiled
 
         compiled(Control[Schedule]())
     partition = _WARM_UP_PARTITION if "partition" in get_method(method).options else None

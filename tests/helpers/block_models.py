@@ -13,7 +13,7 @@ from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 
@@ -25,7 +25,7 @@ def block_model(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None
     operations = max(place.create + place.destroy for place in problem.places)
     horizon = sum(problem.ticks.floor(max(task.times.values())) + operations for task in batch.tasks)
     horizon += sum(place.free + place.destroy for place in problem.places if place.free is not None)
-    return BlockModel(problem, Form(at_most=horizon, relaxed=relaxed, copies=copies or {}))
+    return BlockModel(problem, BlockForm(at_most=horizon, relaxed=relaxed, copies=copies or {}))
 
 
 def solved(model: BlockModel) -> IntegerOutcome:

@@ -6,18 +6,10 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from mig_opt import Batch, OperationCosts, Task, generate_batch, get_gpu
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.gpu.model import Placement
 from mig_opt.loads.branches import Branches, _Listing, branches_of
-from mig_opt.loads.contents import fill, line_up, read_off, stack
-from mig_opt.loads.kernels import NEVER
-from mig_opt.loads.prices import Prices
 
 A30 = IntegerBatch(generate_batch(6, gpu="A30", seed=0))
 
@@ -132,78 +124,6 @@ def test_double_memory_profiles() -> None:
     branches = branches_of(IntegerBatch(Batch(tasks, get_gpu("A100"))))
     names = {tuple(sorted(branches.places[kind].placement.profile.name for kind in use.kinds)) for use in branches.uses}
     assert {("1g.10gb",), ("2g.10gb",), ("1g.10gb", "2g.10gb")} <= names
-
-
-tables = st.lists(st.integers(-1, 30), min_size=9, max_size=9).map(lambda values: np.array(sorted(values), np.int32))
-
-
-@given(
-    st.lists(st.tuples(*2 * [st.integers(1, 12)], st.integers(0, 50)), min_size=1, max_size=5),
-    st.integers(0, 30),
-)
-@settings(max_examples=60)
-def test_the_best_contents_against_all_of_them(tasks: list[tuple[int, int, int]], room: int) -> None:
-    times = np.array([task[:2] for task in tasks], np.int32)
-    times[0, 1] = NEVER
-    prices = np.array([task[2] for task in tasks], np.int32)
-    table = np.zeros((len(tasks) + 1, 31), np.int32)
-    fill(times, prices, table)
-    best = 0
-    for kinds in itertools.product((-1, 0, 1), repeat=len(tasks)):
-        chosen = [(task, kind) for task, kind in enumerate(kinds) if kind >= 0]
-        if sum(int(times[at]) for at in chosen) <= room:
-            best = max(best, sum(int(prices[task]) for task, _ in chosen))
-    assert table[-1, room] == best
-    picked = [(task, int(kind)) for task, kind in enumerate(read_off(times, prices, table, room)) if kind >= 0]
-    assert sum(int(times[at]) for at in picked) <= room
-    assert sum(int(prices[task]) for task, _ in picked) == best
-
-
-@given(st.lists(tables, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=4), st.integers(0, 4))
-def test_members_in_an_order(members: list[np.ndarray], order: list[int], wait: int) -> None:
-    order = [at % len(members) for at in order]
-    best = np.full(9, 5, np.int32)
-    line_up(np.array(members), np.array(order, np.int64), wait, best)
-    for room in range(9):
-        lefts = [room - place * wait for place in range(len(order))]
-        worths = [members[at][left] if left >= 0 else -1 for at, left in zip(order, lefts, strict=True)]
-        together = sum(map(int, worths)) if min(worths, default=0) >= 0 else -1
-        assert best[room] == max(5, together)
-
-
-@given(tables, tables, st.integers(0, 10))
-def test_contents_around_what_is_inside(own: np.ndarray, inside: np.ndarray, operations: int) -> None:
-    own, inside = np.maximum(own, 0), np.maximum(inside, 0)
-    best = np.full(9, -1, np.int32)
-    stack(own, inside, operations, best)
-    for room in range(9):
-        sums = [int(own[at] + inside[room - operations - at]) for at in range(room - operations + 1)]
-        assert best[room] == max(sums, default=-1)
-
-
-@pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
-def test_contents_are_worth_what_the_tables_say_and_fit(gpu: str) -> None:
-    problem = IntegerBatch(generate_batch(7, gpu=gpu, seed=3))
-    branches = branches_of(problem)
-    most = 4 * 10**4
-    prices = Prices(problem, branches, most, 40)
-    rng = np.random.default_rng(5)
-    for _ in range(3):
-        worths = rng.uniform(1, 1000, 7)
-        prices.set(worths)
-        for ticks in (most // 3, most - 1):
-            taken = prices.of_orders(ticks)
-            assert len(taken) == len(branches.orders)
-            for order, worth in zip(branches.orders, taken, strict=True):
-                if worth > 0:
-                    contents = prices.contents(order, ticks)
-                    assert prices.ticks_within(contents) <= ticks
-                    share = sum(worths[task] for task in contents.tasks) / worths.sum()
-                    assert worth / prices.worth == pytest.approx(share, rel=1e-4)
-    # A task that runs nowhere else is in one member only; the whole GPU takes it in once.
-    whole = Prices(problem, branches, most, 40)
-    whole.set(np.eye(7)[0])
-    assert 0 < whole.of_orders(most - 1).max() <= len(problem.places) * whole.worth
 
 
 def test_batches_of_one_profile() -> None:

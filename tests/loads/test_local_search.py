@@ -1,4 +1,4 @@
-"""The local search on the loads: its heights are right, never worse than the start, and decided by the seed."""
+"""The local search on the loads: its paths are right, never worse than the start, and decided by the seed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import itertools
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from load_heights import Heights
+from load_paths import LongestPaths
 from strategies import batches, realistic_batches
 
 from mig_opt import Batch, OperationCosts, generate_batch, solve
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.local_search import LoadSearch
-from mig_opt.loads.tables import HeightTables
+from mig_opt.loads.tables import LoadTables
 
 
 def first_places(problem: IntegerBatch) -> list[int]:
@@ -24,31 +24,31 @@ def first_places(problem: IntegerBatch) -> list[int]:
     ]
 
 
-def check(problem: IntegerBatch, places: list[int], height: int) -> None:
+def check(problem: IntegerBatch, places: list[int], length: int) -> None:
     assert all(task in problem.places[at].durations for task, at in enumerate(places))
-    assert height == Heights(problem).height(places, spared=False)
+    assert length == LongestPaths(problem).length(places, spared=False)
 
 
 @given(st.one_of(batches(), realistic_batches(max_gpus=4)), st.integers(0, 2**31 - 1), st.integers(1, 8))
 @settings(max_examples=80)
-def test_heights_are_right_and_never_rise(batch: Batch, seed: int, free: int) -> None:
+def test_lengths_are_right_and_never_rise(batch: Batch, seed: int, free: int) -> None:
     problem = IntegerBatch(batch)
     start = first_places(problem)
     search = LoadSearch(problem, start, seed, 1)
-    check(problem, search.places, search.height)
-    before = Heights(problem).height(start, spared=False)
-    assert search.height <= before
+    check(problem, search.places, search.length)
+    before = LongestPaths(problem).length(start, spared=False)
+    assert search.length <= before
     places = np.array(start, np.int64)
     for number in range(3):
-        height = search.run(places, free, 4, seed + number, 0, 0)
-        check(problem, places.tolist(), height)
-        assert height <= before
-        before = height
+        length = search.run(places, free, 4, seed + number, 0, 0)
+        check(problem, places.tolist(), length)
+        assert length <= before
+        before = length
 
 
 @given(realistic_batches(max_gpus=3), st.integers(0, 1000))
 @settings(max_examples=40)
-def test_a_shake_stays_within_its_slack(batch: Batch, slack: int) -> None:
+def test_a_perturbation_stays_within_its_slack(batch: Batch, slack: int) -> None:
     problem = IntegerBatch(batch)
     places = np.array(first_places(problem), np.int64)
     search = LoadSearch(problem, places.tolist(), 0, 1)
@@ -60,17 +60,17 @@ def test_a_shake_stays_within_its_slack(batch: Batch, slack: int) -> None:
 
 @given(realistic_batches(max_tasks=12, max_gpus=2))
 @settings(max_examples=10)
-def test_cycles_tell_their_heights_and_keep_the_best(batch: Batch) -> None:
+def test_cycles_tell_their_lengths_and_keep_the_best(batch: Batch) -> None:
     problem = IntegerBatch(batch)
     search = LoadSearch(problem, first_places(problem), 5, 2)
     cycles = search.cycles(0)
-    best = search.height
+    best = search.length
     for results in itertools.islice(cycles, 3):
-        for height, places in results:
-            check(problem, places, height)
-        best = min(best, *(height for height, _ in results))
-        assert search.height == best
-        check(problem, search.places, search.height)
+        for length, places in results:
+            check(problem, places, length)
+        best = min(best, *(length for length, _ in results))
+        assert search.length == best
+        check(problem, search.places, search.length)
     cycles.close()
 
 
@@ -93,7 +93,7 @@ def test_many_tasks_begin_close_to_the_bound() -> None:
     batch = generate_batch(300, times="NarrowTimes", seed=1)
     problem = IntegerBatch(batch)
     search = LoadSearch(problem, first_places(problem), 0, 1)
-    assert search.height < 1.001 * problem.ticks.floor(best_lower_bound(batch))
+    assert search.length < 1.001 * problem.ticks.floor(best_lower_bound(batch))
 
 
 def test_it_is_better_than_far() -> None:
@@ -107,12 +107,12 @@ def test_it_is_better_than_far() -> None:
     for _ in range(5):
         next(cycles)
     cycles.close()
-    assert search.height < Heights(problem).height(start, spared=False)
+    assert search.length < LongestPaths(problem).length(start, spared=False)
 
 
 @given(st.one_of(batches(max_tasks=7), realistic_batches(max_tasks=7, max_gpus=2)), st.data())
 @settings(max_examples=80)
-def test_a_round_with_every_task_finds_the_least_height(batch: Batch, data: st.DataObject) -> None:
+def test_a_round_with_every_task_finds_the_least_length(batch: Batch, data: st.DataObject) -> None:
     # The search counts every destruction, the tables spare the last ones.
     create, nothing = batch.operations.create, dict.fromkeys(batch.gpu.sizes, 0.0)
     batch = batch.replace(operations=OperationCosts(create, nothing))
@@ -120,14 +120,14 @@ def test_a_round_with_every_task_finds_the_least_height(batch: Batch, data: st.D
     count = len(batch.tasks)
     able = [[at for at, place in enumerate(problem.places) if task in place.durations] for task in range(count)]
     start = [data.draw(st.sampled_from(places)) for places in able]
-    highest = Heights(problem).height(start, spared=False)
-    tables = HeightTables(problem, highest)
+    highest = LongestPaths(problem).length(start, spared=False)
+    tables = LoadTables(problem, highest)
     assert tables.fill(1, lambda: False)
     search = LoadSearch(problem, start, 0, 1)
     places = np.array(start, np.int64)
-    height = search.run(places, count, 1, data.draw(st.integers(0, 99)), 0, 0)
-    check(problem, places.tolist(), height)
-    assert height == tables.least
+    length = search.run(places, count, 1, data.draw(st.integers(0, 99)), 0, 0)
+    check(problem, places.tolist(), length)
+    assert length == tables.least
 
 
 def test_places_that_are_left_out_are_not_used_again() -> None:
@@ -138,10 +138,10 @@ def test_places_that_are_left_out_are_not_used_again() -> None:
     forbidden = np.zeros((12, len(problem.places)), np.bool_)
     forbidden[np.arange(12), search.places] = True
     search.forbid(forbidden)
-    check(problem, search.places, search.height)
+    check(problem, search.places, search.length)
     for results in itertools.islice(cycles, 4):
-        for height, places in [*results, (search.height, search.places)]:
-            check(problem, places, height)
+        for length, places in [*results, (search.length, search.places)]:
+            check(problem, places, length)
             assert not forbidden[np.arange(12), places].any()
     cycles.close()
 
@@ -149,9 +149,9 @@ def test_places_that_are_left_out_are_not_used_again() -> None:
 def test_a_task_keeps_its_last_place() -> None:
     problem = IntegerBatch(generate_batch(4, gpu="A30", seed=2))
     search = LoadSearch(problem, first_places(problem), 0, 1)
-    before = search.height, search.places
+    before = search.length, search.places
     search.forbid(np.ones((4, len(problem.places)), np.bool_))
-    assert (search.height, search.places) == before
+    assert (search.length, search.places) == before
 
 
 def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:

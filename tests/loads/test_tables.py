@@ -1,4 +1,4 @@
-"""The height tables: the least height by definition, whatever is skipped, and never above a valid schedule."""
+"""The tables of the loads: the least length by definition, and all assignments within a length but mirror images."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import math
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from load_heights import Heights
+from load_paths import LongestPaths, image
 from strategies import Decisions, batches, decisions, realistic_batches, tiny_batches, whole_seconds
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.timing import timed_schedule
-from mig_opt.loads.kernels import NEVER
-from mig_opt.loads.tables import MOST_TASKS, HeightTables
+from mig_opt.loads.subsets import NEVER
+from mig_opt.loads.tables import MOST_TASKS, Assignments, LoadTables
 
 A30, A100, H100, RTX = (get_gpu(name) for name in ("A30", "A100", "H100", "RTX-PRO-6000"))
 FAR_TOO_LONG = 2**28
 
 
-def filled(problem: IntegerBatch, at_most: int, workers: int = 1) -> HeightTables:
-    tables = HeightTables(problem, at_most)
+def filled(problem: IntegerBatch, at_most: int, workers: int = 1) -> LoadTables:
+    tables = LoadTables(problem, at_most)
     assert tables.fill(workers, lambda: False)
     return tables
 
@@ -74,11 +74,11 @@ def test_every_single_size(gpu: str) -> None:
     model = get_gpu(gpu)
     for size in model.sizes:
         problem = IntegerBatch(Batch((Task("a", {size: 3.0}), Task("b", {size: 2.0})), model))
-        assert filled(problem, FAR_TOO_LONG).least == Heights(problem).least()
+        assert filled(problem, FAR_TOO_LONG).least == LongestPaths(problem).least()
 
 
 def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tuple[int, ...] = (4,)) -> int:
-    """Return the least height, in hundredths of a second, of a task of 3 s with live instances."""
+    """Return the least length, in hundredths of a second, of a task of 3 s with live instances."""
     batch = Batch((Task("a", dict.fromkeys(sizes, 3.0)),), A30, initial=initial, parallel_operations=parallel)
     return filled(IntegerBatch(batch), FAR_TOO_LONG).least
 
@@ -108,8 +108,8 @@ def test_live_instances_make_room_one_after_the_other() -> None:
 
 
 def agree(problem: IntegerBatch, least: int) -> None:
-    """Check a height from the tables. With odd costs they are allowed to be lower: an empty place may spare more."""
-    expected = Heights(problem).least()
+    """Check a length from the tables. With odd costs they are allowed to be lower: an empty place may spare more."""
+    expected = LongestPaths(problem).least()
     assert least <= expected
     if all(place.create + place.destroy >= other.destroy for place in problem.places for other in problem.places):
         assert least == expected
@@ -117,7 +117,7 @@ def agree(problem: IntegerBatch, least: int) -> None:
 
 @given(batches(st.sampled_from([A30, RTX]), max_tasks=4, max_gpus=1, times=whole_seconds))
 @settings(max_examples=60)
-def test_the_least_height_by_definition(batch: Batch) -> None:
+def test_the_least_length_by_definition(batch: Batch) -> None:
     assume(not batch.unplaceable())
     problem = IntegerBatch(batch)
     assume(len(problem.places) ** len(batch.tasks) <= 30_000)
@@ -131,7 +131,7 @@ def test_the_least_height_by_definition(batch: Batch) -> None:
 
 @given(batches(st.sampled_from([A100, H100, A30]), max_tasks=2, max_gpus=2))
 @settings(max_examples=40)
-def test_the_least_height_by_definition_on_larger_gpus(batch: Batch) -> None:
+def test_the_least_length_by_definition_on_larger_gpus(batch: Batch) -> None:
     problem = IntegerBatch(batch)
     agree(problem, filled(problem, FAR_TOO_LONG).least)
 
@@ -176,12 +176,50 @@ def test_never_above_a_schedule_with_re_creations(chosen: Decisions) -> None:
 
 def test_it_ends_when_the_time_is_up() -> None:
     batch = without_costs([{1: 3, 2: 2, 4: 1}] * 8, "A30")
-    tables = HeightTables(IntegerBatch(batch), FAR_TOO_LONG)
+    tables = LoadTables(IntegerBatch(batch), FAR_TOO_LONG)
     assert not tables.fill(2, lambda: True)
 
 
 def test_a_tighter_limit_is_less_work() -> None:
     problem = IntegerBatch(without_costs([{1: at + 3, 2: at + 2, 4: at + 1} for at in range(10)], "A30"))
-    loose, tight = (HeightTables(problem, limit).cases() for limit in (FAR_TOO_LONG, 40))
+    loose, tight = (LoadTables(problem, limit).cases() for limit in (FAR_TOO_LONG, 40))
     assert 0 < tight < loose
     assert MOST_TASKS > 10
+
+
+# All assignments
+
+
+def check_assignments(batch: Batch, share: float) -> None:
+    problem = IntegerBatch(batch)
+    assume(len(problem.places) ** len(batch.tasks) <= 1000)
+    paths = LongestPaths(problem)
+    lengths = {places: paths.length(places) for places in paths.assignments()}
+    shortest, longest = min(lengths.values()), max(lengths.values())
+    limit = max(0, round(shortest + share * (longest - shortest)))
+    tables = LoadTables(problem, limit)
+    assert tables.fill(1, lambda: False)
+    found = [tuple(places) for places in Assignments(problem, tables).within(limit)]
+    assert len(set(found)) == len(found)
+    expected = {image(problem, places) for places, length in lengths.items() if length <= limit}
+    # With odd destructions a part of an assignment can be longer than the whole; then no schedule is so short.
+    odd = any(place.create + place.destroy < other.destroy for place in problem.places for other in problem.places)
+    assert odd or expected <= {image(problem, places) for places in found}
+    waits = any(node.wait_one or node.wait_two for node in tables.tree.nodes)
+    # Where either of two siblings can wait, some are listed for which neither is enough: they do no harm.
+    assert waits or {image(problem, places) for places in found} <= expected
+
+
+@given(
+    batches(st.sampled_from([A30, RTX]), max_tasks=4, max_gpus=1, times=whole_seconds),
+    st.sampled_from([0, 0.1, 0.5, 1]),
+)
+@settings(max_examples=60)
+def test_all_assignments_within_a_length(batch: Batch, share: float) -> None:
+    check_assignments(batch, share)
+
+
+@given(batches(st.sampled_from([A30, A100]), max_tasks=2, max_gpus=2), st.sampled_from([0, 0.2, 1]))
+@settings(max_examples=40)
+def test_all_assignments_within_a_length_on_several_gpus(batch: Batch, share: float) -> None:
+    check_assignments(batch, share)

@@ -50,7 +50,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     """
     from mig_opt.batch.integer_batch import IntegerBatch
     from mig_opt.models.batch.block_program import BlockProgram
-    from mig_opt.models.batch.solver import Form
+    from mig_opt.models.batch.slots import BlockForm
 
     target = Path(path)
     check_model_path(target)
@@ -60,7 +60,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     assert horizon is not None
     ticks = problem.ticks
     at_most = ticks.nearest(horizon) if ticks.exact else ticks.floor(horizon) + 1
-    block = BlockProgram(problem, Form(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
+    block = BlockProgram(problem, BlockForm(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
     suffix = target.suffix.lower()
     head = "".join(f"{_COMMENT[suffix]} {line}\n" for line in _head(batch, strict=strict, exact=ticks.exact))
     write_text(target, head + block.linear.text(suffix))

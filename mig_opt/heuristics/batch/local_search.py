@@ -1,7 +1,7 @@
 """The method ``search``: better schedules than FAR's from the loads of the slices.
 
 FAR's schedule is where it begins. From there the local search on the load tree (:mod:`mig_opt.loads.local_search`)
-finds assignments of tasks to placements whose longest way through any slice is short, operations included. That is
+finds assignments of tasks to placements whose longest path through any slice is short, operations included. That is
 nearly all of a makespan: what is missing is where operations wait for the driver. So each assignment that could be
 better than the best schedule is timed, outer instances before inner ones, and the best is kept.
 
@@ -19,8 +19,8 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
-from mig_opt.loads.compiling import compiled
-from mig_opt.loads.descent import Descent
+from mig_opt.loads.compilation import compiled
+from mig_opt.loads.local_search import Incumbent, TimedSearch
 
 _PATIENCE, _LONGEST_PATIENCE = 4, 200
 """Cycles without gain after which it ends where there is no limit of time: for each task, and at most."""
@@ -52,30 +52,17 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
     count = len(batch.tasks)
     endless = control.remaining is not None and count > _FEW
     patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
-    if _NestedDescent.possible(problem, control):
-        _NestedDescent(batch, problem, control).run(patience)
+    if not TimedSearch.possible(problem, control):
+        return
 
+    def upper() -> int:
+        assert control.objective is not None
+        return problem.ticks.nearest(control.objective)
 
-class _NestedDescent(Descent):
-    """A local search whose assignments are timed outer instances first."""
-
-    def __init__(self, batch: Batch, problem: IntegerBatch, control: Control[Schedule]) -> None:
-        self._batch = batch
-        super().__init__(problem, control)
-
-    @property
-    def lower(self) -> int:
-        """Ticks of the bound that is known."""
-        return self._problem.ticks.floor(self._control.lower_bound)
-
-    @property
-    def upper(self) -> int:
-        """Ticks of the best schedule."""
-        assert self._control.objective is not None
-        return self._problem.ticks.nearest(self._control.objective)
-
-    def time(self, places: Sequence[int]) -> bool:
-        """Keep the nested schedule, if it is better."""
-        chosen = [self._problem.places[at] for at in places]
-        self._control.offer(nested_schedule(self._batch, [(place.gpu, place.placement) for place in chosen]))
+    def time(places: Sequence[int], _: float) -> bool:
+        chosen = [problem.places[at] for at in places]
+        control.offer(nested_schedule(batch, [(place.gpu, place.placement) for place in chosen]))
         return True
+
+    incumbent = Incumbent(lower=lambda: problem.ticks.floor(control.lower_bound), upper=upper, time=time)
+    TimedSearch(problem, control, incumbent).run(patience)

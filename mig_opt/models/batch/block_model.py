@@ -24,8 +24,7 @@ from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.batch.schedule import Schedule
-from mig_opt.models.batch.slots import Slot, Slots
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.slots import BlockForm, Slot, Slots
 
 Expression = cp_model.LinearExprT
 
@@ -45,8 +44,8 @@ class BlockModel:
     ----------
     problem : IntegerBatch
         The batch in ticks.
-    form : Form
-        Which schedules it has.
+    form : BlockForm
+        Choice of the schedules that it has.
 
     Attributes
     ----------
@@ -60,11 +59,11 @@ class BlockModel:
         The places that may be created more often, by index.
     """
 
-    def __init__(self, problem: IntegerBatch, form: Form) -> None:
+    def __init__(self, problem: IntegerBatch, form: BlockForm) -> None:
         self.problem = problem
         self.model = cp_model.CpModel()
         self._layout = Slots(problem, form.copies)
-        self.slots: list[Slot] = self._layout.lives
+        self.slots: list[Slot] = self._layout.lifetimes
         self._slots_of = self._layout.of_place
         self._horizon = form.at_most
         self._makespan = self.model.new_int_var(form.at_least, form.at_most, "makespan")
@@ -120,8 +119,8 @@ class BlockModel:
     def _loosen(self) -> None:
         """Let places be created once more than they have slots, or oftener.
 
-        That makes sense only if a conflicting instance exists in between. How the tasks are spread over the lives of
-        a loose place does not matter: all are booked on the first created one.
+        That makes sense only if a conflicting instance exists in between. The lifetime in which a task of a loose place
+        runs does not matter: all tasks are booked on the first created one.
         """
         places = self.problem.places
         for at, place in enumerate(places):
@@ -131,7 +130,7 @@ class BlockModel:
             for slot in others:
                 self.model.add_implication(loose, ~self._used[slot])
             created = len(self._layout.created(at))
-            # Each life runs something: without that, one life less would do.
+            # Each lifetime runs something: without that, one lifetime less would do.
             tasks = [choices[first] for choices in self.assigned if first in choices]
             self.model.add(cp_model.LinearExpr.sum(tasks) >= created + 1).only_enforce_if(loose)
             between = [self._place_used[to] for to, other in enumerate(places) if place.conflicts(other)]
@@ -143,12 +142,12 @@ class BlockModel:
         model, places = self.model, self.problem.places
         self._gone = {
             slot: self._any(
-                [self._place_used[to] for to, other in enumerate(places) if places[life.place].conflicts(other)]
-                + [self._used[other] for other in self._slots_of[life.place] if other != slot],
+                [self._place_used[to] for to, other in enumerate(places) if places[lifetime.place].conflicts(other)]
+                + [self._used[other] for other in self._slots_of[lifetime.place] if other != slot],
                 f"gone{slot}",
             )
-            for slot, life in enumerate(self.slots)
-            if life.initial
+            for slot, lifetime in enumerate(self.slots)
+            if lifetime.initial
         }
         for covering in self.problem.slices():
             terms: list[Expression] = []
@@ -187,17 +186,17 @@ class BlockModel:
         operations: list[list[cp_model.IntervalVar]] = [[] for _ in range(self.problem.batch.gpus)]
         gone: dict[int, cp_model.IntVar] = {}
         end: list[Expression] = []
-        for slot, life in enumerate(self.slots):
-            place, in_time = self.problem.places[life.place], self._in_time[slot]
+        for slot, lifetime in enumerate(self.slots):
+            place, in_time = self.problem.places[lifetime.place], self._in_time[slot]
             ready: cp_model.LinearExpr | int = place.free or 0
-            if not life.initial:
+            if not lifetime.initial:
                 creation = self._creation[slot] = model.new_int_var(0, self._horizon, f"creation{slot}")
                 ready = creation + place.create
                 operations[place.gpu].append(
                     model.new_optional_fixed_size_interval_var(creation, place.create, in_time, f"create{slot}")
                 )
             end.append(self._load[slot] + ready)
-            runs = in_time if not life.initial else self._used[slot]
+            runs = in_time if not lifetime.initial else self._used[slot]
             model.add(end[slot] <= self._makespan).only_enforce_if(runs)
             destruction = self._destruction[slot] = model.new_int_var(0, self._horizon, f"destruction{slot}")
             gone[slot] = model.new_bool_var(f"destroyed{slot}")
@@ -211,10 +210,10 @@ class BlockModel:
                 model.add_no_overlap(intervals)
 
     def _tight(self, slot: int) -> cp_model.LiteralT:
-        """Return whether the life of ``slot`` has a place in time: it exists, and its place is not loose."""
-        life = self.slots[slot]
-        loose = self.loose.get(life.place)
-        if life.initial:
+        """Return whether the lifetime of ``slot`` has a place in time: it exists, and its place is not loose."""
+        lifetime = self.slots[slot]
+        loose = self.loose.get(lifetime.place)
+        if lifetime.initial:
             return self.model.new_constant(1) if loose is None else ~loose
         if loose is None:
             return self._used[slot]
@@ -225,7 +224,7 @@ class BlockModel:
         return tight
 
     def _exclude(self, gone: Mapping[int, cp_model.IntVar]) -> None:
-        """Let conflicting lives follow each other, destruction before creation; destroy only what is followed."""
+        """Let conflicting lifetimes follow each other, destruction before creation; destroy only what is followed."""
         model, places = self.model, self.problem.places
         followers: list[list[cp_model.IntVar]] = [[] for _ in self.slots]
 
@@ -275,7 +274,7 @@ class BlockModel:
     # Solutions
 
     def fixed(self, places: Sequence[int]) -> cp_model.CpModel:
-        """Return a copy of the model in which each task is at its given place, in any life of it."""
+        """Return a copy of the model in which each task is at its given place, in any lifetime of it."""
         model = self.model.clone()
         for choices, at in zip(self.assigned, places, strict=True):
             there = [choices[slot].index for slot in self._slots_of[at] if slot in choices]

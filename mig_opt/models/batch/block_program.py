@@ -4,9 +4,9 @@ It says the same as :mod:`mig_opt.models.batch.block_model`, with these differen
 
 * Every integer is 0 or 1. To count tasks that take the same time everywhere would be shorter, but CBC 2.10.3 was seen
   to "prove" wrong optima of such programs.
-* "If" becomes a large constant only where two things may come in either order: lives that exclude each other, and
-  operations of one GPU that such lives do not order already. A life that has no place in time begins at 0, and one that
-  is not destroyed "is destroyed" when all is over; so no other constraint needs a condition.
+* "If" becomes a large constant only where two things may come in either order: lifetimes that exclude each other, and
+  operations of one GPU that such lifetimes do not order already. A lifetime that has no place in time begins at 0, and
+  one that is not destroyed "is destroyed" when all is over; so no other constraint needs a condition.
 * The choice of the last instance on a slice is continuous: between the choices, the best one is always whole.
 
 Time is measured in units in which the horizon is a number with three digits, or in seconds for a file.
@@ -23,9 +23,8 @@ from functools import cached_property
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.models.batch.order import Lives, Order
-from mig_opt.models.batch.slots import Slots
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.order import Lifetimes, Order
+from mig_opt.models.batch.slots import BlockForm, Slots
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable, distinct_names
 
 _LONGEST_NAME = 30
@@ -44,8 +43,8 @@ class BlockProgram:
     ----------
     problem : IntegerBatch
         The batch in ticks.
-    form : Form
-        Which schedules it has.
+    form : BlockForm
+        Choice of the schedules that it has.
     unit : Fraction, optional
         Ticks in one unit of the program's time. By default the program is made for a solver with tolerances: in units
         that suit them, and with a horizon that is a little later.
@@ -60,7 +59,7 @@ class BlockProgram:
         Values by name for the solver to start from.
     """
 
-    def __init__(self, problem: IntegerBatch, form: Form, *, unit: Fraction | None = None) -> None:
+    def __init__(self, problem: IntegerBatch, form: BlockForm, *, unit: Fraction | None = None) -> None:
         self.problem = problem
         self.unit = Fraction(10) ** (len(str(form.at_most)) - 3) if unit is None else unit
         self.start: dict[str, float] | None = None
@@ -77,8 +76,8 @@ class BlockProgram:
         if form.relaxed and not problem.operations_take_no_time:
             self._loosen()
         self._bound_slices()
-        lives = Lives(problem, self._layout, self._slot_names, self._used, self._load, self._loose)
-        self._order = Order(self.linear, lives, self._makespan, self.unit, self._horizon)
+        lifetimes = Lifetimes(problem, self._layout, self._slot_names, self._used, self._load, self._loose)
+        self._order = Order(self.linear, lifetimes, self._makespan, self.unit, self._horizon)
         if not problem.operations_take_no_time:
             self._order.constrain()
         self._break_symmetry()
@@ -88,15 +87,15 @@ class BlockProgram:
 
     def _name_slots(self) -> Iterator[str]:
         count: dict[int, int] = {}
-        for life in self._layout.lives:
-            place = self.problem.places[life.place]
+        for lifetime in self._layout.lifetimes:
+            place = self.problem.places[lifetime.place]
             profile = re.sub(r"\W", "_", place.placement.profile.name)
             name = f"{f'gpu{place.gpu}_' if self.problem.batch.gpus > 1 else ''}{profile}_at_{place.placement.start}"
-            if life.initial:
+            if lifetime.initial:
                 yield f"{name}_live"
                 continue
-            count[life.place] = count.get(life.place, 0) + 1
-            yield name if count[life.place] == 1 else f"{name}_life{count[life.place]}"
+            count[lifetime.place] = count.get(lifetime.place, 0) + 1
+            yield name if count[lifetime.place] == 1 else f"{name}_lifetime{count[lifetime.place]}"
 
     def _units(self, ticks: Fraction | int) -> float:
         return float(ticks / self.unit)
@@ -110,12 +109,12 @@ class BlockProgram:
         tasks, places, layout = self.problem.batch.tasks, self.problem.places, self._layout
         names = distinct_names((task.name for task in tasks), _LONGEST_NAME)
         self._runs: list[dict[int, Variable]] = []
-        load: list[list[tuple[Variable, int]]] = [[] for _ in layout.lives]
+        load: list[list[tuple[Variable, int]]] = [[] for _ in layout.lifetimes]
         for task, name in enumerate(names):
             slots = layout.choices(task, at_most)
             choices = {slot: self.linear.choice(f"run_{name}_on_{self._slot_names[slot]}") for slot in slots}
             for slot, choice in choices.items():
-                load[slot].append((choice, places[layout.lives[slot].place].durations[task]))
+                load[slot].append((choice, places[layout.lifetimes[slot].place].durations[task]))
             self.linear.equal(f"once_{name}", [(choice, 1) for choice in choices.values()], 1)
             self._runs.append(choices)
         self._load = [[(choice, self._units(ticks)) for choice, ticks in entries] for entries in load]
@@ -134,7 +133,7 @@ class BlockProgram:
                 self.linear.at_most(name, [(self._used[later], 1), (self._used[earlier], -1)], 0)
 
     def _loosen(self) -> None:
-        """Let places be created once more than they have lives, or oftener; see the constraint model."""
+        """Let places be created once more than they have lifetimes, or oftener; see the constraint model."""
         places, layout = self.problem.places, self._layout
         for at, place in enumerate(places):
             created = layout.created(at)
@@ -155,7 +154,7 @@ class BlockProgram:
 
     def _bound_slices(self) -> None:
         places, layout = self.problem.places, self._layout
-        gone = {slot: self._gone(slot) for slot, life in enumerate(layout.lives) if life.initial}
+        gone = {slot: self._gone(slot) for slot, lifetime in enumerate(layout.lifetimes) if lifetime.initial}
         for number, covering in enumerate(self.problem.slices()):
             terms: list[Term] = [(self._makespan, -1)]
             lasts = []
@@ -178,7 +177,7 @@ class BlockProgram:
 
     def _gone(self, slot: int) -> Variable:
         """Return a variable that is 1 if a live instance has to make room."""
-        at, places, name = self._layout.lives[slot].place, self.problem.places, self._slot_names[slot]
+        at, places, name = self._layout.lifetimes[slot].place, self.problem.places, self._slot_names[slot]
         gone = self.linear.share(f"gone_{name}")
         causes = [self._place_used[to] for to, other in enumerate(places) if places[at].conflicts(other)]
         causes += [self._used[other] for other in self._layout.of_place[at] if other != slot]
@@ -191,7 +190,7 @@ class BlockProgram:
 
         It holds the slice until it is free, if it runs something or makes room for something here.
         """
-        place = self.problem.places[self._layout.lives[slot].place]
+        place = self.problem.places[self._layout.lifetimes[slot].place]
         free = place.free or 0
         holds, leaves = self.linear.share(f"hold_{name}"), self.linear.share(f"leave_{name}")
         self.linear.at_most(f"leave_or_last_{name}", [(gone, 1), (last, -1), (leaves, -1)], 0)
@@ -205,7 +204,7 @@ class BlockProgram:
     # Symmetry
 
     def _break_symmetry(self) -> None:
-        """Order interchangeable sets of places by the area that they run, and identical tasks by their lives."""
+        """Order interchangeable sets of places by the area that they run, and identical tasks by their lifetimes."""
         for tasks in self.problem.identical:
             for one, two in itertools.pairwise(tasks):
                 sooner = [(choice, slot) for slot, choice in self._runs[one].items()]
@@ -247,7 +246,7 @@ class BlockProgram:
         }
 
     def fixed(self, places: Sequence[int]) -> contextlib.AbstractContextManager[None]:
-        """Put each task at its given place for a while (first created life, or the live one)."""
+        """Put each task at its given place for a while (first created lifetime, or the live one)."""
         values = {
             choice: float(slot == self._layout.of_place[at][0])
             for at, choices in zip(places, self._runs, strict=True)
@@ -257,7 +256,7 @@ class BlockProgram:
 
     def places_of(self, values: Sequence[int]) -> list[int]:
         """Return the place of each task in a solution."""
-        return [self._layout.lives[slot].place for slot in self._chosen(values)]
+        return [self._layout.lifetimes[slot].place for slot in self._chosen(values)]
 
     def loose_places(self, values: Sequence[int]) -> list[int]:
         """Return the places that are loose in a solution."""
@@ -281,7 +280,7 @@ class BlockProgram:
         return {variable.name: at for at, variable in enumerate(self.linear.variables)}
 
     def _chosen(self, values: Sequence[int]) -> list[int]:
-        """Return the life in which each task runs."""
+        """Return the lifetime in which each task runs."""
         return [
             next(slot for slot, choice in choices.items() if values[self._index[choice.name]]) for choices in self._runs
         ]

@@ -1,32 +1,37 @@
 """The method ``cp``: proven optima, from the loads of the slices and by CP-SAT on the block model.
 
-1. A local search on the loads finds assignments of tasks to placements, and the block model times them
-   (:mod:`mig_opt.models.batch.improving`). Batches of a dozen tasks do not need it.
+It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
+
+1. A local search on the loads finds assignments of tasks to placements, and the block model times them. Batches of a
+   dozen tasks do not need it.
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
-   (:mod:`mig_opt.models.batch.subsets`). Otherwise the loads still give bounds
-   (:mod:`mig_opt.models.batch.load_program`, :mod:`mig_opt.models.batch.price_bound`).
-3. What is open then is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local
-   search where that has no chance of a proof.
+   (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds
+   (:mod:`mig_opt.models.batch.load_program`, :mod:`mig_opt.models.batch.dual_price_bound`).
+3. The rest is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local search
+   where that has no chance of a proof.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
-from mig_opt.loads.compiling import compiled
+from mig_opt.loads.compilation import compiled
+from mig_opt.loads.local_search import Incumbent, TimedSearch
+from mig_opt.loads.pattern_starts import PatternStarts
 from mig_opt.loads.tables import MOST_TASKS
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
-from mig_opt.models.batch.improving import Improvement
+from mig_opt.models.batch.dual_price_bound import has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.price_bound import prices_tell_of, raise_bound_by_prices
-from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.solver import Form
-from mig_opt.models.batch.subsets import prove_by_subsets
+from mig_opt.models.batch.search import BlockSearch
+from mig_opt.models.batch.slots import BlockForm
+from mig_opt.models.batch.subset_proof import prove_by_subsets
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
 
@@ -34,7 +39,8 @@ _FEW = 12
 """Up to so many tasks, dynamic programming is done before a local search has begun."""
 
 _QUICK = 0.5
-"""Seconds that a few tasks wait for the loops to be compiled: the block model proves them in little more."""
+"""Seconds that a few tasks wait for the loops to be compiled, as the block model proves them in little more; seconds to
+build a block model, above which assignments of a local search are timed without one."""
 
 _SOME, _MANY = 25, 35
 """With more tasks than the first, the block model as a whole proves nothing in a minute unless bound and schedule are
@@ -43,17 +49,18 @@ close; with more than the second, nothing in minutes."""
 _PATIENCE, _LONG_PATIENCE = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
 
-_PROOF_SHARE = 0.4
-"""Of the time may go to the block model as a whole, where it is not likely to prove anything."""
-
 _CLOSE = 0.0015
 """Gap at which the schedule has little to gain, and the bound of the loads leaves little to prove."""
 
-_BOUND_SHARE = 0.3
-"""Of the time may go to the load program, and then to prices."""
-
 _CROWDED = 40
-"""With more tasks on a GPU, the load program tells more than prices in the same time."""
+"""With more tasks on a GPU, the load program tells more than dual prices in the same time."""
+
+_POLISHING_SHARE, _POLISH = 0.1, 0.05
+"""Share of the time of a local search for timing assignments by a block model; share of the time left for one."""
+
+_NEAR = 1.0015
+"""How many times as long as the best schedule that of the rule of thumb may be for a model to be worth it: models take
+off 0.02 % on the average, and 0.12 % at most (60 tasks on 4 GPUs)."""
 
 
 def cp(batch: Batch, control: Control[Schedule]) -> None:
@@ -68,35 +75,159 @@ def cp(batch: Batch, control: Control[Schedule]) -> None:
     control : Control
         May hold a schedule to start from.
     """
-    search = Search(batch, control, CpSat())
-    few, many = len(batch.tasks) <= _FEW, len(batch.tasks) > _MANY
-    improvement = None
-    if search.open and compiled(control, _QUICK if few else math.inf):
-        if not few and Improvement.possible(search.problem, control):
-            improvement = Improvement(search)
-            improvement.run(_PATIENCE)
-        prove_by_subsets(search)
-    if search.open and improvement is not None:
-        # Where whole tasks hardly fill the slices, prices tell more, and whole placements little on several GPUs.
-        priced = len(batch.tasks) <= _CROWDED * batch.gpus and prices_tell_of(search.problem)
-        raise_bound_by_loads(search, share=_BOUND_SHARE, whole=not priced or batch.gpus == 1)
-        if priced:
-            improvement.combine(raise_bound_by_prices(search, share=_BOUND_SHARE))
-        improvement.run(math.inf if many and control.remaining is not None else _LONG_PATIENCE)
-    # Beyond the reach of the tables a proof is possible, but better schedules are likelier if there can be any.
-    likely = improvement is None or control.remaining is None or len(batch.tasks) <= MOST_TASKS or _close(search)
-    while search.open and improvement is not None and not likely and len(batch.tasks) > _SOME:
-        improvement.run(_LONG_PATIENCE)
-        likely = _close(search)
-    if search.open and search.can_begin:
-        search.run(1.0 if likely else _PROOF_SHARE)
-    if search.open and improvement is not None and control.remaining is not None:
-        improvement.run(math.inf)
+    portfolio = Portfolio(batch, control)
+    for phase in PHASES:
+        if portfolio.search.open and phase.applies(portfolio):
+            phase.work(portfolio, phase.share)
 
 
-def _close(search: Search[BlockModel]) -> bool:
-    """Whether there is little left between bound and schedule."""
-    return search.upper - search.lower <= _CLOSE * search.upper
+class Portfolio:
+    """State of one run of the phases.
+
+    Attributes
+    ----------
+    search : BlockSearch
+        The best schedule, the bound, and the search by block models.
+    tasks, gpus : int
+        Size of the batch.
+    limited : bool
+        True if there is a limit of time.
+    local_search : TimedSearch or None
+        The local search, once it has begun.
+    """
+
+    def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
+        self.search = BlockSearch(batch, control, CpSat())
+        self.tasks, self.gpus = len(batch.tasks), batch.gpus
+        self.limited = control.remaining is not None
+        self.local_search: TimedSearch | None = None
+        self._polishing = 0.0
+
+    @cached_property
+    def compiled(self) -> bool:
+        """True if the compiled loops can be used; with few tasks they are hardly waited for."""
+        return compiled(self.search.control, _QUICK if self.tasks <= _FEW else math.inf)
+
+    @property
+    def can_improve(self) -> bool:
+        """True if a local search is of use, and there is time for it."""
+        return self.compiled and self.tasks > _FEW and TimedSearch.possible(self.search.problem, self.search.control)
+
+    @property
+    def improves(self) -> bool:
+        """True if the local search has begun."""
+        return self.local_search is not None
+
+    @property
+    def priced(self) -> bool:
+        """True if dual prices tell more than the load program, as whole tasks hardly fill the slices."""
+        return self.tasks <= _CROWDED * self.gpus and has_dual_price_bound(self.search.problem)
+
+    @property
+    def likely(self) -> bool:
+        """True if the block model is likely to prove something, or nothing else is left to do.
+
+        Beyond the size of the tables a proof is possible, but better schedules are likelier if there can be any.
+        """
+        close = self.search.upper - self.search.lower <= _CLOSE * self.search.upper
+        return not self.improves or not self.limited or self.tasks <= MOST_TASKS or close
+
+    def improve(self, patience: float) -> None:
+        """Begin the local search, or go on with it, until so many cycles bring nothing."""
+        search = self.search
+        if self.local_search is None:
+            incumbent = Incumbent(lower=lambda: search.lower, upper=lambda: search.upper, time=self._time)
+            self.local_search = TimedSearch(search.problem, search.control, incumbent)
+        self.local_search.run(patience)
+
+    def improve_until_likely(self) -> None:
+        """Go on with the local search until a proof is likely."""
+        while self.search.open and not self.likely:
+            self.improve(_LONG_PATIENCE)
+
+    def price(self, share: float) -> None:
+        """Raise the bound by dual prices, and let fresh starts of the local search come from the best patterns."""
+        patterns = raise_bound_by_dual_prices(self.search, share=share)
+        if patterns and self.local_search is not None:
+            self.local_search.start_from(PatternStarts(self.search.problem, patterns).draw)
+
+    def _time(self, places: Sequence[int], searched: float) -> bool:
+        """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
+
+        The latter is left for later, and False returned, if it has taken too much of the time already.
+        """
+        search = self.search
+        ticks = search.offer_nested(places)
+        if search.building > _QUICK or ticks > _NEAR * search.upper:
+            return True
+        if self._polishing > _POLISHING_SHARE * (searched + 1.0):
+            return False
+        before = search.control.clock
+        search.polish(places, share=_POLISH)
+        self._polishing += search.control.clock - before
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Step of the portfolio; it is left out once nothing is open.
+
+    Attributes
+    ----------
+    name : str
+        Name of the step.
+    applies : callable
+        Returns True if the step is of use.
+    work : callable
+        Does the step, given the share.
+    share : float
+        Largest share of the time that is left.
+    """
+
+    name: str
+    applies: Callable[[Portfolio], bool]
+    work: Callable[[Portfolio, float], None]
+    share: float = 1.0
+
+
+PHASES = (
+    Phase("first local search", lambda run: run.can_improve, lambda run, _: run.improve(_PATIENCE)),
+    Phase("proof by subsets", lambda run: run.compiled, lambda run, _: prove_by_subsets(run.search)),
+    Phase(
+        "bound of the load program",
+        lambda run: run.improves,
+        # On several GPUs whole placements tell little that dual prices do not.
+        lambda run, share: raise_bound_by_loads(run.search, share, whole=not run.priced or run.gpus == 1),
+        share=0.3,
+    ),
+    Phase("bound of dual prices", lambda run: run.improves and run.priced, Portfolio.price, share=0.3),
+    Phase(
+        "long local search",
+        lambda run: run.improves,
+        lambda run, _: run.improve(math.inf if run.tasks > _MANY and run.limited else _LONG_PATIENCE),
+    ),
+    Phase(
+        "local search until a proof is likely",
+        lambda run: run.improves and run.tasks > _SOME,
+        lambda run, _: run.improve_until_likely(),
+    ),
+    Phase(
+        "block model, a proof is likely",
+        lambda run: run.likely and run.search.can_begin,
+        lambda run, share: run.search.run(share),
+    ),
+    Phase(
+        "block model, a proof is unlikely",
+        lambda run: not run.likely and run.search.can_begin,
+        lambda run, share: run.search.run(share),
+        share=0.4,
+    ),
+    Phase(
+        "local search until the end",
+        lambda run: run.improves and run.limited,
+        lambda run, _: run.improve(math.inf),
+    ),
+)
 
 
 class CpSat:
@@ -105,15 +236,15 @@ class CpSat:
     name = "CP-SAT"
 
     def seconds_to_build(self, problem: IntegerBatch) -> float:
-        """Return about how long it takes to build a model."""
+        """Return the approximate seconds that it takes to build a model."""
         return seconds_to_build(problem)
 
-    def build(self, problem: IntegerBatch, form: Form) -> BlockModel:
+    def build(self, problem: IntegerBatch, form: BlockForm) -> BlockModel:
         """Return a model."""
         return BlockModel(problem, form)
 
     def improve(self, model: BlockModel, control: Control[Schedule], request: Request) -> IntegerOutcome:
-        """Minimise, and report on the way."""
+        """Minimise the makespan, and report on the way."""
         return run(model.model, control, request)
 
     def complete(

@@ -14,8 +14,7 @@ from fractions import Fraction
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
 from mig_opt.loads.tree import LoadTree
-from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.solver import M
+from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
@@ -30,12 +29,12 @@ _SLACK = 1.05
 """How much longer than the best schedule a makespan may be in the program with whole numbers."""
 
 
-def raise_bound_by_loads(search: Search[M], share: float, *, whole: bool = True) -> None:
+def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = True) -> None:
     """Report the bound of the load program to a search.
 
     Parameters
     ----------
-    search : Search
+    search : BlockSearch
         With a schedule, the better the tighter the program.
     share : float
         Of the time that is left may go to this.
@@ -58,7 +57,7 @@ def raise_bound_by_loads(search: Search[M], share: float, *, whole: bool = True)
         _raise(search, marks[few], backend, share=share, relaxed=False)
 
 
-def _marks(search: Search[M]) -> list[int]:
+def _marks(search: BlockSearch[M]) -> list[int]:
     """Return the ticks between bound and best schedule at which a task can end at the earliest in some place, in order.
 
     The last one is the makespan of the best schedule.
@@ -70,7 +69,7 @@ def _marks(search: Search[M]) -> list[int]:
     return [*sorted({end for end in ends if search.lower < end < best}), best]
 
 
-def _raise(search: Search[M], mark: int, backend: Highs, *, share: float, relaxed: bool) -> bool:
+def _raise(search: BlockSearch[M], mark: int, backend: Highs, *, share: float, relaxed: bool) -> bool:
     """Raise the bound to what the program says of schedules shorter than a mark, or to the mark if that is less.
 
     Returned is whether it is the mark. That a program has no solution is not believed without a bound.

@@ -18,8 +18,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem
 from mig_opt.models.batch.block_program import BlockProgram, seconds_to_build
-from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.search import BlockSearch
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Backend, IntegerOutcome, Request, SolverOutcome, Values, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
@@ -58,7 +58,7 @@ def _search(batch: Batch, control: Control[Schedule], backend: Backend) -> None:
     missing = backend.missing()
     if missing is not None:
         raise InputError([Problem("method", missing)])
-    search = Search(batch, control, _Milp(backend))
+    search = BlockSearch(batch, control, _Milp(backend))
     if search.can_begin:
         search.run()
 
@@ -73,7 +73,7 @@ class _Milp:
     def seconds_to_build(self, problem: IntegerBatch) -> float:
         return seconds_to_build(problem)
 
-    def build(self, problem: IntegerBatch, form: Form) -> BlockProgram:
+    def build(self, problem: IntegerBatch, form: BlockForm) -> BlockProgram:
         return BlockProgram(problem, form)
 
     def complete(

@@ -1,4 +1,4 @@
-"""The order in time of the mixed-integer program: which life comes before which, and what the driver does when."""
+"""The order in time of the mixed-integer program: which lifetime comes before which, and what the driver does when."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _IMPLIED: tuple[tuple[tuple[OperationKind, OperationKind], tuple[OperationKind, 
     (("create", "create"), ("create", "destroy")),
     (("destroy", "destroy"), ("create", "destroy")),
 )
-"""If the first operation of one life is before the second one of another (left), so are those on the right."""
+"""If the first operation of one lifetime is before the second one of another (left), so are those on the right."""
 
 
 class _Operation(NamedTuple):
@@ -44,19 +44,19 @@ class _Operation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lives:
-    """What the rest of the program says about each life.
+class Lifetimes:
+    """What the rest of the program says about each lifetime.
 
     Attributes
     ----------
     problem : IntegerBatch
         The batch in ticks.
     layout : Slots
-        The lives.
+        The lifetimes.
     names : sequence of str
         Their names.
     used : sequence of pulp.LpVariable
-        1 for each life that runs something, else 0.
+        1 for each lifetime that runs something, else 0.
     load : sequence of terms
         Units that its tasks take.
     loose : dict of int to pulp.LpVariable
@@ -71,21 +71,21 @@ class Lives:
     loose: dict[int, Variable]
 
     def place(self, slot: int) -> Place:
-        """Return the place of a life."""
-        return self.problem.places[self.layout.lives[slot].place]
+        """Return the place of a lifetime."""
+        return self.problem.places[self.layout.lifetimes[slot].place]
 
     def initial(self, slot: int) -> bool:
-        """Whether a life exists at the start."""
-        return self.layout.lives[slot].initial
+        """Whether a lifetime exists at the start."""
+        return self.layout.lifetimes[slot].initial
 
     def in_time(self, slot: int) -> list[Term]:
-        """Return terms whose sum is 1 if a life has a place in time: it exists, and its place is not loose.
+        """Return terms whose sum is 1 if a lifetime has a place in time: it exists, and its place is not loose.
 
         A live instance exists anyway; its 1 is left out.
         """
-        at = self.layout.lives[slot].place
+        at = self.layout.lifetimes[slot].place
         terms: list[Term] = [] if self.initial(slot) else [(self.used[slot], 1)]
-        # Of a loose place only the first created life is used.
+        # Of a loose place only the first created lifetime is used.
         if at in self.loose and (self.initial(slot) or slot == self.layout.created(at)[0]):
             terms.append((self.loose[at], -1))
         return terms
@@ -94,17 +94,17 @@ class Lives:
 class Order:
     """Adds the order in time to a program.
 
-    A life without a place in time begins at 0, and one that is not destroyed "is destroyed" at the horizon; all that
-    happens ends until then. So no row needs to know whether an operation happens at all, but for its length.
+    A lifetime without a place in time begins at 0, and one that is not destroyed "is destroyed" at the horizon; all
+    that happens ends until then. So no row needs to know whether an operation happens at all, but for its length.
 
     Parameters
     ----------
     linear : LinearProgram
         The program.
-    lives : Lives
+    lifetimes : Lifetimes
         What can be ordered.
     makespan : pulp.LpVariable
-        No life ends later.
+        No lifetime ends later.
     unit : Fraction
         Ticks in one unit of the program's time.
     horizon : Fraction
@@ -113,16 +113,16 @@ class Order:
     Attributes
     ----------
     creation, destruction : dict of int to pulp.LpVariable
-        Begins of the operations of each life, by index.
+        Begins of the operations of each lifetime, by index.
     before : dict of (int, int) to pulp.LpVariable
-        1 if the first life is destroyed before the second one is created.
+        1 if the first lifetime is destroyed before the second one is created.
     """
 
     def __init__(
-        self, linear: LinearProgram, lives: Lives, makespan: Variable, unit: Fraction, horizon: Fraction
+        self, linear: LinearProgram, lifetimes: Lifetimes, makespan: Variable, unit: Fraction, horizon: Fraction
     ) -> None:
         self._linear = linear
-        self._lives = lives
+        self._lives = lifetimes
         self._makespan = makespan
         self._unit = unit
         self._horizon = horizon
@@ -134,7 +134,7 @@ class Order:
 
     def constrain(self) -> None:
         """Add variables and rows."""
-        count = len(self._lives.layout.lives)
+        count = len(self._lives.layout.lifetimes)
         for slot in range(count):
             self._live(slot)
         apart = set(itertools.combinations(range(count), 2))
@@ -157,7 +157,7 @@ class Order:
         return self._linear.continuous(name, 0, self._all)
 
     def _live(self, slot: int) -> None:
-        """Let the tasks of a life run after its creation, and before its destruction."""
+        """Let the tasks of a lifetime run after its creation, and before its destruction."""
         place, name = self._lives.place(slot), self._lives.names[slot]
         used, load = self._lives.used[slot], self._lives.load[slot]
         destruction = self.destruction[slot] = self._time(f"begin_destroy_{name}")
@@ -177,7 +177,7 @@ class Order:
         self._linear.at_most(f"destroy_{name}_finished", [*ready, *load, (destruction, -1)], 0)
 
     def _exclude(self, one: int, two: int, possible: Sequence[tuple[int, int]]) -> None:
-        """Let two lives follow each other in one of the possible orders, if both have a place in time."""
+        """Let two lifetimes follow each other in one of the possible orders, if both have a place in time."""
         orders = [self._put_before(*pair) for pair in possible]
         name = f"{self._lives.names[one]}_or_{self._lives.names[two]}"
         exist = [*self._lives.in_time(one), *self._lives.in_time(two)]
@@ -187,15 +187,17 @@ class Order:
             self._linear.at_most(f"one_order_{name}", [(order, 1) for order in orders], 1)
 
     def _put_before(self, one: int, two: int) -> Variable:
-        """Return a choice that puts the whole life of ``one`` before the creation of ``two``."""
-        lives = self._lives
-        name = f"first_{lives.names[one]}_then_{lives.names[two]}"
+        """Return a choice that puts the whole lifetime of ``one`` before the creation of ``two``."""
+        lifetimes = self._lives
+        name = f"first_{lifetimes.names[one]}_then_{lifetimes.names[two]}"
         before = self.before[one, two] = self._linear.choice(name)
         for slot in (one, two):
-            exists = [(variable, -factor) for variable, factor in lives.in_time(slot)]
-            self._linear.at_most(f"{name}_has_{lives.names[slot]}", [(before, 1), *exists], int(lives.initial(slot)))
+            exists = [(variable, -factor) for variable, factor in lifetimes.in_time(slot)]
+            self._linear.at_most(
+                f"{name}_has_{lifetimes.names[slot]}", [(before, 1), *exists], int(lifetimes.initial(slot))
+            )
         self._linear.at_most(f"{name}_destroyed", [(before, 1), (self._destroyed[one], -1)], 0)
-        length = [(before, self._units(lives.place(one).destroy))]
+        length = [(before, self._units(lifetimes.place(one).destroy))]
         self._precede(f"{name}_time", self.destruction[one], length, self.creation[two], before)
         return before
 
@@ -214,7 +216,7 @@ class Order:
         return found
 
     def _share_driver(self, one: int, two: int) -> None:
-        """Let no operations overlap of two lives that may exist together."""
+        """Let no operations overlap of two lifetimes that may exist together."""
         orders: dict[tuple[OperationKind, OperationKind], Variable] = {}
         for first, second in itertools.product(self._operations(one), self._operations(two)):
             if not first.ticks and not second.ticks:

@@ -1,10 +1,10 @@
-"""The search for a proven optimum by block models, whatever solves them.
+"""Search for a proven optimum by block models, with any solver.
 
 1. The relaxed block model gives a bound that holds for every schedule. Each assignment of tasks that it meets on the
    way is turned into a schedule at once.
 2. If the best schedule does not reach the bound, the strict block model looks for one between the two.
-3. If there is none, some re-creation may still pay. The relaxed model gets one more life with a place in time for each
-   placement that was loose, and looks below the best schedule: either there is nothing, which proves the schedule
+3. If there is none, some re-creation may still pay. The relaxed model gets one more lifetime with a place in time for
+   each placement that was loose, and looks below the best schedule: either there is nothing, which proves the schedule
    optimal, or what it finds has fewer loose ends, until it is a schedule itself.
 """
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Generic
+from typing import Generic, Protocol, TypeVar
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -21,7 +21,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models.batch.solver import Form, M, Solver
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
 _FIRST_SHARE = 0.85
@@ -41,8 +41,51 @@ _PROVABLE = 16
 """Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
 
 
-class Search(Generic[M]):
-    """One search: the best schedule and the best bound are in the control, the bound also here in ticks.
+class Model(Protocol):
+    """Interface of a block model."""
+
+    def places_of(self, values: Sequence[int]) -> list[int]:
+        """Return the place of each task."""
+
+    def loose_places(self, values: Sequence[int]) -> list[int]:
+        """Return the places that are loose."""
+
+    def schedule(self, values: Sequence[int]) -> Schedule:
+        """Return the schedule of a solution without loose places, with the true times."""
+
+    def hint(self, values: Sequence[int]) -> None:
+        """Let the solver start from this solution."""
+
+
+M = TypeVar("M", bound=Model)
+
+
+class Solver(Protocol[M]):
+    """Interface of a solver that builds block models and solves them.
+
+    Attributes
+    ----------
+    name : str
+        Name for messages.
+    """
+
+    name: str
+
+    def seconds_to_build(self, problem: IntegerBatch) -> float:
+        """Return the approximate seconds that it takes to build a model."""
+
+    def build(self, problem: IntegerBatch, form: BlockForm) -> M:
+        """Return a model."""
+
+    def improve(self, model: M, control: Control[Schedule], request: Request) -> IntegerOutcome:
+        """Minimise the makespan, and report on the way."""
+
+    def complete(self, model: M, places: Sequence[int], control: Control[Schedule], *, share: float) -> IntegerOutcome:
+        """Find the best solution with each task at its given place, within that share of the time that is left."""
+
+
+class BlockSearch(Generic[M]):
+    """Search on one batch: the best schedule and the best bound are in the control, the bound also here in ticks.
 
     Parameters
     ----------
@@ -79,7 +122,7 @@ class Search(Generic[M]):
 
     @property
     def can_begin(self) -> bool:
-        """Whether the model is small enough, and there is the time to build it and to use it."""
+        """True if the model is small enough, and there is the time to build it and to use it."""
         return self.building <= _MOST_BUILDING and self._has_time(self.building / _BUILDING_SHARE)
 
     def _has_time(self, seconds: float) -> bool:
@@ -136,13 +179,13 @@ class Search(Generic[M]):
 
     @property
     def open(self) -> bool:
-        """Whether there is something left to do that the solver can do, and time to do it."""
+        """True if something is left that the solver can do, and time to do it."""
         return self.lower + self._blur < self.upper and self._has_time(self.building)
 
     def model(self, *, relaxed: bool, copies: Mapping[int, int] | None = None, below: bool = False) -> M:
         """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
         self.control.spend(self.building)
-        form = Form(at_least=self.lower, at_most=self.upper - below, relaxed=relaxed, copies=copies or {})
+        form = BlockForm(at_least=self.lower, at_most=self.upper - below, relaxed=relaxed, copies=copies or {})
         return self.solver.build(self.problem, form)
 
     def _solve(self, model: M, *, share: float, holds_for_all: bool) -> IntegerOutcome:
@@ -191,7 +234,7 @@ class Search(Generic[M]):
             self.control.offer(model.schedule(values))
 
     def _note(self, model: M, outcome: IntegerOutcome) -> None:
-        """Remember what a schedule takes in the model, and how well the solver can tell."""
+        """Remember the ticks of a schedule in the model, and the blur of the solver."""
         self._blur = max(self._blur, outcome.blur)
         if outcome.values is not None and outcome.objective is not None and not model.loose_places(outcome.values):
             self._rounded = min(self._rounded, outcome.objective)

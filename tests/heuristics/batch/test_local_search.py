@@ -11,7 +11,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch import local_search
 from mig_opt.instances import ScalingName
-from mig_opt.loads import descent
+from mig_opt.loads import local_search as load_search
 
 
 def makespan(batch: Batch, method: str, **options: object) -> float:
@@ -72,8 +72,8 @@ def test_without_compiled_loops_it_keeps_what_it_has(monkeypatch: pytest.MonkeyP
 
 
 def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(descent, "_MOST_CHOICES", 3)
-    monkeypatch.setattr(descent, "LoadSearch", None)
+    monkeypatch.setattr(load_search, "_MOST_CHOICES", 3)
+    monkeypatch.setattr(load_search, "LoadSearch", None)
     batch = load_instance("rodinia-a30")
     assert makespan(batch, "search") == makespan(batch, "far")
 

@@ -21,7 +21,7 @@ from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Request, SolverOutcome
 from mig_opt.models.solvers.cpsat import run
 from mig_opt.result import Status
@@ -84,7 +84,7 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
-    model = BlockModel(problem, Form(at_most=takes, relaxed=True, copies=some))
+    model = BlockModel(problem, BlockForm(at_most=takes, relaxed=True, copies=some))
     assert holds(model, problem.places_of(schedule), takes)
 
 
@@ -95,7 +95,7 @@ def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Deci
     ticks = problem.ticks
     takes = ticks.nearest(schedule.makespan) if ticks.exact else ticks.floor(schedule.makespan) + 1
     places = problem.places_of(schedule)
-    model = BlockModel(problem, Form(at_most=takes, relaxed=False, copies={at: places.count(at) for at in places}))
+    model = BlockModel(problem, BlockForm(at_most=takes, relaxed=False, copies={at: places.count(at) for at in places}))
     assert holds(model, places, takes)
 
 
@@ -221,7 +221,7 @@ def test_re_creations_become_schedules_too() -> None:
         next(at for at, place in enumerate(problem.places) if str(place.placement) == name)
         for name in ("1g.6gb@0", "2g.12gb@0")
     )
-    model = BlockModel(problem, Form(at_most=10_000, relaxed=False, copies={small: 2}))
+    model = BlockModel(problem, BlockForm(at_most=10_000, relaxed=False, copies={small: 2}))
     first, second = (slot for slot, life in enumerate(model.slots) if life.place == small)
     (between,) = (slot for slot, life in enumerate(model.slots) if life.place == large)
     for task, slot in enumerate((first, between, second)):
@@ -246,7 +246,7 @@ def test_re_creations_become_schedules_too() -> None:
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
     problem = IntegerBatch(batch)
-    model = BlockModel(problem, Form(at_most=500, relaxed=True))
+    model = BlockModel(problem, BlockForm(at_most=500, relaxed=True))
     profiles = {problem.places[model.slots[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
     slow = next(at for at, place in enumerate(problem.places) if place.placement.profile.name == "1g.6gb")
@@ -257,7 +257,7 @@ def test_nothing_below_the_optimum() -> None:
     problem = IntegerBatch(tiny.BATCH)
     for relaxed in (True, False):
         outcome = run(
-            BlockModel(problem, Form(at_most=633, relaxed=relaxed)).model,
+            BlockModel(problem, BlockForm(at_most=633, relaxed=relaxed)).model,
             Control[Schedule](workers=1),
             Request(at_least=7),
         )
@@ -267,7 +267,7 @@ def test_nothing_below_the_optimum() -> None:
 @pytest.mark.parametrize("relaxed", [True, False])
 def test_the_best_schedule_is_a_complete_hint(relaxed: bool) -> None:
     problem = IntegerBatch(tiny.BATCH)
-    model = BlockModel(problem, Form(at_most=700, relaxed=relaxed))
+    model = BlockModel(problem, BlockForm(at_most=700, relaxed=relaxed))
     outcome = run(model.fixed(problem.places_of(tiny.BEST)), Control[Schedule](workers=1), Request())
     assert outcome.values is not None
     model.hint(outcome.values)

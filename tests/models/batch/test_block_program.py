@@ -20,7 +20,7 @@ from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.models.batch.block_program import BlockProgram
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Backend, ProgramOutcome, solve_program
 from mig_opt.models.solvers.cbc import Cbc
 from mig_opt.models.solvers.highs import Highs
@@ -32,7 +32,7 @@ A30 = get_gpu("A30")
 
 
 def block_program(batch: Batch, *, relaxed: bool, copies: Mapping[int, int] | None = None) -> BlockProgram:
-    return BlockProgram(IntegerBatch(batch), Form(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
+    return BlockProgram(IntegerBatch(batch), BlockForm(at_most=horizon(batch), relaxed=relaxed, copies=copies or {}))
 
 
 def horizon(batch: Batch) -> int:
@@ -110,7 +110,7 @@ def test_the_tiny_instance() -> None:
 def place_tasks(program: BlockProgram, places: list[int]) -> None:
     """Demand that each task runs at its place, in whatever life."""
     for task, (at, choices) in enumerate(zip(places, program._runs, strict=True)):
-        there = [(choice, 1) for slot, choice in choices.items() if program._layout.lives[slot].place == at]
+        there = [(choice, 1) for slot, choice in choices.items() if program._layout.lifetimes[slot].place == at]
         program.linear.equal(f"task{task}_at{at}", there, 1)
 
 
@@ -122,7 +122,7 @@ def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.
     takes = problem.ticks.nearest(schedule.makespan)
     takes = takes if problem.ticks.exact else problem.ticks.floor(schedule.makespan) + 1
     some = data.draw(st.dictionaries(st.sampled_from(range(len(problem.places))), st.integers(2, 3), max_size=3))
-    program = BlockProgram(problem, Form(at_most=takes, relaxed=True, copies=some))
+    program = BlockProgram(problem, BlockForm(at_most=takes, relaxed=True, copies=some))
     place_tasks(program, problem.places_of(schedule))
     outcome = solved(program)
     assert outcome.objective is not None
@@ -172,7 +172,7 @@ def test_every_integer_is_0_or_1() -> None:
 
 def test_a_fixed_program_runs_every_task_at_its_place() -> None:
     problem = IntegerBatch(tiny.BATCH)
-    program = BlockProgram(problem, Form(at_most=2000, relaxed=True))
+    program = BlockProgram(problem, BlockForm(at_most=2000, relaxed=True))
     places = problem.places_of(tiny.BEST)
     with program.fixed(places):
         outcome = solved(program)
@@ -188,7 +188,7 @@ def test_a_fixed_program_runs_every_task_at_its_place() -> None:
 def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
     problem = IntegerBatch(batch)
-    program = BlockProgram(problem, Form(at_most=500, relaxed=True))
+    program = BlockProgram(problem, BlockForm(at_most=500, relaxed=True))
     assert {variable.name for variable in program._runs[0].values()} == {
         "run_t0_on_2g_12gb_at_0",
         "run_t0_on_2g_12gb_at_2",
@@ -201,19 +201,19 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
 def test_nothing_below_the_optimum() -> None:
     for relaxed in (True, False):
         for backend in (Highs(), Cbc()):
-            program = BlockProgram(IntegerBatch(tiny.BATCH), Form(at_most=633, relaxed=relaxed))
+            program = BlockProgram(IntegerBatch(tiny.BATCH), BlockForm(at_most=633, relaxed=relaxed))
             assert solved(program, backend).status is Status.INFEASIBLE
 
 
 def test_live_instances_that_are_free_too_late_are_left_alone() -> None:
     batch = Batch(tasks({1: 3.0}), A30, initial=(LiveInstance(0, "1g.6gb", 0, 1e6),))
-    program = BlockProgram(IntegerBatch(batch), Form(at_most=400, relaxed=True))
+    program = BlockProgram(IntegerBatch(batch), BlockForm(at_most=400, relaxed=True))
     factors = [abs(factor) for row in program.linear.program.constraints() for factor in row.values()]
     assert max(factors) < 10 * program._units(400)
     assert ticks(program) == 311
 
 
-def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
+def test_lifetimes_that_take_no_time_may_stand_in_a_circle() -> None:
     # In ticks of about 1e-2 s the tasks take no time at all, and so do the operations.
     batch = Batch(
         tasks({1: 1e-9}, {2: 1e-9}, {4: 1e-9}),
@@ -222,9 +222,9 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
         initial=(LiveInstance(0, "4g.24gb", 0, 3e6 + 1e-9),),
     )
     layout = block_program(batch, relaxed=False)._layout
-    lives = {life.place: slot for slot, life in enumerate(layout.lives) if not life.initial}
+    slots = {lifetime.place: slot for slot, lifetime in enumerate(layout.lifetimes) if not lifetime.initial}
     chosen = [
-        next(lives[at] for at, place in enumerate(IntegerBatch(batch).places) if place.placement.profile.name == name)
+        next(slots[at] for at, place in enumerate(IntegerBatch(batch).places) if place.placement.profile.name == name)
         for name in ("1g.6gb", "2g.12gb", "4g.24gb")
     ]
     one, two, three = chosen
@@ -238,7 +238,7 @@ def test_lives_that_take_no_time_may_stand_in_a_circle() -> None:
 
 @pytest.mark.parametrize("at_most", [1, 7, 634, 12345, 2**28])
 def test_times_have_three_digits(at_most: int) -> None:
-    program = BlockProgram(IntegerBatch(tiny.BATCH), Form(at_most=at_most, relaxed=True))
+    program = BlockProgram(IntegerBatch(tiny.BATCH), BlockForm(at_most=at_most, relaxed=True))
     assert 100 <= program._units(at_most) < 1000
     assert program.ticks(program._units(at_most)) == pytest.approx(at_most)
     # The next makespan is out of reach, unless the solver cannot tell the two apart.

@@ -35,7 +35,7 @@ from mig_opt.control import Control
 from mig_opt.models.batch import cp as cp_module
 from mig_opt.models.batch import search
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import IntegerOutcome, Request, SolverOutcome
 
@@ -185,7 +185,7 @@ class Steps:
         outer = self
 
         class Recorded(BlockModel):
-            def __init__(self, problem: IntegerBatch, form: Form) -> None:
+            def __init__(self, problem: IntegerBatch, form: BlockForm) -> None:
                 outer.models.append((form.relaxed, form.copies))
                 super().__init__(problem, form)
 
@@ -219,7 +219,7 @@ def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tup
 
     monkeypatch.setattr(cp_module, "run", watched)
     control = Control[Schedule](workers=1, time_limit=1000.0, deterministic=True)
-    search.Search(batch, control, cp_module.CpSat()).run(share)
+    search.BlockSearch(batch, control, cp_module.CpSat()).run(share)
     assert control.objective == control.lower_bound
     return steps, shares
 
@@ -243,14 +243,14 @@ def test_no_schedule_is_sought_just_above_the_relaxed_optimum(
 class Idle:
     """A local search that finds nothing."""
 
-    def __init__(self, search: Any) -> None:
+    def __init__(self, *_: object) -> None:
         pass
 
     @staticmethod
     def possible(*_: object) -> bool:
         return True
 
-    def combine(self, contents: object) -> None:
+    def start_from(self, draw: object) -> None:
         pass
 
     def run(self, patience: float) -> None:
@@ -266,9 +266,9 @@ def test_with_little_to_gain_all_the_time_is_for_the_proof(
     def bound(search: Any, share: float, **_: bool) -> None:
         search.raise_lower(round(search.upper * (1 - gap)))
 
-    monkeypatch.setattr(cp_module, "Improvement", Idle)
+    monkeypatch.setattr(cp_module, "TimedSearch", Idle)
     monkeypatch.setattr(cp_module, "raise_bound_by_loads", bound)
-    monkeypatch.setattr(search.Search, "run", lambda _, share: shares.append(share))
+    monkeypatch.setattr(search.BlockSearch, "run", lambda _, share: shares.append(share))
     solve(generate_batch(24, seed=1), "cp", time_limit=60.0, deterministic=True)
     assert shares == [share]
 
@@ -386,7 +386,7 @@ def test_a_rejected_model_is_an_error() -> None:
 def test_known_bounds_are_kept_where_the_solver_has_no_time() -> None:
     control = Control[Schedule](time_limit=1e-6)
     problem = IntegerBatch(generate_batch(30, seed=1))
-    model = BlockModel(problem, Form(at_least=123, at_most=10**7, relaxed=True))
+    model = BlockModel(problem, BlockForm(at_least=123, at_most=10**7, relaxed=True))
     outcome = cpsat.run(model.model, control, Request(at_least=123))
     assert not outcome.infeasible
     assert outcome.bound >= 123
@@ -404,7 +404,7 @@ def test_what_a_callback_raises_ends_the_run(which: str, workers: int, error: ty
         raise error
 
     problem = IntegerBatch(generate_batch(30, seed=1))
-    model = BlockModel(problem, Form(at_most=10**7, relaxed=True))
+    model = BlockModel(problem, BlockForm(at_most=10**7, relaxed=True))
     callbacks: dict[str, Any] = {which: fail}
     # Without a limit: only the exception can end it so early.
     with pytest.raises(error):

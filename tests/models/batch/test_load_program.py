@@ -1,4 +1,4 @@
-"""The load program: its bound is never above a schedule, and never above the height of whole tasks."""
+"""The load program: its bound is never above a schedule, and never above the longest path with whole tasks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mig_opt import Batch, Status, Task, generate_batch, get_gpu, handover, solv
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
-from mig_opt.loads.tables import HeightTables
+from mig_opt.loads.tables import LoadTables
 from mig_opt.models.batch.cp import CpSat
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
-from mig_opt.models.batch.search import Search
+from mig_opt.models.batch.search import BlockSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 
@@ -61,7 +61,7 @@ def raised(batch: Batch, method: str) -> tuple[int, int]:
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
-    search = Search(batch, control, CpSat())
+    search = BlockSearch(batch, control, CpSat())
     before = search.lower
     raise_bound_by_loads(search, share=1.0)
     return before, search.lower
@@ -107,7 +107,7 @@ def test_whole_tasks_are_at_least_as_high() -> None:
         batch = generate_batch(9, seed=seed)
         problem = IntegerBatch(batch)
         most = ticks_of(problem, solve(batch, "far").makespan)
-        tables = HeightTables(problem, most)
+        tables = LoadTables(problem, most)
         assert tables.fill(1, lambda: False)
         # All destructions of these batches are of some tenths of a second; the program knows the last ones better.
         longest = max(place.destroy for place in problem.places)

@@ -39,7 +39,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_program import BlockProgram
-from mig_opt.models.batch.solver import Form
+from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import ProgramOutcome, ProgramRun, SolverOutcome
 
 A30, A100, RTX = (get_gpu(name) for name in ("A30", "A100", "RTX-PRO-6000"))
@@ -95,7 +95,7 @@ def test_a_relaxed_bound_below_every_schedule_is_refined(
     built: list[bool] = []
 
     class Recorded(BlockProgram):
-        def __init__(self, problem: IntegerBatch, form: Form) -> None:
+        def __init__(self, problem: IntegerBatch, form: BlockForm) -> None:
             built.append(bool(form.copies))
             super().__init__(problem, form)
 

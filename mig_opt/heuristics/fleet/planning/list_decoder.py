@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads.jit import loop
+from mig_opt.loads import loop
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mig_opt.loads import jit
+from mig_opt import loads
 
 
 def twice(number: int) -> int:
@@ -15,7 +15,7 @@ def twice(number: int) -> int:
 
 
 def test_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
-    original, asked = jit.njit, []
+    original, asked = loads.njit, []
 
     def homeless(**options: Any) -> Callable[..., Any]:
         asked.append(options.get("cache", False))
@@ -23,6 +23,6 @@ def test_without_a_place_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("cannot cache function: no locator available")
         return original(**options)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(jit, "njit", homeless)
-    assert jit.loop(twice)(21) == 42
+    monkeypatch.setattr(loads, "njit", homeless)
+    assert loads.loop(twice)(21) == 42
     assert asked == [True, False]

@@ -1,7 +1,7 @@
 """Proofs for up to some twenty tasks: dynamic programming over subsets, then every assignment that is left.
 
-The height tables (:mod:`mig_opt.loads.tables`) give the least height of the loads of the slices exactly. No schedule is
-shorter than that, and few assignments of tasks to places are as low as the best schedule is long: often none, and then
+The tables (:mod:`mig_opt.loads.tables`) give the shortest longest path through the load tree exactly. No schedule is
+shorter than that, and few assignments of tasks to places have paths as short as the best schedule: often none, and then
 it is optimal. Otherwise they are listed, and for each of them a block model decides whether any order in time, with
 any re-creations, is shorter.
 """
@@ -12,14 +12,12 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 
-from mig_opt.loads.assignments import Assignments
-from mig_opt.loads.kernels import NEVER
-from mig_opt.loads.tables import MOST_TASKS, HeightTables
-from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.solver import M
+from mig_opt.loads.subsets import NEVER
+from mig_opt.loads.tables import MOST_TASKS, Assignments, LoadTables
+from mig_opt.models.batch.search import BlockSearch, M
 
 _CASES_PER_SECOND = 4e8
-"""What a thread looks at."""
+"""Cases that a thread looks at."""
 
 _SHARE = 0.5
 """Of the time may go to the tables; else it is not worth to begin."""
@@ -34,21 +32,21 @@ _MOST_CANDIDATES = 20_000
 """With more assignments, the block model with all of them at once is quicker."""
 
 
-def prove_by_subsets(search: Search[M]) -> None:
+def prove_by_subsets(search: BlockSearch[M]) -> None:
     """Prove the best schedule of a search optimal, or find a better one, if the batch is small enough.
 
-    What is proven is reported to the search; it may be less than that, where the time is up or the assignments that are
-    left are too many.
+    All that is proven is reported to the search; it may be less than that, where the time is up or too many assignments
+    are left.
 
     Parameters
     ----------
-    search : Search
+    search : BlockSearch
         With a schedule, the better the quicker.
     """
     problem, control = search.problem, search.control
     if len(problem.batch.tasks) > MOST_TASKS or not search.open:
         return
-    tables = HeightTables(problem, search.upper - 1)
+    tables = LoadTables(problem, search.upper - 1)
     work = tables.cases() / _CASES_PER_SECOND / control.workers
     time = control.remaining
     if work > (_MOST_CASES / _CASES_PER_SECOND if time is None else time * _SHARE):
@@ -64,16 +62,16 @@ def prove_by_subsets(search: Search[M]) -> None:
 
 
 class _Candidates:
-    """The assignments that the loads allow to be shorter than the best schedule."""
+    """Assignments that the loads allow to be shorter than the best schedule."""
 
-    def __init__(self, search: Search[M], tables: HeightTables) -> None:
+    def __init__(self, search: BlockSearch[M], tables: LoadTables) -> None:
         self._search = search
         self._assignments = Assignments(search.problem, tables)
 
     def work_through(self) -> None:
         """Decide one after the other; if all are, the best schedule is optimal."""
         search = self._search
-        # The lowest first: they are the most likely to give a better schedule, after which fewer are left.
+        # Shortest paths first: they are the most likely to give a better schedule, after which fewer are left.
         for places in itertools.islice(self._assignments.within(search.lower), 1):
             search.polish(places)
         while search.open:
@@ -89,7 +87,7 @@ class _Candidates:
                 search.raise_lower(upper)
 
     def _few(self, at_most: int) -> bool:
-        """Whether so few assignments are left that each can be looked at; not if the time is up before."""
+        """Return True if so few assignments are left that each can be looked at; False if the time is up before."""
         for number, _ in enumerate(self._assignments.within(at_most)):
             self._search.control.spend(_SECONDS_PER_CANDIDATE)
             if number == _MOST_CANDIDATES or self._search.control.expired:
@@ -97,9 +95,9 @@ class _Candidates:
         return True
 
     def _decide(self, places: Sequence[int]) -> bool:
-        """Find out whether these places allow a shorter schedule, and if so keep it; return whether that is known.
+        """Search for a shorter schedule with these places; return True if one is found, or proven not to exist.
 
-        As in the search as a whole, what is loose gets another life, until nothing is.
+        As in the search as a whole, loose places get another lifetime, until none is left.
         """
         search = self._search
         copies: Counter[int] = Counter()

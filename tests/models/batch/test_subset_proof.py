@@ -15,16 +15,16 @@ from mig_opt import Batch, Result, Status, Task, generate_batch, get_gpu, solve,
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
-from mig_opt.loads.assignments import Assignments
-from mig_opt.loads.compiling import compiled
+from mig_opt.loads.compilation import compiled
+from mig_opt.loads.tables import Assignments
 from mig_opt.models.batch.cp import CpSat
-from mig_opt.models.batch.search import Search
-from mig_opt.models.batch.subsets import prove_by_subsets
+from mig_opt.models.batch.search import BlockSearch
+from mig_opt.models.batch.subset_proof import prove_by_subsets
 
 
 def by_subsets(batch: Batch) -> Control[Schedule]:
     control = Control[Schedule](workers=1)
-    search = Search(batch, control, CpSat())
+    search = BlockSearch(batch, control, CpSat())
     prove_by_subsets(search)
     return control
 
@@ -45,7 +45,7 @@ def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
 @settings(max_examples=15)
 def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None:
     one = Control[Schedule](workers=1)
-    Search(batch, one, CpSat()).run()
+    BlockSearch(batch, one, CpSat()).run()
     two = by_subsets(batch)
     assert one.makespan is not None
     assert two.makespan is not None
@@ -95,7 +95,7 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
 
     assert compiled(Control[Schedule]())
     monkeypatch.setattr(Assignments, "within", slowly)
-    prove_by_subsets(Search(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1), CpSat()))
+    prove_by_subsets(BlockSearch(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1), CpSat()))
     assert 1 < told < 1000
 
 

@@ -14,28 +14,28 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
-from mig_opt.loads.combining import Combination
-from mig_opt.loads.prices import Bound, Prices
-from mig_opt.models.batch import cp, price_bound
+from mig_opt.loads.pattern_starts import PatternStarts
+from mig_opt.loads.pricing import DualBound, PricingProblem
+from mig_opt.models.batch import cp, dual_price_bound
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.cp import CpSat
+from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
-from mig_opt.models.batch.price_bound import raise_bound_by_prices
-from mig_opt.models.batch.search import Search
+from mig_opt.models.batch.search import BlockSearch
 
 
-def started(batch: Batch, method: str = "far", control: Control[Schedule] | None = None) -> Search[BlockModel]:
+def started(batch: Batch, method: str = "far", control: Control[Schedule] | None = None) -> BlockSearch[BlockModel]:
     """Return a search that knows the schedule of a method, and no bound."""
     control = control or Control[Schedule](workers=1)
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
-    return Search(batch, control, CpSat())
+    return BlockSearch(batch, control, CpSat())
 
 
 def bound(batch: Batch, method: str = "far") -> int:
     search = started(batch, method)
-    raise_bound_by_prices(search, share=1.0)
+    raise_bound_by_dual_prices(search, share=1.0)
     return search.lower
 
 
@@ -69,11 +69,11 @@ def test_each_bound_on_the_way_holds(batch: Batch) -> None:
     optimum = ticks_of(batch, solve(batch, "brute-force").makespan)
     branches = branches_of(problem)
     for grain in (max(1, optimum // 500), max(1, optimum // 7)):
-        prices = Prices(problem, branches, optimum + 1, grain)
-        rule = Bound(prices, len(branches.orders), batch.gpus, 0, optimum)
+        prices = PricingProblem(problem, branches, optimum + 1, grain)
+        rule = DualBound(prices, len(branches.orders), batch.gpus, 0, optimum)
         rng = np.random.default_rng(grain)
         for _ in range(5):
-            prices.set(rng.random(len(prices.possible)))
+            prices.set_dual_prices(rng.random(len(prices.possible)))
             rule.update(optimum // 2, optimum)
             assert rule.ticks < optimum
             # Some order of an optimal schedule is never ruled out.
@@ -86,7 +86,7 @@ def test_whole_tasks_do_not_fill_what_divided_ones_do() -> None:
     search = started(batch)
     raise_bound_by_loads(search, share=1.0)
     assert search.problem.ticks.seconds_below(search.lower) < 8.0
-    raise_bound_by_prices(search, share=1.0)
+    raise_bound_by_dual_prices(search, share=1.0)
     assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(12.1)
 
 
@@ -94,7 +94,7 @@ def test_creations_queue_up() -> None:
     """Each of four tasks has a slice of its own, and the last one waits for three creations."""
     batch = Batch(tuple(Task(name, {1: 6.0}) for name in "abcd"), get_gpu("A30"))
     search = started(batch)
-    raise_bound_by_prices(search, share=1.0)
+    raise_bound_by_dual_prices(search, share=1.0)
     assert search.problem.ticks.seconds_below(search.lower) == pytest.approx(6.0 + 4 * batch.operations.create[1])
     assert search.lower == search.upper
 
@@ -104,14 +104,14 @@ def test_several_gpus_gain_by_whole_tasks() -> None:
     search = started(batch, "search")
     raise_bound_by_loads(search, share=1.0, whole=False)
     divided = search.lower
-    raise_bound_by_prices(search, share=1.0)
+    raise_bound_by_dual_prices(search, share=1.0)
     assert divided * 1.01 < search.lower <= search.upper
 
 
 def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
     batch = Batch((Task("a", {1: 9.0, 2: 9.0, 4: 9.0}), Task("b", {1: 1.0})), get_gpu("A30"))
     search = started(batch, "brute-force")
-    raise_bound_by_prices(search, share=1.0)
+    raise_bound_by_dual_prices(search, share=1.0)
     assert search.lower == search.upper
 
 
@@ -119,7 +119,7 @@ def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
 def test_the_best_contents_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
     search = started(batch)
-    found = raise_bound_by_prices(search, share=1.0)
+    found = raise_bound_by_dual_prices(search, share=1.0)
     assert found
     longest = search.problem.ticks.seconds_below(search.lower)
     for tasks in found:
@@ -136,7 +136,7 @@ def test_nothing_is_said_of_live_instances() -> None:
     batch, _ = handover(first, schedule, second)
     search = started(batch)
     before = search.lower
-    assert raise_bound_by_prices(search, share=1.0) == []
+    assert raise_bound_by_dual_prices(search, share=1.0) == []
     assert search.lower == before
 
 
@@ -144,13 +144,13 @@ def test_it_needs_some_time_and_counts_it() -> None:
     batch = generate_batch(20, gpus=2, seed=0)
     short = started(batch, control=Control[Schedule](time_limit=1.0, workers=1))
     before = short.lower
-    raise_bound_by_prices(short, share=1.0)
+    raise_bound_by_dual_prices(short, share=1.0)
     assert short.lower == before
     found = []
     for _ in range(2):
         control = Control[Schedule](time_limit=5.0, deterministic=True)
         search = started(batch, control=control)
-        raise_bound_by_prices(search, share=0.5)
+        raise_bound_by_dual_prices(search, share=0.5)
         assert before < search.lower
         assert 0 < control.clock < 3
         found.append((search.lower, control.clock))
@@ -164,7 +164,7 @@ def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch:
         schedule = solve(batch, "far").schedule
         assert schedule is not None
         batch, _ = handover(batch, schedule, generate_batch(26, gpu="A30", gpus=2, seed=10))
-    assert price_bound.prices_tell_of(IntegerBatch(batch)) is not live
+    assert dual_price_bound.has_dual_price_bound(IntegerBatch(batch)) is not live
     told: list[bool] = []
     monkeypatch.setattr(cp, "raise_bound_by_loads", lambda search, share, *, whole: told.append(whole))
     solve(batch, "cp", time_limit=5.0, deterministic=True)
@@ -174,8 +174,8 @@ def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch:
 def test_the_search_starts_from_the_best_contents(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on every run, too."""
     starts = []
-    draw = Combination.draw
-    monkeypatch.setattr(Combination, "draw", lambda *given: starts.append(given) or draw(*given))
+    draw = PatternStarts.draw
+    monkeypatch.setattr(PatternStarts, "draw", lambda *given: starts.append(given) or draw(*given))
     batch = generate_batch(24, scaling="GoodScaling", gpus=3, seed=1)
     first, second = (solve(batch, "cp", time_limit=12.0, deterministic=True) for _ in range(2))
     assert starts

@@ -1,4 +1,4 @@
-"""Heights of the load tree from their definition, to compare :mod:`mig_opt.loads` with: slow, and nothing shared."""
+"""Longest paths through the load tree by definition, to compare :mod:`mig_opt.loads` with: slow, and nothing shared."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def branches(problem: IntegerBatch, gpu: int) -> Branch:
     return whole
 
 
-class Heights:
-    """Heights of the assignments of a batch."""
+class LongestPaths:
+    """LongestPaths of the assignments of a batch."""
 
     def __init__(self, problem: IntegerBatch) -> None:
         self.problem = problem
@@ -54,7 +54,7 @@ class Heights:
         self.waiting = self.taking_turns - live
 
     def least(self) -> int:
-        return min(self.height(places) for places in self.assignments())
+        return min(self.length(places) for places in self.assignments())
 
     def assignments(self) -> Iterator[tuple[int, ...]]:
         able = [
@@ -63,14 +63,14 @@ class Heights:
         ]
         return itertools.product(*able)
 
-    def height(self, places: Sequence[int], *, spared: bool = True) -> int:
+    def length(self, places: Sequence[int], *, spared: bool = True) -> int:
         load: dict[int, int] = {}
         for task, at in enumerate(places):
             load[at] = load.get(at, 0) + self.problem.places[at].durations[task]
-        return max(self._height(branch, gpu, load, spared, around=False) for gpu, branch in enumerate(self.gpus))
+        return max(self._length(branch, gpu, load, spared, around=False) for gpu, branch in enumerate(self.gpus))
 
-    def _height(self, branch: Branch, gpu: int, load: dict[int, int], spared: bool, *, around: bool) -> int:
-        """Return the height of a branch; ``around`` tells whether something around it is used."""
+    def _length(self, branch: Branch, gpu: int, load: dict[int, int], spared: bool, *, around: bool) -> int:
+        """Return the length of a branch; ``around`` tells whether something around it is used."""
         if not around and not any(at in load for at in branch.places()):
             return 0
         if branch.place is None:
@@ -88,7 +88,7 @@ class Heights:
         able = [branch for branch in below if any(True for _ in branch.places())]
         if not able:
             return 0
-        heights = [self._height(branch, gpu, load, spared, around=around) for branch in able]
+        paths = [self._length(branch, gpu, load, spared, around=around) for branch in able]
         assert len(able) <= 2, "which of three waits for which is not defined here"
         places = [[self.problem.places[at] for at in branch.places()] for branch in able]
         if around and gpu in self.taking_turns and all(any(at.free is not None for at in side) for side in places):
@@ -97,9 +97,9 @@ class Heights:
         elif gpu in self.waiting and all(any(at in load for at in branch.places()) for branch in able):
             lost = [min(place.create for place in side) for side in places]
         else:
-            return max(heights)
+            return max(paths)
         return min(
-            max(height + (0 if at == chosen else lost[chosen]) for at, height in enumerate(heights))
+            max(length + (0 if at == chosen else lost[chosen]) for at, length in enumerate(paths))
             for chosen in range(len(able))
         )
 

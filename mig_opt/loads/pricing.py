@@ -1,0 +1,319 @@
+"""The pricing problem of column generation: the tasks of most value that one GPU can run within some time.
+
+Give each task a dual price. The value of the tasks that a GPU runs within some time is at most that of its best
+*pattern*, which dynamic programming finds from the innermost branches outward (the loops are at the end): the tasks of
+a placement run one after the other, a knapsack problem; all that is inside of it shares the time that they leave. If
+all tasks together have more value than all GPUs can run within that time, no schedule is as short.
+
+Values are whole numbers, so they are exact; times are rounded down to a *grain* of some ticks, so no pattern is missed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.loads import loop
+from mig_opt.loads.branches import Branch, Branches, Order, Use
+from mig_opt.loads.subsets import NEVER, Integers, Table
+from mig_opt.loads.tree import task_ticks
+
+_HIGHEST = 2**31 - 1
+"""Largest value that fits into a table."""
+
+
+class Pattern(NamedTuple):
+    """Tasks that one GPU runs, maybe some of them several times: a column of the restricted master problem.
+
+    Attributes
+    ----------
+    tasks : tuple of int
+        Their indices, sorted.
+    grains : int
+        Time within which all of it is done.
+    """
+
+    tasks: tuple[int, ...]
+    grains: int
+
+
+class PricingProblem:
+    """Pricing problem of a batch: dual prices, and the best patterns at these prices.
+
+    Parameters
+    ----------
+    batch : IntegerBatch
+        Nothing is live.
+    branches : Branches
+        Branches of each of its GPUs.
+    before : int
+        Ticks; only schedules that end before are of interest, so nothing runs where it alone would end then or later.
+    grain : int
+        Ticks to which times are rounded down.
+
+    Attributes
+    ----------
+    ticks : array of int64, shape (tasks, profiles)
+        Each task in an instance of each profile.
+    possible : array of bool, shape (tasks, profiles)
+        True where a task can run.
+    value : int
+        Sum of the dual prices of all tasks.
+    """
+
+    def __init__(self, batch: IntegerBatch, branches: Branches, before: int, grain: int) -> None:
+        count, self._grain, self._branches = len(batch.batch.tasks), grain, branches
+        self._wait, self._inner = branches.wait // grain, branches.inner
+        self.ticks = task_ticks(batch, branches.places).astype(np.int64)
+        ready = np.array([place.create for place in branches.places])
+        self.possible: npt.NDArray[np.bool_] = (self.ticks < NEVER) & (self.ticks + ready < before)
+        self.value = 0
+        times = np.where(self.possible, self.ticks // grain, NEVER).astype(np.int32)
+        size = before // grain + 1
+        self._dual_prices = np.zeros(count, np.int32)
+        self._times = {use: np.ascontiguousarray(times[:, list(use.kinds)]) for use in branches.uses}
+        self._knapsacks = {use: np.zeros((count + 1, size), np.int32) for use in branches.uses}
+        # True: the last destruction on each path is spared; False: none is.
+        self._members = {spared: np.full((len(branches.branches), size), -1, np.int32) for spared in (False, True)}
+        self._inside = {spared: np.zeros((len(branches.branches), size), np.int32) for spared in (False, True)}
+
+    def set_dual_prices(self, prices: npt.NDArray[np.floating]) -> None:
+        """Set the dual prices, shape (tasks,), not negative and not all 0."""
+        places = sum(len(use.kinds) for branch in self._branches.branches for use in branch.uses)
+        most = _HIGHEST // (places * len(max(self._branches.orders, key=len)) + 1)
+        self._dual_prices = np.floor(prices * (most / float(prices.sum()))).astype(np.int32)
+        self.value = int(self._dual_prices.sum())
+        for use, table in self._knapsacks.items():
+            fill_knapsack(self._times[use], self._dual_prices, table)
+        for at, branch in enumerate(self._branches.branches):
+            for spared in (False, True):
+                members, inside = self._members[spared], self._inside[spared][at]
+                inside[:] = 0
+                for order in branch.orders:
+                    combine_in_order(members, np.array(order, np.int64), self._wait, inside)
+            if at in self._inner:
+                for spared in (False, True):
+                    member = self._members[spared][at]
+                    member[:] = -1
+                    for use in branch.uses:
+                        for within, operations in self._ends(use, spared):
+                            combine_nested(self._knapsacks[use][-1], self._inside[within][at], operations, member)
+
+    def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
+        """Return for each way to end: True if the last destruction is spared inside, and the grains of operations."""
+        full = (False, use.full // self._grain)
+        return (full,) if not spared else ((True, full[1]), (False, use.spared // self._grain))
+
+    def best_values(self, ticks: int) -> Integers:
+        """Return the value of the best pattern within so many ticks, for each choice and order of members of a GPU."""
+        room = min(ticks // self._grain, self._members[True].shape[1] - 1)
+        return np.array([self._best_value(order, room) for order in self._branches.orders])
+
+    def _best_value(self, order: Order, room: int) -> int:
+        total = 0
+        for place, at in enumerate(order):
+            left = room - place * self._wait
+            if left < 0:
+                return -1
+            value = int(self._members[True][at, left]) if at in self._inner else self._best(at, True, left)[0]
+            if value < 0:
+                return -1
+            total += value
+        return total
+
+    def _best(self, at: int, spared: bool, room: int) -> tuple[int, Use, bool, int, int]:
+        """Return value and use of a branch, True if spared inside, grains of the operations and of its own tasks."""
+        branch = self._branches.branches[at]
+        best = (-1, branch.uses[0], False, 0, 0)
+        for use in branch.uses:
+            for within, operations in self._ends(use, spared):
+                left = room - operations
+                if left >= 0:
+                    value = self._knapsacks[use][-1, : left + 1] + self._inside[within][at, left::-1]
+                    own = int(value.argmax())
+                    best = max(best, (int(value[own]), use, within, operations, own))
+        return best
+
+    def pattern(self, order: Order, ticks: int) -> Pattern:
+        """Return the best pattern within so many ticks, for an order of members with a value above 0."""
+        tasks: list[int] = []
+        room = ticks // self._grain
+        needed = max(
+            place * self._wait + self._read(at, True, room - place * self._wait, tasks)
+            for place, at in enumerate(order)
+        )
+        return Pattern(tuple(sorted(tasks)), needed)
+
+    def _read(self, at: int, spared: bool, room: int, tasks: list[int]) -> int:
+        """Append the tasks of a branch to ``tasks``, and return the grains that it needs."""
+        _, use, within, operations, own = self._best(at, spared, room)
+        times = self._times[use]
+        needed = operations
+        for task, kind in enumerate(knapsack_choice(times, self._dual_prices, self._knapsacks[use], own).tolist()):
+            if kind >= 0:
+                tasks.append(task)
+                needed += int(times[task, kind])
+        left = room - operations - own
+        order = self._order(self._branches.branches[at], within, left, int(self._inside[within][at, left]))
+        inside = (
+            place * self._wait + self._read(one, within, left - place * self._wait, tasks)
+            for place, one in enumerate(order)
+        )
+        return needed + max(inside, default=0)
+
+    def _order(self, branch: Branch, spared: bool, room: int, value: int) -> Order:
+        """Return members inside of a branch with this value."""
+        for order in branch.orders:
+            lefts = [room - place * self._wait for place in range(len(order))]
+            if all(left >= 0 for left in lefts):
+                values = [int(self._members[spared][at, left]) for at, left in zip(order, lefts, strict=True)]
+                if min(values, default=0) >= 0 and sum(values) == value:
+                    return order
+        raise AssertionError("the table comes from one of the orders")
+
+    def ticks_within(self, pattern: Pattern) -> int:
+        """Return the ticks within which a GPU runs a pattern."""
+        return pattern.grains * self._grain
+
+
+class DualBound:
+    """Longest makespan that is ruled out, over all dual prices that were tried.
+
+    Once a makespan is ruled out for all orders of members but a few, only those few are left for other dual prices.
+
+    Parameters
+    ----------
+    pricing : PricingProblem
+        Pricing problem of the batch.
+    orders : int
+        Number of choices and orders of members of a GPU.
+    gpus : int
+        Number of GPUs.
+    least, most : int
+        Ticks: makespan that is ruled out already; longest makespan of interest.
+
+    Attributes
+    ----------
+    ticks : int
+        The longest makespan that is ruled out.
+    out : array of int64, shape (orders,)
+        The same for schedules that have such members on one of the GPUs.
+    """
+
+    def __init__(self, pricing: PricingProblem, orders: int, gpus: int, least: int, most: int) -> None:
+        self._pricing, self._gpus, self.most = pricing, gpus, most
+        self.ticks = least
+        self.out: Integers = np.full(orders, least)
+
+    def update(self, *levels: int) -> None:
+        """Rule out all that the present dual prices do, with single orders looked at within each of the ``levels``."""
+        for level in levels:
+            taken = self._pricing.best_values(level)
+            left = self.out < level
+            if left.any():
+                others = (self._gpus - 1) * max(0, int(taken[left].max()))
+                self.out[left & (taken + others < self._pricing.value)] = level
+        low, high = self.ticks, self.most + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self._ruled_out(middle) else (low, middle)
+        self.ticks = low
+
+    def _ruled_out(self, ticks: int) -> bool:
+        left = self.out < ticks
+        if not left.any():
+            return True
+        return self._gpus * int(self._pricing.best_values(ticks)[left].max()) < self._pricing.value
+
+
+@loop
+def fill_knapsack(times: Table, prices: Table, table: Table) -> None:
+    """Find the best tasks of placements with the same footprint for every time that they have together.
+
+    Parameters
+    ----------
+    times : array of int32, shape (tasks, kinds)
+        Grains of each task in each kind of placement; times that are too long cannot be.
+    prices : array of int32, shape (tasks,)
+        Dual price of each task.
+    table : array of int32, shape (tasks + 1, grains + 1)
+        Filled in place: row ``i`` has the highest sum of dual prices of the first ``i`` tasks.
+    """
+    most = table.shape[1] - 1
+    table[0, :] = 0
+    for task in range(times.shape[0]):
+        before, after, price = table[task], table[task + 1], prices[task]
+        after[:] = before
+        for kind in range(times.shape[1]):
+            time = times[task, kind]
+            if time <= most and price > 0:
+                # As slices, since the compiler then works on several at a time.
+                shorter, longer = before[: most + 1 - time], after[time:]
+                for at in range(most + 1 - time):
+                    longer[at] = max(longer[at], shorter[at] + price)
+
+
+@loop
+def knapsack_choice(times: Table, prices: Table, table: Table, room: int) -> Integers:
+    """Return the kind in which each task runs in the best choice within ``room`` grains, -1 if in none."""
+    kinds = np.full(times.shape[0], -1, np.int64)
+    for task in range(times.shape[0] - 1, -1, -1):
+        if table[task + 1, room] != table[task, room]:
+            for kind in range(times.shape[1]):
+                time = times[task, kind]
+                if time <= room and table[task, room - time] + prices[task] == table[task + 1, room]:
+                    kinds[task] = kind
+                    room -= time
+                    break
+    return kinds
+
+
+@loop
+def combine_in_order(tables: Table, order: Integers, wait: int, best: Table) -> None:
+    """Raise ``best`` to the joint value of members that are first created in some order.
+
+    Parameters
+    ----------
+    tables : array of int32, shape (branches, grains + 1)
+        Value of each branch within so many grains, -1 if it cannot be.
+    order : array of int64
+        The branches of the members.
+    wait : int
+        Grains that each of them takes from those behind it.
+    best : array of int32, shape (grains + 1,)
+        Raised in place.
+    """
+    together = np.zeros(best.shape[0], np.int32)
+    for place in range(order.shape[0]):
+        late = min(place * wait, best.shape[0])
+        together[:late] = -1
+        member, sums = tables[order[place]], together[late:]
+        for at in range(sums.shape[0]):
+            sums[at] = sums[at] + member[at] if sums[at] >= 0 and member[at] >= 0 else -1
+    for at in range(best.shape[0]):
+        best[at] = max(best[at], together[at])
+
+
+@loop
+def combine_nested(own: Table, inside: Table, operations: int, best: Table) -> None:
+    """Raise ``best`` to the joint value of a placement with its tasks and all that is inside of it.
+
+    Parameters
+    ----------
+    own, inside : array of int32, shape (grains + 1,)
+        Value of the tasks of the placement itself, and of all inside of it, within so many grains, at least 0.
+    operations : int
+        Grains of its creation and destruction.
+    best : array of int32, shape (grains + 1,)
+        Raised in place.
+    """
+    last = -1
+    for time in range(best.shape[0] - operations):
+        if own[time] > last:
+            last = own[time]
+            longer = best[operations + time :]
+            for at in range(longer.shape[0]):
+                longer[at] = max(longer[at], last + inside[at])

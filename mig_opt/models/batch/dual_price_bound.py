@@ -1,0 +1,225 @@
+"""Bound from the loads of the slices with whole tasks: column generation over the patterns of a GPU.
+
+The load program divides tasks; here each placement has whole ones. The patterns that a GPU can run within some time are
+too many to be listed, so the linear program, a restricted master problem, has only those of interest so far as columns
+(Gilmore and Gomory, 1961; Desrosiers and Luebbecke, 2005). It gives dual prices of the tasks. At these prices dynamic
+programming (:mod:`mig_opt.loads.pricing`) finds the patterns of most value: they give a bound, and those of negative
+reduced cost are added to the program. The bound is computed in whole numbers from the dual prices alone, so it needs no
+trust in the solver of the program.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.loads.branches import Branches, branches_of
+from mig_opt.loads.pricing import DualBound, Pattern, PricingProblem
+from mig_opt.models.batch.search import BlockSearch, M
+from mig_opt.models.solvers.highs import Highs
+
+Reals = npt.NDArray[np.float64]
+
+_MOST_TASKS = 150
+"""With more tasks, whole ones fill a slice nearly as well as divided ones."""
+
+_GRAINS = 10_000
+"""Grains of a schedule, at most."""
+
+_LEAST = 2.0
+"""Seconds that there should be, at least."""
+
+_STEP = 1e-4
+"""The makespan for which dual prices are sought is longer than the bound by this share, at least."""
+
+_INERTIA = 0.9
+"""Weight of the best dual prices so far, against those of the program, in the next ones: they oscillate otherwise."""
+
+_HASTE = 0.5
+"""Share of the lack of GPUs for the last makespan by which the next one is longer."""
+
+_NEW = 12
+"""Patterns that a round adds to the program, at most."""
+
+_LONGER, _VALUABLE = 1.001, 0.99
+"""Patterns fit well that take at most so many times as long as the bound, and have at least this share of the most
+value."""
+
+_SECONDS_PER_ROUND, _SECONDS_PER_GRAIN = 0.01, 1e-9
+"""Seconds to solve the program, and to fill tables: for each use of a branch, each task and each pair of lengths."""
+
+
+def has_dual_price_bound(problem: IntegerBatch) -> bool:
+    """Return True if there is such a bound: nothing is live, and the tasks are not too many."""
+    return not problem.live and len(problem.batch.tasks) <= _MOST_TASKS
+
+
+def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> list[tuple[int, ...]]:
+    """Report the bound of the best dual prices to a search.
+
+    Parameters
+    ----------
+    search : BlockSearch
+        With a schedule, the better the tighter the bound.
+    share : float
+        Of the time that is left may go to this.
+
+    Returns
+    -------
+    list of tuple of int
+        If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
+        without repetitions; none, if no dual prices were found.
+    """
+    problem, control = search.problem, search.control
+    count = len(problem.batch.tasks)
+    seconds = math.inf if control.remaining is None else control.remaining * share
+    if not has_dual_price_bound(problem) or seconds < _LEAST or Highs().missing() or not search.open:
+        return []
+    end = control.clock + seconds
+    branches = branches_of(problem)
+    most = search.upper - 1
+    grain = _grain(branches, most)
+    pricing = PricingProblem(problem, branches, most + 1, grain)
+    if not pricing.possible.any(axis=1).all():
+        # Some task takes as long wherever it runs.
+        search.raise_lower(search.upper)
+        return []
+    bound = DualBound(pricing, len(branches.orders), problem.batch.gpus, search.lower - 1, most)
+    generation = _ColumnGeneration(branches, pricing, bound, problem.batch.gpus, max(1, int(most * _STEP)))
+    grains, uses = most // grain, sum(len(branch.uses) for branch in branches.branches)
+    cost = _SECONDS_PER_ROUND + _SECONDS_PER_GRAIN * uses * grains * (count + grains / 16)
+    while search.open and control.clock < end:
+        control.spend(cost)
+        goes_on = generation.round()
+        search.raise_lower(bound.ticks + 1)
+        if not goes_on:
+            break
+    return generation.best_patterns() if problem.batch.gpus > 1 and search.open else []
+
+
+def _grain(branches: Branches, most: int) -> int:
+    """Return the ticks of a grain: about as many as there may be, so that operations lose little by rounding."""
+    least = max(1, -(-most // _GRAINS))
+    operations = [ticks for place in branches.places for ticks in (place.create, place.destroy)]
+    return min(range(least, 2 * least), key=lambda grain: sum(ticks % grain for ticks in operations) + grain)
+
+
+class _ColumnGeneration:
+    """Column generation: each round tries some dual prices, and gets better ones from the program."""
+
+    def __init__(self, branches: Branches, pricing: PricingProblem, bound: DualBound, gpus: int, step: int) -> None:
+        self._branches, self._pricing, self._bound, self._gpus, self._step = branches, pricing, bound, gpus, step
+        self._master = _MasterProblem(pricing)
+        # To begin with, each task pays for the least area that it needs.
+        widths = np.array([place.placement.profile.compute_slices for place in branches.places])
+        areas = np.where(pricing.possible, (pricing.ticks + 1) * widths, np.inf).min(axis=1)
+        self._try = self._centre = areas / areas.sum()
+        self._quality, self._lacking, self._cautious = 0.0, 0.0, True
+        self._end = bound.most
+        self._set_target(bound.ticks)
+
+    def round(self) -> bool:
+        """Try dual prices, add columns to the program, and find the next prices; return False at the end."""
+        pricing, bound, master = self._pricing, self._bound, self._master
+        pricing.set_dual_prices(self._try)
+        bound.update(self._target, bound.most)
+        if bound.ticks >= self._target:
+            self._set_target(bound.ticks + int(self._lacking * bound.ticks))
+        if bound.ticks >= self._end:
+            return False
+        values = pricing.best_values(self._target)
+        # On several GPUs that would lead to dual prices that are good for the few orders only that are left.
+        left = bound.out < self._target if self._gpus == 1 else np.ones(len(values), np.bool_)
+        quality = pricing.value / max(1, self._gpus * int(values[left].max()))
+        if quality >= self._quality:
+            self._quality, self._centre = quality, self._try
+        best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][:_NEW]
+        added = master.add([(pricing.pattern(self._branches.orders[at], self._target), at) for at in best])
+        used = master.solve(left, self._target)
+        if used is None or not master.dual_prices.any():
+            return False
+        self._lacking = _HASTE * (used / self._gpus - 1)
+        if used <= self._gpus * (1 + 1e-9) or not (added or self._cautious):
+            # No dual prices rule this out.
+            self._end = self._target
+            self._set_target((bound.ticks + self._target) // 2)
+            return self._target < self._end
+        # At the cautious prices the program may lack columns that it does not lack at its own.
+        self._cautious = added
+        found = master.dual_prices / master.dual_prices.sum()
+        self._try = _INERTIA * self._centre + (1 - _INERTIA) * found if added else found
+        return True
+
+    def best_patterns(self) -> list[tuple[int, ...]]:
+        """Return patterns without repetitions that fit well."""
+        ticks, master = int(self._bound.ticks * _LONGER), self._master
+        if master.solve(np.ones(len(self._branches.orders), np.bool_), ticks) is None:
+            return []
+        values = master.values_of_patterns(ticks)
+        least = _VALUABLE * max(values.values(), default=0.0)
+        return [tasks for tasks, value in values.items() if value >= least > 0]
+
+    def _set_target(self, ticks: int) -> None:
+        """Look for dual prices that rule out another makespan."""
+        self._target = min(max(ticks, self._bound.ticks + self._step), self._end)
+        self._quality = 0.0
+
+
+class _MasterProblem:
+    """Restricted master problem: the number of GPUs that run each pattern, so that each task runs."""
+
+    def __init__(self, pricing: PricingProblem) -> None:
+        import highspy  # slow to load
+
+        self._pricing = pricing
+        self._infinity = highspy.kHighsInf
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._model: Any = highspy.Highs()
+        self._model.setOptionValue("output_flag", False)
+        self._tasks = len(pricing.possible)
+        for _ in range(self._tasks):
+            self._model.addRow(1.0, self._infinity, 0, [], [])
+        for task in range(self._tasks):
+            # On a GPU of its own it can run anyway.
+            self._model.addCol(1.0, 0.0, 1.0, 1, [task], [1.0])
+        self._columns: dict[tuple[Pattern, int], int] = {}
+        self._off: set[int] = set()
+        self.dual_prices: Reals = np.zeros(self._tasks)
+
+    def add(self, found: list[tuple[Pattern, int]]) -> bool:
+        """Add columns: patterns, each with the index of its order; return True if any of them is new."""
+        new = [key for key in dict.fromkeys(found) if key not in self._columns]
+        for key in new:
+            times = Counter(key[0].tasks)
+            self._columns[key] = self._model.getNumCol()
+            self._model.addCol(1.0, 0.0, self._infinity, len(times), list(times), [float(n) for n in times.values()])
+        return bool(new)
+
+    def solve(self, left: npt.NDArray[np.bool_], ticks: int) -> float | None:
+        """Find the fewest GPUs with orders that are ``left``, within a makespan; return None if the solver fails."""
+        for (pattern, order), column in self._columns.items():
+            self._turn(column, on=bool(left[order]) and self._pricing.ticks_within(pattern) <= ticks)
+        self._model.run()
+        if self._model.getModelStatus() != self._optimal:
+            return None
+        self.dual_prices = np.maximum(np.array(self._model.getSolution().row_dual), 0.0)
+        return float(self._model.getInfo().objective_function_value)
+
+    def values_of_patterns(self, ticks: int) -> dict[tuple[int, ...], float]:
+        """Return the value of each pattern without repetitions that a GPU can run within a makespan."""
+        return {
+            pattern.tasks: float(self.dual_prices[list(pattern.tasks)].sum())
+            for pattern, _ in self._columns
+            if self._pricing.ticks_within(pattern) <= ticks and len(set(pattern.tasks)) == len(pattern.tasks)
+        }
+
+    def _turn(self, column: int, *, on: bool) -> None:
+        """Let the program use a column, or not."""
+        if on == (column in self._off):
+            self._model.changeColBounds(column, 0.0, self._infinity if on else 0.0)
+            self._off ^= {column}
