@@ -12,7 +12,7 @@ import numpy as np
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.control import Limits
-from mig_opt.gpu.model import get_gpu
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.loads.branches import branches_of
 from mig_opt.loads.local_search import LoadSearch
 from mig_opt.loads.pricing import PricingProblem
