@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from mig_opt.cli.inputs import JsonOption
+from mig_opt.cli.options import JsonOption, ListedArgument
 from mig_opt.cli.outcome import options_named, print_json
+from mig_opt.cli.screens import bullets, card, note, seconds, show, table
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
@@ -27,20 +25,14 @@ _PACKAGES = (
 _NO_FINDINGS: list[tuple[str, Finding | None]] = [("", None), ("", None)]
 
 
-def instances(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+def instances(name: ListedArgument = None, as_json: JsonOption = False) -> None:
     """List the bundled batches and demands, and the best that is known."""
     from mig_opt.instances import instance_info, instance_names
 
-    if name is None:
-        infos = [instance_info(known) for kind in ("batch", "demand") for known in instance_names(kind)]
-    else:
-        with options_named({"name": "NAME"}):
-            infos = [instance_info(name)]
+    names = [*instance_names("batch"), *instance_names("demand")] if name is None else [name]
+    infos = [instance_info(known) for known in names]
     if as_json:
-        _print(dataclasses.asdict(infos[0]) if name else {"instances": [dataclasses.asdict(info) for info in infos]})
+        print_json(dataclasses.asdict(infos[0]) if name else {"instances": list(map(dataclasses.asdict, infos))})
     elif name is None:
         _list_instances(infos)
     else:
@@ -48,28 +40,15 @@ def instances(
 
 
 def _list_instances(infos: list[InstanceInfo]) -> None:
-    from mig_opt.cli import screens
-
-    screens.show(
-        screens.table(
-            [
-                ("instance", "name"),
-                ("what", "name"),
-                ("n", "number"),
-                ("GPU", "name"),
-                ("best", "number"),
-                ("bound", "number"),
-            ],
-            ([info.name, info.kind, str(info.n), info.gpu, *_best_known(info)] for info in infos),
-        ),
+    rows = ([info.name, info.kind, str(info.n), info.gpu, *_best_known(info)] for info in infos)
+    sources = ([info.name, info.source, info.licence.partition(",")[0]] for info in infos)
+    show(
+        table(["instance", "what", ">n", "GPU", ">best", ">bound"], rows),
         "",
-        screens.note("batch: n tasks, for mig-opt solve; best and bound are seconds."),
-        screens.note("demand: n services, for mig-opt deploy; best and bound are GPUs."),
+        note("batch: n tasks, for mig-opt solve; best and bound are seconds."),
+        note("demand: n services, for mig-opt deploy; best and bound are GPUs."),
         "",
-        screens.table(
-            [("instance", "name"), ("source", "text"), ("licence", "name")],
-            ([info.name, info.source, info.licence.partition(",")[0]] for info in infos),
-        ),
+        table(["instance", "~source", "licence"], sources),
     )
 
 
@@ -87,48 +66,37 @@ def _findings(info: InstanceInfo) -> list[tuple[str, Finding | None]]:
 
 
 def _shown(info: InstanceInfo, finding: Finding | None) -> str:
-    from mig_opt.cli.screens import seconds
-
     value = finding.value if finding else None
     return f"{value:g}" if value is not None and info.kind == "demand" else seconds(value)
 
 
 def _show_instance(info: InstanceInfo) -> None:
-    from mig_opt.cli import screens
-
-    rows: list[tuple[str, str | Any]] = [
+    is_batch = info.kind == "batch"
+    best = info.best_known or info.fewest_gpus
+    rows = [
         ("instance", info.name),
         ("title", info.title),
-        ("what", f"{info.kind}, for mig-opt {'solve' if info.kind == 'batch' else 'deploy'}"),
-        ("tasks" if info.kind == "batch" else "services", str(info.n)),
+        ("what", f"{info.kind}, for mig-opt {'solve' if is_batch else 'deploy'}"),
+        ("tasks" if is_batch else "services", str(info.n)),
         ("GPU", info.gpu),
+        ("best known", best.status.value.replace("_", " ") if best else "nothing on record"),
     ]
-    best = info.best_known or info.fewest_gpus
-    rows.append(("best known", best.status.value.replace("_", " ") if best else "nothing on record"))
     for label, finding in _findings(info):
         if finding:
             origin = f"{finding.method}, {finding.found_by}, {finding.date}, {finding.versions}"
-            unit = " s" if info.kind == "batch" else ""
-            rows.append((label, f"{_shown(info, finding)}{unit} ({origin}): {finding.proof}"))
+            rows.append((label, f"{_shown(info, finding)}{' s' if is_batch else ''} ({origin}): {finding.proof}"))
     rows += [("source", info.source), ("url", info.url or "-"), ("licence", info.licence)]
-    rows += [("derivation", info.derivation)]
-    screens.show(screens.card(rows))
+    show(card([*rows, ("derivation", info.derivation)]))
     if info.notes:
-        screens.show("", screens.bullets(info.notes))
+        show("", bullets(info.notes))
 
 
-def gpus(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="Show everything about this one.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+def gpus(name: ListedArgument = None, as_json: JsonOption = False) -> None:
     """List the GPUs with their slices, sizes and partitions."""
-    if name is None:
-        models = list(catalogue())
-    else:
-        with options_named({"gpu": "NAME"}):
-            models = [get_gpu(name)]
+    with options_named({"gpu": "NAME"}):
+        models = list(catalogue()) if name is None else [get_gpu(name)]
     if as_json:
-        _print(_described(models[0]) if name else {"gpus": [_described(model) for model in models]})
+        print_json(_described(models[0]) if name else {"gpus": list(map(_described, models))})
     elif name is None:
         _list_gpus(models)
     else:
@@ -162,8 +130,6 @@ def _described(model: GpuModel) -> dict[str, Any]:
 
 
 def _list_gpus(models: list[GpuModel]) -> None:
-    from mig_opt.cli import screens
-
     rows = (
         [
             model.name,
@@ -175,39 +141,30 @@ def _list_gpus(models: list[GpuModel]) -> None:
         ]
         for model in models
     )
-    screens.show(
-        screens.table(
-            [
-                ("GPU", "name"),
-                ("aliases", "text"),
-                ("slices", "number"),
-                ("sizes", "name"),
-                ("partitions", "number"),
-                ("costs", "name"),
-            ],
-            rows,
-        ),
+    show(
+        table(["GPU", "~aliases", ">slices", "sizes", ">partitions", "costs"], rows),
         "",
-        screens.note("slices: compute / memory. sizes: compute slices of an instance."),
-        screens.note("partitions: maximal ones, placed / distinct."),
-        screens.note("costs: whether the seconds of creations and destructions were measured."),
+        note("slices: compute / memory. sizes: compute slices of an instance."),
+        note("partitions: maximal ones, placed / distinct."),
+        note("costs: whether the seconds of creations and destructions were measured."),
     )
 
 
 def _show_gpu(model: GpuModel) -> None:
-    from mig_opt.cli import screens
-
-    costs, placed = model.operation_costs, model.maximal_partitions()
+    costs, distinct = model.operation_costs, len(model.partition_multisets())
+    partitions = (
+        [str(number), " + ".join(map(str, state))] for number, state in enumerate(model.maximal_partitions(), 1)
+    )
     rows = [
         ("GPU", model.name),
         ("board", model.label),
-        ("aliases", ", ".join(model.aliases)),
+        ("aliases", ", ".join(model.aliases) or None),
         ("memory", f"{model.memory_gb:g} GB"),
         ("slices", f"{model.compute_slices} compute, {model.memory_slices} memory"),
         ("profile data", model.profiles_status),
         ("start data", model.placements_status),
         ("costs", f"{'assumed' if costs.assumed else 'measured'}: {costs.source}"),
-        ("notes", model.notes),
+        ("notes", model.notes or None),
     ]
     profiles = (
         [
@@ -224,27 +181,15 @@ def _show_gpu(model: GpuModel) -> None:
         ]
         for profile in model.profiles
     )
-    columns = ("id", "slices", "GB", "MiB", "SMs", "max")
-    screens.show(
-        screens.card((label, value) for label, value in rows if value),
+    columns = ["profile", ">id", ">slices", ">GB", ">MiB", ">SMs", ">max", "starts", ">create", ">destroy"]
+    show(
+        card(rows),
         "",
-        screens.table(
-            [
-                ("profile", "name"),
-                *((column, "number") for column in columns),
-                ("starts", "name"),
-                ("create", "number"),
-                ("destroy", "number"),
-            ],
-            profiles,
-        ),
+        table(columns, profiles),
         "",
-        screens.note("slices: compute / memory. create, destroy: seconds."),
+        note("slices: compute / memory. create, destroy: seconds."),
         "",
-        screens.table(
-            [("", "number"), (f"maximal partitions ({len(model.partition_multisets())} distinct)", "text")],
-            ([str(number), " + ".join(map(str, state))] for number, state in enumerate(placed, start=1)),
-        ),
+        table([">", f"~maximal partitions ({distinct} distinct)"], partitions),
         "",
         "Sources",
         *(f" - {source}" for source in model.sources),
@@ -255,46 +200,31 @@ def methods(as_json: JsonOption = False) -> None:
     """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
     from mig_opt.simulation.registry import policies
 
-    for_batches, for_services = known_methods(), deploy_methods()
+    known = {"solve": known_methods(), "deploy": deploy_methods()}
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
     if as_json:
-        entries, deploy_entries = (list(map(_method, known)) for known in (for_batches, for_services))
-        known_policies = [
-            {"name": p.name, "options": list(p.options()), "summary": p.summary, "source": p.source} for p in policies()
-        ]
-        _print(
+        print_json(
             {
                 "auto": auto,
-                "methods": entries,
+                "methods": list(map(_method, known["solve"])),
                 "deploy_auto": deploy_auto,
-                "deploy_methods": deploy_entries,
-                "policies": known_policies,
+                "deploy_methods": list(map(_method, known["deploy"])),
+                "policies": [
+                    {"name": p.name, "options": list(p.options()), "summary": p.summary, "source": p.source}
+                    for p in policies()
+                ],
             }
         )
         return
-    from mig_opt.cli import screens
-
-    for command, known in (("solve", for_batches), ("deploy", for_services)):
-        screens.show(
-            screens.table(
-                [(command, "name"), ("kind", "name"), ("summary", "text")],
-                ([method.name, method.kind, method.summary] for method in known),
-            ),
-            "",
-            screens.table([(command, "name"), ("source", "text")], ([method.name, method.source] for method in known)),
-            "",
-        )
-    screens.show(
-        screens.table([("simulate", "name"), ("summary", "text")], ([p.name, p.summary] for p in policies())),
-        "",
-        screens.table(
-            [("simulate", "name"), ("options", "text")], ([p.name, ", ".join(p.options())] for p in policies())
-        ),
-        "",
-        screens.table([("simulate", "name"), ("source", "text")], ([p.name, p.source] for p in policies())),
-        "",
-        screens.note(f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy."),
-        screens.note("Exact methods end with a proof if they have the time for it."),
+    for command, entries in known.items():
+        show(table([command, "kind", "~summary"], ([entry.name, entry.kind, entry.summary] for entry in entries)), "")
+        show(table([command, "~source"], ([entry.name, entry.source] for entry in entries)), "")
+    show(table(["simulate", "~summary"], ([policy.name, policy.summary] for policy in policies())), "")
+    show(table(["simulate", "~options"], ([policy.name, ", ".join(policy.options())] for policy in policies())), "")
+    show(table(["simulate", "~source"], ([policy.name, policy.source] for policy in policies())), "")
+    show(
+        note(f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy."),
+        note("Exact methods end with a proof if they have the time for it."),
     )
 
 
@@ -307,14 +237,6 @@ def versions(as_json: JsonOption = False) -> None:
     installed = versions_with(_PACKAGES)
     found = {package: installed.get(package) for package in ("mig-opt", "python", *_PACKAGES)}
     if as_json:
-        _print(found)
-        return
-    from mig_opt.cli import screens
-
-    screens.show(screens.card((package, version or "not installed") for package, version in found.items()))
-
-
-def _print(document: Mapping[str, Any]) -> None:
-    from mig_opt.files.documents import rendered
-
-    print_json(rendered(document))
+        print_json(found)
+    else:
+        show(card([(package, version or "not installed") for package, version in found.items()]))

@@ -1,4 +1,4 @@
-"""Reads what the arguments of a command name."""
+"""The batches, traces and states that the arguments of a command name, and the files that it is to write."""
 
 from __future__ import annotations
 
@@ -6,56 +6,64 @@ import contextlib
 import math
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, TypeVar
 
 from mig_opt.batch.batch import Batch
-from mig_opt.cli.outcome import Checks, as_options, options_named, say
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.cli.outcome import Checks, refuse, say
+from mig_opt.errors import InputError, nearest
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
+
+if TYPE_CHECKING:
+    from mig_opt.instances import InstanceKind
 
 T = TypeVar("T")
 
 STANDARD_INPUT = "-"
 """Stands for standard input where a file is wanted."""
 
-BatchArgument = Annotated[
-    str, typer.Argument(metavar="BATCH", help="JSON or CSV file, bundled instance, or -.", show_default=False)
-]
-ScheduleArgument = Annotated[Path, typer.Argument(metavar="SCHEDULE", help="JSON file.", show_default=False)]
-ProblemArgument = Annotated[
-    str,
-    typer.Argument(metavar="BATCH|SERVICES", help="JSON or CSV file, bundled instance, or -.", show_default=False),
-]
-PlanArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="SCHEDULE|DEPLOYMENT", help="JSON file; of a deployment if it is for services.", show_default=False
-    ),
-]
-GpuOption = Annotated[
-    str | None,
-    typer.Option("--gpu", metavar="GPU", help="In place of the GPU that BATCH names; CSV files need it."),
-]
-GpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In place of BATCH's number of GPUs.")]
-TraceGpusOption = Annotated[int | None, typer.Option("--gpus", metavar="N", help="In place of TRACE's number of GPUs.")]
-TimeLimitOption = Annotated[float, typer.Option(metavar="S", help="Seconds.")]
-SeedOption = Annotated[int, typer.Option(metavar="N", help="For what is random.")]
-WorkersOption = Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")]
-CostFreeOption = Annotated[
-    bool, typer.Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+_INSTANCES = {
+    "batch": ("a batch of tasks", "solve", "instance"),
+    "demand": ("a demand of services", "deploy", "demand"),
+}
+"""For each kind of bundled instance: the words for it, its command, and the word in messages about unknown ones."""
 
 
 def piped(name: str) -> bytes | None:
-    """Return what standard input holds if ``name`` stands for it; it can be read only once."""
+    """Return the content of standard input if ``name`` stands for it; it can be read only once."""
     return sys.stdin.buffer.read() if name == STANDARD_INPUT else None
+
+
+def is_table(name: str | Path) -> bool:
+    """Return True if a file is a CSV table by its name."""
+    return Path(name).suffix.lower() == ".csv"
+
+
+def is_bundled(name: str, kind: InstanceKind) -> bool:
+    """Return True if an argument names a bundled instance of a kind, and no file.
+
+    Raises
+    ------
+    InputError
+        If it names a bundled instance of the other kind, or looks like the name of one but is none.
+    """
+    from mig_opt.instances import instance_names
+
+    if os.access(name, os.F_OK):
+        return False
+    if name in instance_names(kind):
+        return True
+    other: InstanceKind = "demand" if kind == "batch" else "batch"
+    (wanted, _, word), (actual, command, _) = _INSTANCES[kind], _INSTANCES[other]
+    if name in instance_names(other):
+        refuse("", f"is {actual}, not {wanted}; its command is: mig-opt {command} {name}", name)
+    if name == Path(name).stem and name != STANDARD_INPUT:
+        known = (*instance_names(kind), *instance_names(other))
+        refuse("", f"no such file, and no bundled {word} of that name; {nearest(name, known)}", name)
+    return False
 
 
 def load_batch(
@@ -63,106 +71,40 @@ def load_batch(
 ) -> Batch:
     """Return the batch that BATCH, ``--gpu``, ``--gpus`` and ``--cost-free`` stand for.
 
-    Says on standard error when the GPU is another one than that of the times. ``document`` is what standard input
-    holds, if it has been read.
-
-    Raises
-    ------
-    InputError
-        With every problem of the one that is wrong.
+    Says on standard error when the GPU is another one than that of the times. ``document`` is the content of standard
+    input, if it has been read.
     """
-    if gpu is not None:
-        with options_named(as_options("gpu")):
-            get_gpu(gpu)
-    check_gpus(gpus)
-    batch, own = _load(name, gpu, document)
-    if own not in (None, batch.gpu.name):
-        say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
+    _check_gpus(gpu, gpus)
+    batch = _load_batch(name, gpu, document)
     if gpus is not None:
         batch = batch.replace(gpus=gpus)
     return batch.cost_free() if cost_free else batch
 
 
-def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
-    """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for.
-
-    Raises
-    ------
-    InputError
-        With every problem of the one that is wrong.
-    """
-    from mig_opt.files import read_trace, trace_from_json
-
-    return _loaded(name, gpu, gpus, read_trace, trace_from_json)
-
-
-def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
-    """Return the fleet state that STATE, ``--gpu`` and ``--gpus`` stand for.
-
-    Raises
-    ------
-    InputError
-        With every problem of the one that is wrong.
-    """
-    from mig_opt.files import read_state, state_from_json
-
-    return _loaded(name, gpu, gpus, read_state, state_from_json)
-
-
-def _loaded(name: str, gpu: str | None, gpus: int | None, read: Callable[..., T], from_json: Callable[..., T]) -> T:
-    """Return what a file or standard input holds, for other GPUs if they are given."""
-    if gpu is not None:
-        with options_named(as_options("gpu")):
-            get_gpu(gpu)
-    check_gpus(gpus)
-    if name == STANDARD_INPUT:
-        label = "standard input"
-        return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
-    return read(name, gpu, gpus)
-
-
-def check_gpus(gpus: int | None) -> None:
-    """Refuse a number of GPUs that files do not hold either."""
-    from mig_opt.arguments import MOST_GPUS
-
-    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
-        raise InputError([Problem("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")])
-
-
-def _load(name: str, gpu: str | None, given: bytes | None) -> tuple[Batch, str | None]:
-    """Return the batch, and the GPU that it names itself if ``gpu`` may take the place of one."""
+def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
     from mig_opt.files import batch_from_json, batch_to_json, read_batch
     from mig_opt.files.documents import read_text
-    from mig_opt.instances import instance_names, load_instance
+    from mig_opt.instances import load_instance
 
     document: str | bytes
-    there = os.access(name, os.F_OK)
+    label = source = name
     if name == STANDARD_INPUT:
         document, label, source = given or piped(name) or b"", "standard input", "standard input"
-    elif name in instance_names() and not there:
+    elif is_bundled(name, "batch"):
         bundled = load_instance(name)
         if gpu is None:
-            return bundled, None
+            return bundled
         # Through its file format, which finds everything about it that does not fit the other GPU.
-        document, label, source = batch_to_json(bundled), name, name
-    elif not there and name in instance_names("demand"):
-        message = f"is a demand of services, not a batch of tasks; its command is: mig-opt deploy {name}"
-        raise InputError([Problem("", message)], name)
-    elif not there and name == Path(name).stem:
-        message = f"no such file, and no bundled instance of that name; {nearest(name, _bundled())}"
-        raise InputError([Problem("", message)], name)
-    elif gpu is None or Path(name).suffix.lower() == ".csv":
-        return read_batch(name, gpu), None
+        document = batch_to_json(bundled)
+    elif gpu is None or is_table(name):
+        return read_batch(name, gpu)
     else:
         document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
     batch = batch_from_json(document, gpu=gpu, name=label, source=source)
-    return batch, _own_gpu(document) if gpu is not None else None
-
-
-def _bundled() -> list[str]:
-    from mig_opt.instances import instance_names
-
-    return [*instance_names("batch"), *instance_names("demand")]
+    own = _own_gpu(document)
+    if own not in (None, batch.gpu.name):
+        say(f"note: the times of {batch.name} are for {own} and taken as they are for {batch.gpu.name}")
+    return batch
 
 
 def _own_gpu(document: str | bytes) -> str | None:
@@ -178,77 +120,111 @@ def _own_gpu(document: str | bytes) -> str | None:
     return named
 
 
-def parsed_share(option: str, text: str) -> float:
-    """Return the share that ``0.003`` or ``0.3%`` stands for.
+def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
+    """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for."""
+    from mig_opt.files import read_trace, trace_from_json
 
-    Raises
-    ------
-    InputError
-        If it is neither, or not from 0 to 1.
-    """
+    return _load_for_fleet(name, gpu, gpus, read_trace, trace_from_json)
+
+
+def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
+    """Return the state of a fleet that STATE, ``--gpu`` and ``--gpus`` stand for."""
+    from mig_opt.files import read_state, state_from_json
+
+    return _load_for_fleet(name, gpu, gpus, read_state, state_from_json)
+
+
+def _load_for_fleet(
+    name: str, gpu: str | None, gpus: int | None, read: Callable[..., T], from_json: Callable[..., T]
+) -> T:
+    """Return what a file or standard input holds, for other GPUs if they are given."""
+    _check_gpus(gpu, gpus)
+    if name == STANDARD_INPUT:
+        label = "standard input"
+        return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
+    return read(name, gpu, gpus)
+
+
+def _check_gpus(gpu: str | None, gpus: int | None) -> None:
+    if gpu is not None:
+        get_gpu(gpu)
+    check_number_of_gpus(gpus)
+
+
+def check_number_of_gpus(gpus: int | None) -> None:
+    """Refuse a number of GPUs that files do not hold either."""
+    from mig_opt.arguments import MOST_GPUS
+
+    if gpus is not None and not 1 <= gpus <= MOST_GPUS:
+        refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
+
+
+def parsed_share(option: str, text: str) -> float:
+    """Return the share that ``0.003`` or ``0.3%`` stands for."""
     number = text.strip().removesuffix("%")
     try:
         share = float(number) / (100 if number != text.strip() else 1)
     except ValueError:
         share = math.nan
     if not 0 <= share <= 1:
-        message = f"must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is {text!r}"
-        raise InputError([Problem(option, message)])
+        refuse(option, f"must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is {text!r}")
     return share
 
 
-def check_outputs(output: Path | None, chart: Path | None, *inputs: str | Path, what: str = "schedule") -> None:
-    """Refuse output files that cannot be written, that are inputs, or that are the same.
+def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
+    """Return the devices of a list such as ``0,1,node-2/0``; ``count`` is how many it must have, if that is known."""
+    from mig_opt.rollout.devices import devices_of
+
+    if devices is None:
+        return None
+    names = [name.strip() for name in devices.split(",")]
+    devices_of(len(names) if count is None else count, names)
+    return names
+
+
+def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **outputs: Path | None) -> None:
+    """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes.
 
     Parameters
     ----------
-    output, chart : Path, optional
-        What is to be written, if anything.
-    *inputs : str or Path
-        What is read.
-    what : str
-        What ``output`` is to hold.
+    inputs : iterable of str or Path
+        Arguments that are read.
+    chart : Path, optional
+        The file of a chart, whose name has to end like that of an image.
+    **outputs : Path, optional
+        Other files, by the words for what they are to hold.
 
     Raises
     ------
     WrongInputsError
         With every reason.
     """
-    checks = Checks()
-    if output is not None:
-        with checks.step():
-            check_output(output, *inputs)
-    if chart is not None:
-        from mig_opt.plotting import check_plot_path
-
-        # One folder that cannot be written is one problem, whatever was to be written there.
-        together = output is not None and output.parent == chart.parent and not (output.exists() or chart.exists())
-        said = {problem.message for error in checks.errors for problem in error.problems if together}
-        try:
-            check_plot_path(chart)
-        except InputError as error:
-            problems = [problem for problem in error.problems if problem.message not in said]
-            if problems:
-                checks.errors.append(InputError(problems, error.source))
-        else:
-            with checks.step():
-                check_output(chart, *inputs)
-                if output is not None and output.resolve() == chart.resolve():
-                    raise InputError([Problem("", f"is wanted for both {what} and chart; name two files")], str(chart))
-    checks.finish()
-
-
-def check_output(path: Path, *inputs: str | Path) -> None:
-    """Refuse an output file that cannot be written, or that is one of the inputs.
-
-    Raises
-    ------
-    InputError
-        With the reason.
-    """
     from mig_opt.files import check_writable
 
-    check_writable(path)
-    for name in inputs:
-        if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
-            raise InputError([Problem("", f"is read as well ({name}); write to another file")], str(path))
+    if chart is not None:
+        from mig_opt.plotting import check_plot_path
+    checks, wanted = Checks(), {**outputs, "chart": chart}
+    earlier: dict[str, Path] = {}
+    for purpose, path in wanted.items():
+        if path is None:
+            continue
+        with checks.step():
+            # One folder that cannot be written to is one problem, however many files it is to hold.
+            new = [other for other in earlier.values() if not other.exists()]
+            together = not path.exists() and path.parent in {other.parent for other in new}
+            earlier[purpose] = path
+            said = {problem.message for error in checks.errors for problem in error.problems if together}
+            try:
+                (check_plot_path if path is chart else check_writable)(path)
+            except InputError as error:
+                problems = [problem for problem in error.problems if problem.message not in said]
+                if problems:
+                    raise InputError(problems, error.source) from None
+                continue
+            for name in inputs:
+                if os.access(name, os.F_OK) and path.exists() and path.samefile(name):
+                    refuse("", f"is read as well ({name}); write to another file", path)
+            for other, same in earlier.items():
+                if other != purpose and path.resolve() == same.resolve():
+                    refuse("", f"is wanted for both {other} and {purpose}; name two files", path)
+    checks.finish()

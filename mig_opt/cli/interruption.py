@@ -1,4 +1,4 @@
-"""What Ctrl-C says. Loads next to nothing, so that it works while everything else is still being loaded."""
+"""The message of Ctrl-C. Loads next to nothing, so that it works while everything else is still being loaded."""
 
 from __future__ import annotations
 

@@ -3,48 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
-import typer
+from typer import Argument, Option
 
-from mig_opt.cli.inputs import BatchArgument, GpuOption, GpusOption, check_gpus, check_output, load_batch
-from mig_opt.cli.outcome import Checks, options_named, print_json
-from mig_opt.texts import printable
-
-_GENERATE_OPTIONS = {
-    "n": "-n",
-    **{name: f"--{name}" for name in ("scaling", "times", "gpu", "gpus", "seed", "decimals", "variant")},
-    "p_sup": "--p-sup",
-}
+from mig_opt.cli.inputs import check_number_of_gpus, check_outputs, load_batch
+from mig_opt.cli.options import BatchArgument, GpuOption, GpusOption, output_option
+from mig_opt.cli.outcome import Checks, print_text
+from mig_opt.cli.screens import show_written
 
 
 def generate(
     *,
-    n: Annotated[int, typer.Option("-n", metavar="N", help="Number of tasks.", show_default=False)],
-    scaling: Annotated[str, typer.Option(metavar="NAME", help="PoorScaling, MixedScaling or GoodScaling.")] = (
+    n: Annotated[int, Option("-n", metavar="N", help="Number of tasks.", show_default=False)],
+    scaling: Annotated[str, Option(metavar="NAME", help="PoorScaling, MixedScaling or GoodScaling.")] = (
         "MixedScaling"
     ),
     times: Annotated[
-        str, typer.Option(metavar="NAME", help="WideTimes (1 to 100 s on one slice) or NarrowTimes (90 to 100 s).")
+        str, Option(metavar="NAME", help="WideTimes (1 to 100 s on one slice) or NarrowTimes (90 to 100 s).")
     ] = "WideTimes",
     p_sup: Annotated[
-        float, typer.Option("--p-sup", metavar="P", help="Share of super-linear tasks among those that can be.")
+        float, Option("--p-sup", metavar="P", help="Share of super-linear tasks among those that can be.")
     ] = 0.5,
-    gpu: Annotated[str, typer.Option(metavar="GPU", help="One of: mig-opt gpus.")] = "A100",
-    gpus: Annotated[int, typer.Option(metavar="N", help="How many.")] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", help="Same options and seed, same batch.")] = 0,
-    decimals: Annotated[int, typer.Option(metavar="N", help="Of the seconds.")] = 3,
-    variant: Annotated[str, typer.Option(metavar="NAME", help="paper or published-program.")] = "paper",
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file, not to standard output.")
-    ] = None,
+    gpu: Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.")] = "A100",
+    gpus: Annotated[int, Option(metavar="N", help="How many.")] = 1,
+    seed: Annotated[int, Option(metavar="N", help="Same options and seed, same batch.")] = 0,
+    decimals: Annotated[int, Option(metavar="N", help="Of the seconds.")] = 3,
+    variant: Annotated[str, Option(metavar="NAME", help="paper or published-program.")] = "paper",
+    output: Annotated[Path | None, output_option("Write to a file, not to standard output.")] = None,
 ) -> None:
     """Make a synthetic batch as in the FAR paper (section 6.3)."""
     from mig_opt.files import batch_to_json, write_batch
     from mig_opt.instances import ScalingName, TimesName, Variant, generate_batch
 
     checks = Checks()
-    with checks.step(), options_named(_GENERATE_OPTIONS):
+    with checks.step():
         batch = generate_batch(
             n,
             # The function refuses other names.
@@ -57,26 +50,25 @@ def generate(
             decimals=decimals,
             variant=cast(Variant, variant),
         )
-        check_gpus(gpus)
-    if output is not None:
-        with checks.step():
-            check_output(output)
+        check_number_of_gpus(gpus)
+    with checks.step():
+        check_outputs([], batch=output)
     checks.finish()
     if output is None:
-        print_json(batch_to_json(batch))
+        print_text(batch_to_json(batch))
     else:
         write_batch(batch, output)
-        typer.echo(f"Batch written to {printable(str(output))}.")
+        show_written("Batch", output)
 
 
 def export(
     batch: BatchArgument,
-    out: Annotated[Path, typer.Argument(metavar="OUT", help=".lp or .mps file.", show_default=False)],
+    out: Annotated[Path, Argument(metavar="OUT", help=".lp or .mps file.", show_default=False)],
     *,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Only schedules without re-creations; else a bound for all schedules.")
+        bool, Option("--strict", help="Only schedules without re-creations; else a bound for all schedules.")
     ] = False,
 ) -> None:
     """Write the mixed-integer program of a batch, for any solver.
@@ -91,16 +83,16 @@ def export(
         problem = load_batch(batch, gpu, gpus)
     with checks.step():
         check_model_path(out)
-        check_output(out, batch)
+        check_outputs([batch], program=out)
     checks.finish()
     export_model(problem, out, strict=strict)
-    typer.echo(f"Program written to {printable(str(out))}.")
+    show_written("Program", out)
 
 
 def schema(
     kind: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="KIND",
             help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, "
             "trace or state.",
@@ -114,6 +106,4 @@ def schema(
     from mig_opt.files import json_schema
     from mig_opt.files.shapes import Kind
 
-    with options_named({"kind": "KIND"}):
-        document: dict[str, Any] = json_schema(cast(Kind, kind))
-    print_json(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    print_text(json.dumps(json_schema(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")

@@ -1,25 +1,31 @@
-"""How a command ends: its exit code, and what it says when something is wrong."""
+"""How a command ends: its exit code, and its messages when something is wrong."""
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import os
+import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from typing import ParamSpec
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NoReturn
 
 import typer
 
-from mig_opt.cli.interruption import interrupted
+from mig_opt.cli.interruption import INTERRUPTED, interrupted
 from mig_opt.errors import InputError, PolicyError, Problem, SolverError
+from mig_opt.registry import Method
+from mig_opt.result import DeploymentResult, Result, Status
 from mig_opt.texts import printable
 
-P = ParamSpec("P")
-
 ANSWER_IS_NO, BAD_INPUT, DEFECT, NO_READER = 1, 2, 70, 141
+
+EXIT_CODES = {Status.INFEASIBLE: ANSWER_IS_NO, Status.NO_SOLUTION: ANSWER_IS_NO, Status.INTERRUPTED: INTERRUPTED}
+"""The exit code by the status of a run, if it is not 0."""
+
+DEFAULT_TIME_LIMIT = 60.0
+"""Seconds that exact methods get on the command line, which should always end; the library has no limit by default."""
 
 REQUEST = (
     "this is a defect of mig_opt; please report it with the batch, the command and the output of: mig-opt versions"
@@ -59,55 +65,84 @@ class Checks:
         except WrongInputsError as several:
             self.errors += several.errors
 
+    def require(self, condition: bool, path: str, message: str) -> None:
+        """Note a problem unless a condition holds."""
+        if not condition:
+            self.errors.append(InputError([Problem(path, message)]))
+
     def finish(self) -> None:
         """Raise what was collected, if anything."""
         if self.errors:
             raise WrongInputsError(self.errors)
 
 
-def as_options(*names: str) -> dict[str, str]:
-    """Return for each argument of the library the option that stands for it: ``--time-limit`` for ``time_limit``."""
-    return {name: f"--{name.replace('_', '-')}" for name in names}
+def refuse(path: str, message: str, source: object = "") -> NoReturn:
+    """Raise an input error with one problem."""
+    raise InputError([Problem(path, message)], str(source))
 
 
 @contextlib.contextmanager
 def options_named(names: Mapping[str, str]) -> Iterator[None]:
-    """Let problems of an argument of the library (``time_limit``) name the option (``--time-limit``) it came from."""
+    """Let problems of certain paths name the options (``--gpu``) that they came from.
+
+    Needed where a path is not the name of the command's own argument, or where the problem was found in a file.
+    """
     try:
         yield
     except InputError as error:
-        problems = [Problem(names.get(problem.path, problem.path), problem.message) for problem in error.problems]
-        raise InputError(problems, error.source) from None
+        raise _renamed(error, names) from None
 
 
-def guarded(command: Callable[P, None]) -> Callable[P, None]:
-    """Wrap a command so that whatever it raises becomes a message on standard error and an exit code."""
+def _renamed(error: InputError, names: Mapping[str, str]) -> InputError:
+    """Return the error with other names for what its paths begin with."""
 
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no defect
-        try:
-            command(*args, **kwargs)
-        except typer.Exit:
-            raise
-        except (Exception, KeyboardInterrupt) as error:
-            raise typer.Exit(report(error)) from None
+    def path(old: str) -> str:
+        return names.get(old) or re.sub(r"^\w+", lambda found: names.get(found[0], found[0]), old)
 
-    return run
+    return InputError((Problem(path(problem.path), problem.message) for problem in error.problems), error.source)
 
 
-def report(error: BaseException) -> int:
-    """Say what went wrong; return the exit code."""
+def limit_of(method: Method, time_limit: float | None) -> float | None:
+    """Return the seconds that a method gets: without ``--time-limit`` exact ones have a limit too."""
+    return DEFAULT_TIME_LIMIT if time_limit is None and method.kind == "exact" else time_limit
+
+
+def hints_on_time(
+    method: Method, result: Result | DeploymentResult, time_limit: float | None, *, deterministic: bool = False
+) -> list[str]:
+    """Return the hint that more time might help, if that was the default and all of it was needed."""
+    undecided = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)
+    # Seconds of work, as in a deterministic run, may be shorter than those of the clock.
+    long = result.runtime_s > (0.3 if deterministic else 0.9) * DEFAULT_TIME_LIMIT
+    if time_limit is None and method.kind == "exact" and undecided and long:
+        return [f"Stopped after the default of {DEFAULT_TIME_LIMIT:g} s; --time-limit S allows for more."]
+    return []
+
+
+def prepare_streams() -> None:
+    """Let the streams spell out what the terminal cannot show: a strange name is no defect."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
+    """Say what went wrong; return the exit code.
+
+    Parameters
+    ----------
+    error : BaseException
+        Whatever a command raised.
+    names : mapping of str to str, optional
+        The options of the command by the names of its arguments. Those of the library have the same names, so that
+        problems of them (``time_limit``), which are in no file, name the option (``--time-limit``).
+    """
     match error:
         case KeyboardInterrupt():
             return interrupted()
-        case InputError() | PolicyError():
-            say(_block(error) if isinstance(error, InputError) else f"error: {error}")
-            return BAD_INPUT
-        case WrongInputsError():
-            say("\n".join(map(_block, error.errors)))
+        case InputError() | WrongInputsError():
+            errors = [error] if isinstance(error, InputError) else error.errors
+            say("\n".join(_block(entry if entry.source else _renamed(entry, names or {})) for entry in errors))
             return BAD_INPUT
         case BrokenPipeError():
             _silence_output()
@@ -117,6 +152,9 @@ def report(error: BaseException) -> int:
             _silence_output()
             say(f"error: the output cannot be written: {error.strerror or error}")
             return BAD_INPUT
+        case PolicyError():
+            say(f"error: {error}")
+            return BAD_INPUT
         case SolverError():
             say(f"error: {error}\n{REQUEST}")
         case _:
@@ -124,26 +162,40 @@ def report(error: BaseException) -> int:
     return DEFECT
 
 
+def _block(error: InputError) -> str:
+    if len(error.problems) == 1 and not (error.source and error.problems[0].path):
+        return f"error: {error.source}{': ' if error.source else ''}{error.problems[0]}"
+    return "\n  ".join([f"error: {error.source or 'bad input'}", *map(str, error.problems)])
+
+
 def say(text: str) -> None:
     """Print a message on standard error."""
     typer.echo("\n".join(printable(line) for line in text.split("\n")), err=True)
 
 
-def print_json(text: str) -> None:
-    """Print JSON on standard output: in UTF-8, as JSON has to be, whatever the terminal uses."""
-    print_document(text)
+def say_infeasible(reasons: Sequence[str]) -> None:
+    """Print on standard error why there is no plan at all."""
+    say("\n  ".join(["infeasible:", *reasons]))
 
 
-def print_document(text: str) -> None:
-    """Print a file on standard output, in UTF-8."""
+def exit_if_contradicting(contradictions: Sequence[str]) -> None:
+    """End the command with the exit code of a defect if bounds and schedules contradict each other."""
+    if contradictions:
+        say("\n".join(["error: bounds and schedules contradict each other:", *contradictions, REQUEST]))
+        raise typer.Exit(DEFECT)
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a document as JSON on standard output."""
+    from mig_opt.files.documents import rendered
+
+    print_text(rendered(document))
+
+
+def print_text(text: str) -> None:
+    """Print a file on standard output: in UTF-8, as JSON has to be, whatever the terminal uses."""
     # A lone surrogate becomes an escape, which in JSON stands for just that.
     typer.echo(text.encode("utf-8", "backslashreplace"), nl=False)
-
-
-def _block(error: InputError) -> str:
-    if len(error.problems) == 1 and not (error.source and error.problems[0].path):
-        return f"error: {error.source}{': ' if error.source else ''}{error.problems[0]}"
-    return "\n  ".join([f"error: {error.source or 'bad input'}", *map(str, error.problems)])
 
 
 def _silence_output() -> None:

@@ -1,4 +1,7 @@
-"""What commands show: cards and tables, in colour on a terminal only."""
+"""Cards and tables that commands show, in colour on a terminal only, and figures as texts.
+
+Rich is imported where it is used, so that ``--help`` comes at once.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +9,31 @@ import math
 import re
 import shutil
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import typer
-from rich import box
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import Bound
-from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
-from mig_opt.batch.schedule import Schedule
-from mig_opt.result import Result, Status
+from mig_opt.result import Status
 from mig_opt.texts import plural, printable
-from mig_opt.validation import Validation
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
     from mig_opt.studies import Figures
+
+Cell: TypeAlias = "str | Text"
+Part: TypeAlias = "RenderableType"
+Rows: TypeAlias = "Sequence[tuple[str, Cell | None]]"
+"""The rows of a card: a label and a value, which is None where there is nothing to show."""
 
 MOST_ROWS = 40
 """Rows up to which a plan is shown in full."""
+
+GOOD, UNCLEAR, BAD = "bold green", "bold yellow", "bold red"
 
 _WIDTH = 120
 """Columns where the output is no terminal that has a width of its own."""
@@ -38,20 +44,13 @@ _LONGEST_WORD = 30
 _SHORTEST_CUT = 12
 """Columns that are left of a column that gives way by being cut off."""
 
-_STYLES: dict[str, str] = {
-    Status.OPTIMAL: "bold green",
-    Status.FEASIBLE: "bold yellow",
-    Status.INTERRUPTED: "bold yellow",
-}
-
-Kind = Literal["name", "number", "text", "cut"]
-"""Of a column: names and numbers (to the right) stay on one line, texts wrap, others are cut off at the edge."""
-
-Columns = Sequence[tuple[str, Kind]]
+_STYLES: dict[str, str] = {Status.OPTIMAL: GOOD, Status.FEASIBLE: UNCLEAR, Status.INTERRUPTED: UNCLEAR}
 
 
-def show(*parts: RenderableType) -> None:
+def show(*parts: Part) -> None:
     """Print parts on standard output; strings are left to the terminal to wrap, so that paths can be copied."""
+    from rich.console import Console
+
     width = shutil.get_terminal_size((_WIDTH, 0)).columns
     console = Console(highlight=False, markup=False, emoji=False, width=width)
     with console.capture() as capture:
@@ -61,22 +60,49 @@ def show(*parts: RenderableType) -> None:
     typer.echo("\n".join(line.rstrip() for line in capture.get().split("\n")), nl=False)
 
 
-def table(columns: Columns, rows: Iterable[Sequence[str | Text]]) -> Table:
+def show_remarks(remarks: Sequence[str]) -> None:
+    """Print remarks below an empty line, if there are any."""
+    if remarks:
+        show("", *map(printable, remarks))
+
+
+def show_written(subject: str, path: Path, *, hooks: str | None = None, quiet: bool = False) -> None:
+    """Say that a file was written, unless that is not wanted; a script is used with certain arguments."""
+    if quiet:
+        return
+    usage = "" if hooks is None else f" Usage: bash {path} {hooks}"
+    typer.echo(printable(f"{subject} written to {path}.{usage}"))
+
+
+def table(columns: Iterable[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """Return a table; texts are shown as they are, without markup.
 
-    In a narrow terminal the column of texts, of which there is one at most, gives way; nothing else is cut.
+    Parameters
+    ----------
+    columns : iterable of str
+        Headers. Columns stay whole, unless a mark before the header says otherwise: ``>`` for numbers, which stand to
+        the right; ``~`` for texts, which are wrapped; ``/`` for what is cut off at the edge. One column at most
+        may have one of the last two: in a narrow terminal it is the one that gives way.
+    rows : iterable of sequence of str or Text
+        A cell for each column.
     """
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
     cells = [[cell if isinstance(cell, Text) else Text(printable(cell)) for cell in row] for row in rows]
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for index, (header, kind) in enumerate(columns):
-        column = [Text(header), *(row[index] for row in cells)]
-        if kind in ("name", "number"):
+    for index, header in enumerate(columns):
+        column = [Text(header.lstrip(">~/")), *(row[index] for row in cells)]
+        if not header.startswith(("~", "/")):
             width = max(cell.cell_len for cell in column)
-            made.add_column(column[0], justify="right" if kind == "number" else "left", no_wrap=True, min_width=width)
+            justify: Literal["left", "right"] = "right" if header.startswith(">") else "left"
+            made.add_column(column[0], justify=justify, no_wrap=True, min_width=width)
             continue
-        longest = _SHORTEST_CUT if kind == "cut" else _LONGEST_WORD
+        cut = header.startswith("/")
+        longest = _SHORTEST_CUT if cut else _LONGEST_WORD
         made.add_column(column[0], overflow="fold", min_width=min(max(map(_longest_word, column)), longest))
-        for cell in column[1:] if kind == "cut" else ():
+        for cell in column[1:] if cut else ():
             cell.no_wrap, cell.overflow = True, "ellipsis"
     for row in cells:
         made.add_row(*row)
@@ -85,44 +111,79 @@ def table(columns: Columns, rows: Iterable[Sequence[str | Text]]) -> Table:
 
 def _longest_word(text: Text) -> int:
     """Return the columns of the longest word, the first ones of lines with what they are indented by."""
+    from rich.cells import cell_len
+
     return max((cell_len(word) for word in re.findall(r"(?:^ +)?\S+", text.plain, re.MULTILINE)), default=0)
 
 
-def card(rows: Iterable[tuple[str, str | Text]]) -> Table:
+def card(rows: Rows) -> Table:
     """Return labels with values."""
-    made = Table.grid(padding=(0, 2))
-    made.add_column(no_wrap=True, style="dim")
+    return _grid(((label, value) for label, value in rows if value is not None), padding=2, style="dim")
+
+
+def bullets(lines: Iterable[str]) -> Table:
+    """Return indented lines; long ones are continued further in."""
+    return _grid(((" -", line) for line in lines), padding=1)
+
+
+def _grid(rows: Iterable[tuple[str, Cell]], *, padding: int, style: str = "") -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table.grid(padding=(0, padding))
+    made.add_column(no_wrap=True, style=style)
     made.add_column(overflow="fold")
     for label, value in rows:
         made.add_row(Text(label), value if isinstance(value, Text) else Text(printable(value)))
     return made
 
 
-def bullets(lines: Iterable[str]) -> RenderableType:
-    """Return indented lines; long ones are continued further in."""
-    made = Table.grid(padding=(0, 1))
-    made.add_column(no_wrap=True)
-    made.add_column(overflow="fold")
-    for line in lines:
-        made.add_row(Text(" -"), Text(printable(line)))
-    return made
+def noted(shown: Part, remarks: Iterable[str]) -> Part:
+    """Return a part with remarks below, if there are any."""
+    remark = " ".join(remarks)
+    return stacked(shown, "", note(remark)) if remark else shown
 
 
-def shortened(text: str, columns: int) -> str:
-    """Return a text as a terminal shows it, cut off where it is wider than so many columns."""
-    cut = Text(printable(text))
-    cut.truncate(columns, overflow="ellipsis")
-    return cut.plain
+def stacked(*parts: Part) -> Part:
+    """Return parts one below the other."""
+    from rich.console import Group
+
+    return Group(*parts)
 
 
-def paragraph(text: str) -> Text:
-    """Return a text that is wrapped at the width of the terminal."""
-    return Text(printable(text))
+def styled(text: str, style: str = "") -> Text:
+    """Return a text in a style; it is wrapped at the width of the terminal."""
+    from rich.text import Text
+
+    return Text(printable(text), style)
 
 
 def note(text: str) -> Text:
     """Return a remark."""
-    return Text(printable(text), "dim")
+    return styled(text, "dim")
+
+
+def status(name: str) -> Text:
+    """Return a status in its colour."""
+    return styled(name.replace("_", " "), _STYLES.get(name, BAD))
+
+
+def verdict(count: int, good: str) -> Text:
+    """Return ``good`` (such as ``valid``), or that it is not so if there are violations."""
+    return styled(f"not {good}, {plural(count, 'violation')}", BAD) if count else styled(good, GOOD)
+
+
+def shortened(text: str, columns: int) -> str:
+    """Return a text as a terminal shows it, cut off where it is wider than so many columns."""
+    cut = styled(text)
+    cut.truncate(columns, overflow="ellipsis")
+    return cut.plain
+
+
+def bounds_table(bounds: Iterable[Bound]) -> Table:
+    """Return lower bounds on seconds with their reasons."""
+    rows = ([bound.name, seconds(bound.value), bound.reason] for bound in bounds)
+    return table(["bound", ">seconds", "~because"], rows)
 
 
 def seconds(value: float | None) -> str:
@@ -137,110 +198,11 @@ def tenths(value: float) -> str:
     return f"{value:.1f}" if abs(value) < 1e9 else f"{value:.4e}"
 
 
-def percent(share: float | None) -> str:
+def percent(share: float | None, decimals: int = 3) -> str:
     """Return a share in percent as a bare number, ``-`` if there is none; the header has to say what it is."""
-    return "-" if share is None else f"{100 * share:.3f}"
+    return "-" if share is None else f"{100 * share:.{decimals}f}"
 
 
 def percents(figures: Figures | None, *names: Literal["mean", "median", "worst"]) -> list[str]:
     """Return some of the figures in percent."""
     return [percent(getattr(figures, name) if figures else None) for name in names]
-
-
-def status(name: str) -> Text:
-    """Return a status in its colour."""
-    return Text(name.replace("_", " "), _STYLES.get(name, "bold red"))
-
-
-def batch_rows(batch: Batch) -> list[tuple[str, str | Text]]:
-    """Return the rows of a card that say what is planned."""
-    return [
-        ("batch", f"{batch.name} ({plural(len(batch.tasks), 'task')})"),
-        ("GPU", f"{batch.gpus} x {batch.gpu.name}"),
-    ]
-
-
-def result_card(batch: Batch, result: Result) -> Table:
-    """Return the card of a result."""
-    rows = batch_rows(batch)
-    rows.append(("status", status(result.status)))
-    rows.append(("method", result.method))
-    if result.schedule is not None:
-        rows.append(("makespan", f"{seconds(result.makespan)} s"))
-    if not math.isinf(result.lower_bound):
-        rows.append(("lower bound", f"{seconds(result.lower_bound)} s"))
-    if result.gap is not None:
-        rows.append(("gap", "< 0.001%" if 0 < result.gap < 5e-6 else f"{result.gap:.3%}"))
-    if result.schedule is not None:
-        rows.append(("utilisation", f"{result.schedule.utilisation(batch):.1%}"))
-    rows.append(("runtime", f"{result.runtime_s:.3f} s"))
-    return card(rows)
-
-
-def validation_card(batch: Batch, validation: Validation) -> Table:
-    """Return the card of what the validator says."""
-    rows = batch_rows(batch)
-    if validation.valid:
-        rows.append(("schedule", Text("valid", "bold green")))
-    else:
-        count = plural(len(validation.violations), "violation")
-        rows.append(("schedule", Text(f"not valid, {count}", "bold red")))
-    rows.append(("makespan", f"{seconds(validation.makespan)} s"))
-    return card(rows)
-
-
-def plan(batch: Batch, schedule: Schedule) -> RenderableType:
-    """Return the plan by GPU and instance; a long one has one row for each instance, with a line that says so."""
-    lifetimes = lifetimes_with_runs(batch, schedule)
-    whole = sum(len(lifetime.steps) for lifetime in lifetimes) <= MOST_ROWS
-    return _whole_plan(batch, lifetimes) if whole else _short_plan(batch, lifetimes)
-
-
-def _whole_plan(batch: Batch, lifetimes: Iterable[Lifetime]) -> Table:
-    rows: list[list[str | Text]] = []
-    for lifetime in lifetimes:
-        place = _place(batch, lifetime)
-        for step in lifetime.steps:
-            label = Text(printable(step.label), "" if step.is_run else "dim")
-            rows.append([*place, label, seconds(step.begin), seconds(step.end)])
-            place = [""] * len(place)
-    return table([*_place_columns(batch), ("task", "text"), ("begin s", "number"), ("end s", "number")], rows)
-
-
-def _short_plan(batch: Batch, lifetimes: Sequence[Lifetime]) -> Group:
-    shown = lifetimes[:MOST_ROWS]
-    columns: Columns = [("begin s", "number"), ("end s", "number"), ("runs", "number"), ("tasks", "cut")]
-    rows = (
-        [
-            *_place(batch, lifetime),
-            seconds(lifetime.begin),
-            seconds(lifetime.last),
-            str(len(lifetime.runs)),
-            ", ".join(run.task for run in lifetime.runs),
-        ]
-        for lifetime in shown
-    )
-    remark = "One line for each instance"
-    if len(shown) < len(lifetimes):
-        remark = f"The first {len(shown)} of {len(lifetimes)} instances, one line for each"
-    return Group(
-        table([*_place_columns(batch), *columns], rows),
-        Text(),
-        note(f"{remark}: -o FILE or --json gives every run and operation."),
-    )
-
-
-def _place_columns(batch: Batch) -> Columns:
-    return [("GPU", "number"), ("instance", "name")] if batch.gpus > 1 else [("instance", "name")]
-
-
-def _place(batch: Batch, lifetime: Lifetime) -> list[str]:
-    return [str(lifetime.gpu), str(lifetime)] if batch.gpus > 1 else [str(lifetime)]
-
-
-def bounds_table(bounds: Iterable[Bound]) -> Table:
-    """Return the bounds with their reasons."""
-    return table(
-        [("bound", "name"), ("seconds", "number"), ("because", "text")],
-        ([bound.name, seconds(bound.value), bound.reason] for bound in bounds),
-    )

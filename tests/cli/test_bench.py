@@ -17,7 +17,7 @@ from command_line import Command, called
 from study_jobs import cluster_of_two
 
 from mig_opt import json_schema
-from mig_opt.cli.progress_bar import ProgressBar
+from mig_opt.cli.study_screens import ProgressBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Outcome, Row, Study
 from mig_opt.studies.running import runs_of
 
@@ -207,7 +207,7 @@ def test_foreign_rows_are_told(mig_opt: Command, study: Path, monkeypatch: pytes
 def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = runs_of(Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (MethodSettings("far"),)), tmp_path)
     bar = ProgressBar()
-    with bar:
+    with bar.display:
         bar.on_start(runs, 3)
         bar.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
         bar.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))

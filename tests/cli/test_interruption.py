@@ -16,7 +16,7 @@ from command_line import MODULE, Outcome, method_that
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.cli.live import LiveLine
+from mig_opt.cli.progress import LiveLine
 from mig_opt.control import Control
 from mig_opt.files import read_batch, read_schedule
 from mig_opt.heuristics.batch.far import far

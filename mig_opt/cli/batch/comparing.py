@@ -2,50 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from mig_opt.batch.batch import Batch
-from mig_opt.cli.inputs import GpuOption, GpusOption, JsonOption, check_output, load_batch
+from mig_opt.cli.inputs import check_outputs, load_batch
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, DEFECT, REQUEST, Checks, options_named, print_json, say
-from mig_opt.control import Callbacks
-from mig_opt.errors import InputError, Problem
+from mig_opt.cli.options import GpuOption, GpusOption, JsonOption, SeedOption, WorkersOption, output_option
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, exit_if_contradicting, print_json, refuse
+from mig_opt.cli.screens import Cell, Part, bullets, note, percent, percents, seconds, show, status, styled, table
 from mig_opt.study import COMPARISON_TIME_LIMIT
-from mig_opt.texts import printable
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from mig_opt.studies import Comparison, Judged, Line
-
-_OPTIONS = {name: f"--{name.replace('_', '-')}" for name in ("methods", "time_limit", "seed", "workers", "partition")}
 
 
 def compare(
-    batches: Annotated[list[str], typer.Argument(metavar="BATCH", help="JSON or CSV files, bundled instances, or -.")],
+    batches: Annotated[list[str], Argument(metavar="BATCH", help="JSON or CSV files, bundled instances, or -.")],
     *,
     methods: Annotated[
-        str | None, typer.Option(metavar="NAMES", help="Some of: mig-opt methods.  [default: cp and every heuristic]")
+        str | None, Option(metavar="NAMES", help="Some of: mig-opt methods.  [default: cp and every heuristic]")
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="P", help="For fixpart among the methods: instances in order, such as 4+2+1.")
+        str | None, Option(metavar="P", help="For fixpart among the methods: instances in order, such as 4+2+1.")
     ] = None,
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", help="Seconds for each method on each batch.")
-    ] = COMPARISON_TIME_LIMIT,
-    seed: Annotated[int, typer.Option(metavar="N", help="For what is random.")] = 0,
-    workers: Annotated[int | None, typer.Option(metavar="N", help="Threads.  [default: one per core]")] = None,
+    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each method on each batch.")] = (
+        COMPARISON_TIME_LIMIT
+    ),
+    seed: SeedOption = 0,
+    workers: WorkersOption = None,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a line for each run as CSV.")
-    ] = None,
+    output: Annotated[Path | None, output_option("Write a line for each run as CSV.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run several methods on several batches, side by side.
@@ -54,28 +47,22 @@ def compare(
     the shortest makespan that any of them found, or that is on record for a bundled instance. Exits with 0 if
     every batch got a schedule, 1 if one got none or a method failed, and 130 after Ctrl-C, which shows what is done.
     """
+    from mig_opt.cli.progress import shown_progress
     from mig_opt.studies.comparing import check_comparison, comparison_to_csv
     from mig_opt.studies.comparing import compare as run_comparison
 
     checks = Checks()
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     problems = _load(checks, batches, gpu, gpus)
-    with checks.step(), options_named(_OPTIONS):
+    with checks.step():
         check_comparison(
             names, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=problems
         )
-    if output is not None:
-        with checks.step():
-            check_output(output, *batches)
+    with checks.step():
+        check_outputs(batches, table=output)
     checks.finish()
 
-    with contextlib.ExitStack() as stack:
-        callbacks: list[Callbacks] = []
-        if not as_json:
-            from mig_opt.cli.live import LiveLine
-
-            if LiveLine.possible():
-                callbacks.append(stack.enter_context(LiveLine()))
+    with shown_progress(quiet=as_json) as callbacks:
         comparison = run_comparison(
             problems,
             names,
@@ -91,12 +78,10 @@ def compare(
 
         write_text(output, comparison_to_csv(comparison))
     if as_json:
-        print_json(_document(comparison))
+        _print(comparison)
     else:
         _show(comparison, output)
-    if comparison.contradictions:
-        say("\n".join(["error: bounds and schedules contradict each other:", *comparison.contradictions, REQUEST]))
-        raise typer.Exit(DEFECT)
+    exit_if_contradicting(comparison.contradictions)
     if comparison.interrupted:
         raise typer.Exit(INTERRUPTED)
     solved = all(any(run.outcome.answered for run in runs) for runs in comparison.by_batch.values())
@@ -109,7 +94,7 @@ def _load(checks: Checks, arguments: Sequence[str], gpu: str | None, gpus: int |
     for argument, count in Counter(arguments).items():
         with checks.step():
             if count > 1:
-                raise InputError([Problem("BATCH", f"{argument} is given {count} times; once is enough")])
+                refuse("BATCH", f"{argument} is given {count} times; once is enough")
             loaded.append((argument, load_batch(argument, gpu, gpus)))
     counts = Counter(batch.name for _, batch in loaded)
     return {argument if counts[batch.name] > 1 else batch.name: batch for argument, batch in loaded}
@@ -129,73 +114,60 @@ def _on_record(batches: dict[str, Batch], arguments: Sequence[str]) -> dict[str,
 
 
 def _show(comparison: Comparison, output: Path | None) -> None:
-    from rich.text import Text
-
-    from mig_opt.cli import screens
-
     if not comparison.runs:
-        screens.show("Nothing was done.")
+        show("Nothing was done.")
         return
-    rows: list[list[str | Text]] = []
+    rows: list[list[Cell]] = []
     for name, runs in comparison.by_batch.items():
-        rows.append([Text(printable(name), "bold"), *[""] * 5])
+        rows.append([styled(name, "bold"), *[""] * 5])
         rows += (_cells(run) for run in runs)
         for label, value in (("best bound", runs[0].best_bound), ("best known", runs[0].best_known)):
-            rows.append([Text(cell, "dim") for cell in (f"  {label}", "", screens.seconds(value), "", "", "")])
-    columns: screens.Columns = [("batches, methods", "text"), ("status", "name")]
-    numbers = ("makespan s", "gap %", "above %", "time s")
-    screens.show(screens.table([*columns, *((name, "number") for name in numbers)], rows))
+            rows.append([note(cell) for cell in (f"  {label}", "", seconds(value), "", "", "")])
+    show(table(["~batches, methods", "status", ">makespan s", ">gap %", ">above %", ">time s"], rows))
     if len(comparison.by_batch) > 1:
-        screens.show("", _summary(comparison.methods), "", screens.note("gap %, above %: mean of the batches."))
+        show("", _summary(comparison.methods), "", note("gap %, above %: mean of the batches."))
     if comparison.failures:
-        screens.show("", "Methods that failed:", screens.bullets(comparison.failures))
+        show("", "Methods that failed:", bullets(comparison.failures))
     if comparison.interrupted:
-        screens.show("", "Interrupted: this is what was done so far.")
+        show("", "Interrupted: this is what was done so far.")
     if output is not None:
-        screens.show("", f"Table written to {output}.")
+        show("", f"Table written to {output}.")
 
 
-def _cells(run: Judged) -> list[str | Text]:
-    from rich.text import Text
-
-    from mig_opt.cli import screens
-
+def _cells(run: Judged) -> list[Cell]:
     outcome = run.outcome
     return [
-        Text(f"  {run.run.column}"),
-        screens.status(outcome.status),
-        screens.seconds(outcome.makespan),
-        screens.percent(run.gap),
-        screens.percent(run.above_best),
+        f"  {run.run.column}",
+        status(outcome.status),
+        seconds(outcome.makespan),
+        percent(run.gap),
+        percent(run.above_best),
         f"{outcome.seconds:.3f}",
     ]
 
 
-def _summary(lines: Sequence[Line]) -> Any:
-    from mig_opt.cli import screens
-
+def _summary(lines: Sequence[Line]) -> Part:
     rows = (
         [
             line.method,
             f"{line.answered}/{line.runs}",
             str(line.proven),
             str(line.best),
-            *screens.percents(line.gap, "mean", "worst"),
-            *screens.percents(line.above_best, "mean", "worst"),
+            *percents(line.gap, "mean", "worst"),
+            *percents(line.above_best, "mean", "worst"),
             f"{line.seconds.mean:.3f}" if line.seconds else "-",
         ]
         for line in lines
     )
-    numbers = ("solved", "proven", "best", "gap %", "worst", "above %", "worst", "mean s")
-    return screens.table([("method", "name"), *((name, "number") for name in numbers)], rows)
+    columns = ["method", ">solved", ">proven", ">best", ">gap %", ">worst", ">above %", ">worst", ">mean s"]
+    return table(columns, rows)
 
 
-def _document(comparison: Comparison) -> str:
-    from mig_opt.files.documents import rendered
+def _print(comparison: Comparison) -> None:
     from mig_opt.studies.comparing import comparison_rows
     from mig_opt.studies.summary import line_document
 
-    return rendered(
+    print_json(
         {
             "interrupted": comparison.interrupted,
             "runs": comparison_rows(comparison),

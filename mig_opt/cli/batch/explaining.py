@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Option
 
 from mig_opt.batch.batch import Batch
-from mig_opt.cli.inputs import (
+from mig_opt.cli.batch.screens import batch_rows
+from mig_opt.cli.inputs import load_batch
+from mig_opt.cli.interruption import INTERRUPTED
+from mig_opt.cli.options import (
     BatchArgument,
     GpuOption,
     GpusOption,
@@ -17,17 +22,13 @@ from mig_opt.cli.inputs import (
     SeedOption,
     TimeLimitOption,
     WorkersOption,
-    load_batch,
 )
-from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, as_options, options_named, print_json
+from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
+from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, bullets, card, note, seconds, show, styled
 from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
 from mig_opt.explaining import explain as find_explanation
 from mig_opt.explaining.explainer import DEFAULT_TIME_LIMIT, check_question
 from mig_opt.texts import plural
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 MOST_TASKS = 12
 """Tasks up to which each has a line of its own, for each kind of requirement."""
@@ -47,15 +48,13 @@ _MANY = {
     RequirementKind.MEMORY: "of them need memory",
 }
 
-_OPTIONS = as_options("target", "time_limit", "seed", "workers")
-
 
 def explain(
     batch: BatchArgument,
     *,
     target: Annotated[
         float | None,
-        typer.Option(metavar="S", help="Seconds that the makespan should not exceed.  [default: just below the bound]"),
+        Option(metavar="S", help="Seconds that the makespan should not exceed.  [default: just below the bound]"),
     ] = None,
     gpu: GpuOption = None,
     gpus: GpusOption = None,
@@ -71,16 +70,14 @@ def explain(
     Exits with 0 if there is a schedule (within the target), else 1, and 130 after Ctrl-C.
     """
     checks = Checks()
-    with checks.step(), options_named(_OPTIONS):
+    with checks.step():
         check_question(target, time_limit=time_limit, seed=seed, workers=workers)
     with checks.step():
         problem = load_batch(batch, gpu, gpus)
     checks.finish()
     found = find_explanation(problem, target, time_limit=time_limit, seed=seed, workers=workers)
     if as_json:
-        from mig_opt.files.documents import rendered
-
-        print_json(rendered(_document(found)))
+        print_json(_document(found))
     else:
         _show(problem, found, time_limit)
     if found.interrupted:
@@ -95,9 +92,7 @@ def _document(found: Explanation) -> dict[str, Any]:
         "makespan": found.makespan,
         "lower_bound": _finite(found.lower_bound),
         "conflicts": [_conflict_document(conflict) for conflict in found.conflicts],
-        "remedies": [
-            {"path": remedy.path, "text": remedy.text, "makespan": remedy.makespan} for remedy in found.remedies
-        ],
+        "remedies": [dataclasses.asdict(remedy) for remedy in found.remedies],
         "interrupted": found.interrupted,
         "runtime_s": found.runtime_s,
     }
@@ -127,44 +122,39 @@ def _finite(bound: float) -> float | None:
 
 
 def _show(batch: Batch, found: Explanation, time_limit: float) -> None:
-    from mig_opt.cli import screens
-
-    rows = screens.batch_rows(batch)
-    if found.target is not None:
-        rows.append(("target", f"{screens.seconds(found.target)} s"))
-    rows.append(("answer", _answer(found)))
-    if found.makespan is not None:
-        rows.append(("best known", f"{screens.seconds(found.makespan)} s"))
-    if not math.isinf(found.lower_bound):
-        rows.append(("lower bound", f"{screens.seconds(found.lower_bound)} s"))
-    screens.show(screens.card(rows))
+    known, bound = found.makespan, found.lower_bound
+    show(
+        card(
+            [
+                *batch_rows(batch),
+                ("target", None if found.target is None else f"{seconds(found.target)} s"),
+                ("answer", _answer(found)),
+                ("best known", None if known is None else f"{seconds(known)} s"),
+                ("lower bound", None if math.isinf(bound) else f"{seconds(bound)} s"),
+            ]
+        )
+    )
     for conflict in found.conflicts[:MOST_MISFITS]:
-        screens.show("", screens.paragraph(_heading(conflict, found)), screens.bullets(_requirements(conflict)))
+        show("", styled(_heading(conflict, found)), bullets(_requirements(conflict)))
         remarks = list(_remarks(conflict, found, time_limit))
         if remarks:
-            screens.show(screens.paragraph(" ".join(remarks)))
+            show(styled(" ".join(remarks)))
     if len(found.conflicts) > MOST_MISFITS:
         count = len(found.conflicts) - MOST_MISFITS
-        screens.show("", screens.note(f"{count} more fit nowhere: --json has all."))
+        show("", note(f"{count} more fit nowhere: --json has all."))
     if found.remedies:
-        screens.show(
-            "", screens.paragraph(_offer(found)), screens.bullets(_spelled_remedies(found.remedies[:MOST_REMEDIES]))
-        )
+        show("", styled(_offer(found)), bullets(_spelled_remedies(found.remedies[:MOST_REMEDIES])))
 
 
-def _answer(found: Explanation) -> Text:
-    from rich.text import Text
-
+def _answer(found: Explanation) -> Cell:
     if found.verdict is Verdict.UNKNOWN:
-        return Text("not known, interrupted" if found.interrupted else "not known, the time is over", "bold yellow")
+        return styled("not known, interrupted" if found.interrupted else "not known, the time is over", UNCLEAR)
     if found.verdict is Verdict.POSSIBLE:
-        return Text("possible", "bold green")
-    return Text("infeasible" if math.isinf(found.lower_bound) else "impossible", "bold red")
+        return styled("possible", GOOD)
+    return styled("infeasible" if math.isinf(found.lower_bound) else "impossible", BAD)
 
 
 def _heading(conflict: Conflict, found: Explanation) -> str:
-    from mig_opt.cli.screens import seconds
-
     if conflict.target is None:
         return f"Task {conflict.requirements[0].task!r} fits nowhere:"
     count = plural(len(conflict.requirements) - 1, "requirement")
@@ -194,8 +184,6 @@ def _requirements(conflict: Conflict) -> Iterator[str]:
 
 def _remarks(conflict: Conflict, found: Explanation, time_limit: float) -> Iterator[str]:
     """Yield sentences that say how long the requirements take, and what is not proven."""
-    from mig_opt.cli.screens import seconds
-
     if conflict.target is None:
         return
     if found.target is not None:
@@ -226,8 +214,6 @@ def _offer(found: Explanation) -> str:
 
 
 def _spelled_remedies(remedies: Iterable[Remedy]) -> Iterator[str]:
-    from mig_opt.cli.screens import seconds
-
     for remedy in remedies:
         known = remedy.makespan is not None and remedy.path != "target"
         yield f"{remedy} (at most {seconds(remedy.makespan)} s)" if known else str(remedy)

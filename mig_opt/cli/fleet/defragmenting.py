@@ -5,58 +5,52 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from mig_opt.cli.batch.solving import DEFAULT_TIME_LIMIT, EXIT_CODES
-from mig_opt.cli.inputs import JsonOption, SeedOption, TimeLimitOption, check_outputs, load_state, parsed_share
-from mig_opt.cli.outcome import Checks, as_options, options_named, print_json, say
-from mig_opt.cli.progress import shown_time
-from mig_opt.cli.scripting import DevicesOption, parsed_devices
-from mig_opt.errors import InputError, Problem
+from mig_opt.cli.inputs import check_outputs, load_state, parsed_devices, parsed_share
+from mig_opt.cli.options import (
+    DevicesOption,
+    JsonOption,
+    SeedOption,
+    TimeLimitOption,
+    file_option,
+    gpu_option,
+    gpus_option,
+    output_option,
+)
+from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
+from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, show, show_remarks, status, table
+from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.result import DefragmentationResult, Status
-from mig_opt.texts import plural, printable
+from mig_opt.texts import plural
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
-
-    from mig_opt.fleet.state import FleetState, HeldInstance
-
-_OPTIONS = as_options("fragmentation", "most_migrations", "time_limit", "seed", "within_gpus")
 _MOST_WANTED = 10_000
+_GOALS = {"fragmentation": "least fragmentation", "migrations": "fewest migrations"}
 
 
 def defragment(
-    state: Annotated[str, typer.Argument(metavar="STATE", help="JSON or CSV file, or -.", show_default=False)],
+    state: Annotated[str, Argument(metavar="STATE", help="JSON or CSV file, or -.", show_default=False)],
     *,
     wanted: Annotated[
         str | None,
-        typer.Option(
+        Option(
             "--for", metavar="PROFILES", help="Make room for these, e.g. 3g.20gb or 2x3g.20gb,1g.5gb: all together."
         ),
     ] = None,
     fragmentation: Annotated[
-        str | None,
-        typer.Option("--fragmentation", metavar="SHARE", help="Mean fragmentation that is enough, e.g. 0.05 or 5%."),
+        str | None, Option(metavar="SHARE", help="Mean fragmentation that is enough, e.g. 0.05 or 5%.")
     ] = None,
-    within_gpus: Annotated[bool, typer.Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
-    most_migrations: Annotated[
-        int | None, typer.Option("--most-migrations", metavar="K", help="How many migrations there may be.")
-    ] = None,
-    gpu: Annotated[
-        str | None, typer.Option(metavar="GPU", help="In place of the GPU that STATE names; CSV files need it.")
-    ] = None,
-    gpus: Annotated[int | None, typer.Option(metavar="N", help="In place of STATE's number of GPUs.")] = None,
+    within_gpus: Annotated[bool, Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
+    most_migrations: Annotated[int | None, Option(metavar="K", help="How many migrations there may be.")] = None,
+    gpu: Annotated[str | None, gpu_option("GPU that STATE")] = None,
+    gpus: Annotated[int | None, gpus_option("STATE")] = None,
     time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
     seed: SeedOption = 0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the state afterwards as JSON.")
-    ] = None,
-    script: Annotated[
-        Path | None, typer.Option("--script", metavar="FILE", help="Write the migrations as a script for bash.")
-    ] = None,
+    output: Annotated[Path | None, output_option("Write the state afterwards as JSON.")] = None,
+    script: Annotated[Path | None, file_option("Write the migrations as a script for bash.")] = None,
     devices: DevicesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -67,6 +61,7 @@ def defragment(
 
     Exits with 0 if there is a plan, 1 if there is none, and 130 after Ctrl-C.
     """
+    from mig_opt.cli.progress import shown_progress
     from mig_opt.defragmentation import defragment as plan
     from mig_opt.defragmentation.entry import check_defragment_options
 
@@ -77,13 +72,11 @@ def defragment(
         room = None if wanted is None else _profiles(wanted)
     with checks.step():
         share = None if fragmentation is None else parsed_share("--fragmentation", fragmentation)
+    one_goal = wanted is None or fragmentation is None
+    checks.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
     with checks.step():
-        if wanted is not None and fragmentation is not None:
-            raise InputError([Problem("--fragmentation", "is another goal than --for; give one of the two")])
-    with checks.step(), options_named(_OPTIONS):
         check_defragment_options(most_migrations=most_migrations, time_limit=time_limit, seed=seed)
     found: FleetState | None = None
-    names: list[str] | None = None
     with checks.step():
         found = load_state(state, gpu, gpus)
         if room is not None:
@@ -91,17 +84,13 @@ def defragment(
                 check_defragment_options(found, room)
     with checks.step():
         if devices is not None and script is None:
-            raise InputError([Problem("--devices", "is for --script; leave it out")])
+            refuse("--devices", "is for --script; leave it out")
         names = parsed_devices(devices, None if found is None else found.gpus)
     with checks.step():
-        check_outputs(output, None, state, what="state")
-    with checks.step():
-        check_outputs(script, None, state, what="script")
-        if script is not None and output is not None and script.resolve() == output.resolve():
-            raise InputError([Problem("", "is wanted for both state and script; name two files")], str(script))
+        check_outputs([state], state=output, script=script)
     checks.finish()
     assert found is not None
-    with shown_time("defragment", quiet=as_json):
+    with shown_progress("defragment", quiet=as_json):
         result = plan(
             found,
             room,
@@ -113,32 +102,29 @@ def defragment(
         )
     remarks = _written(result, output, script, names)
     if as_json:
-        from mig_opt.files.documents import rendered
         from mig_opt.files.fleet.states import defragmentation_document
 
-        print_json(rendered(defragmentation_document(result)))
+        print_json(defragmentation_document(result))
         if result.migrations is None:
             say(_why_not(result))
     else:
-        _show(result, remarks)
+        show(card(list(_rows(result))))
+        if result.migrations is None:
+            show("", _why_not(result))
+        elif result.migrations:
+            show("", _maps(result), "", _steps(result))
+        show_remarks(remarks)
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
 def _profiles(text: str) -> list[str]:
-    """Return the profiles of a list such as ``2x3g.20gb,1g.5gb``.
-
-    Raises
-    ------
-    InputError
-        If it names none, or too many.
-    """
+    """Return the profiles of a list such as ``2x3g.20gb,1g.5gb``."""
     names: list[str] = []
     for part in filter(None, map(str.strip, text.split(","))):
         several = re.fullmatch(r"([1-9][0-9]{0,5}) ?[x*] ?(\S+)", part)
         names += [several[2]] * int(several[1]) if several else [part]
     if not names or len(names) > _MOST_WANTED:
-        message = f"must name 1 to {_MOST_WANTED} instances, e.g. 3g.20gb or 2x3g.20gb,1g.5gb, is {text!r:.60}"
-        raise InputError([Problem("--for", message)])
+        refuse("--for", f"must name 1 to {_MOST_WANTED} instances, e.g. 3g.20gb or 2x3g.20gb,1g.5gb, is {text!r:.60}")
     return names
 
 
@@ -158,8 +144,7 @@ def _written(
         write_state(after, output)
         remarks.append(f"State afterwards written to {output}.")
     if script is not None:
-        with options_named(as_options("devices")):
-            write_text(script, migration_script(result.state, result.migrations, devices=devices))
+        write_text(script, migration_script(result.state, result.migrations, devices=devices))
         remarks.append(f"Script written to {script}. Usage: bash {script} HOOKS")
     return remarks
 
@@ -172,25 +157,11 @@ def _why_not(result: DefragmentationResult) -> str:
     return "no plan was found; more time (--time-limit) or other limits may help"
 
 
-def _show(result: DefragmentationResult, remarks: Sequence[str]) -> None:
-    from mig_opt.cli import screens
-
-    screens.show(screens.card(_rows(result)))
-    if result.migrations is None:
-        screens.show("", _why_not(result))
-    elif result.migrations:
-        screens.show("", _maps(result), "", _steps(result))
-    if remarks:
-        screens.show("", *map(printable, remarks))
-
-
-def _rows(result: DefragmentationResult) -> Iterator[tuple[str, str | Text]]:
-    from mig_opt.cli import screens
-
+def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
     state = result.state
     yield "state", f"{state.name} ({plural(len(state.instances), 'instance')})"
     yield "fleet", f"{state.gpus} x {state.gpu.name}"
-    yield "status", screens.status(result.status)
+    yield "status", status(result.status)
     if result.migrations is not None:
         yield "migrations", str(len(result.migrations))
         yield "lower bound", plural(result.lower_bound, "migration")
@@ -198,33 +169,27 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, str | Text]]:
     if result.room:
         yield "room for", ", ".join(f"{profile}@{start} of GPU {gpu}" for gpu, profile, start in result.room)
     if result.proven:
-        names = {"fragmentation": "least fragmentation", "migrations": "fewest migrations"}
-        yield "proven", ", then ".join(names[goal] for goal in result.proven)
+        yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
     yield "runtime", f"{result.runtime_s:.3f} s"
 
 
-def _maps(result: DefragmentationResult) -> RenderableType:
+def _maps(result: DefragmentationResult) -> Part:
     """Return the GPUs that change, slice by slice, before and after."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from mig_opt.cli import screens
-
     before, after = result.state, result.after
     assert after is not None
-    looks = [
-        (gpu, gpu_map(before, held), gpu_map(after, later))
+    maps = [
+        [str(gpu), gpu_map(before, held), gpu_map(after, later)]
         for gpu, (held, later) in enumerate(zip(_by_gpu(before), _by_gpu(after), strict=True))
     ]
-    changed = [[str(gpu), old, new] for gpu, old, new in looks if old != new]
-    shown = screens.table([("GPU", "number"), ("before", "name"), ("after", "name")], changed[: screens.MOST_ROWS])
-    lines = []
-    if len(changed) > screens.MOST_ROWS:
-        lines.append(f"The first {screens.MOST_ROWS} of {len(changed)} GPUs that change are shown.")
-    if len(changed) < len(looks):
-        lines.append(f"{plural(len(looks) - len(changed), 'GPU')} stay{'s' * (len(looks) - len(changed) == 1)} alike.")
-    lines.append("One column for each memory slice, .. is free, * must stay.")
-    return Group(shown, Text(), screens.note(" ".join(lines)))
+    changed = [row for row in maps if row[1] != row[2]]
+    same = len(maps) - len(changed)
+    remarks = []
+    if len(changed) > MOST_ROWS:
+        remarks.append(f"The first {MOST_ROWS} of {len(changed)} GPUs that change are shown.")
+    if same:
+        remarks.append(f"{plural(same, 'GPU')} stay{'s' * (same == 1)} alike.")
+    remarks.append("One column for each memory slice, .. is free, * must stay.")
+    return noted(table([">GPU", "before", "after"], changed[:MOST_ROWS]), remarks)
 
 
 def _by_gpu(state: FleetState) -> list[list[HeldInstance]]:
@@ -257,15 +222,10 @@ def gpu_map(state: FleetState, instances: Sequence[HeldInstance]) -> str:
     return f"|{'|'.join(filter(None, cells))}|"
 
 
-def _steps(result: DefragmentationResult) -> RenderableType:
+def _steps(result: DefragmentationResult) -> Part:
     """Return the migrations in order."""
-    from rich.console import Group
-    from rich.text import Text
-
-    from mig_opt.cli import screens
-
     migrations = result.migrations or ()
-    rows = [
+    rows = (
         [
             str(number),
             migration.profile,
@@ -273,17 +233,8 @@ def _steps(result: DefragmentationResult) -> RenderableType:
             f"{migration.to_gpu}@{migration.to_start}",
             migration.name,
         ]
-        for number, migration in enumerate(migrations[: screens.MOST_ROWS], 1)
-    ]
-    columns: screens.Columns = [
-        ("step", "number"),
-        ("instance", "name"),
-        ("from GPU@slice", "number"),
-        ("to GPU@slice", "number"),
-        ("name", "cut"),
-    ]
-    shown = screens.table(columns, rows)
-    if len(migrations) <= screens.MOST_ROWS:
-        return shown
-    text = f"The first {screens.MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
-    return Group(shown, Text(), screens.note(text))
+        for number, migration in enumerate(migrations[:MOST_ROWS], 1)
+    )
+    remark = f"The first {MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
+    shown = table([">step", "instance", ">from GPU@slice", ">to GPU@slice", "/name"], rows)
+    return noted(shown, [remark] * (len(migrations) > MOST_ROWS))

@@ -6,40 +6,31 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
-from mig_opt.cli.outcome import Checks
+from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Trace
 from mig_opt.simulation import Simulation, get_policy, simulate
 from mig_opt.simulation.simulator import check_policy
 from mig_opt.texts import printable
 
+if TYPE_CHECKING:
+    from rich.text import Text
+
 _OPTION = "--policy"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """A policy with what is set of it.
-
-    Attributes
-    ----------
-    text : str
-        As it was given.
-    name : str
-        The policy.
-    options : dict of str to object
-        Its options.
-    """
+    """A policy and the options that are set of it, with the text that says so."""
 
     text: str
     name: str
     options: dict[str, Any]
 
     def check(self, trace: Trace) -> None:
-        """Refuse options that do not do for a trace."""
+        """Refuse options that do not fit a trace."""
         with self.named():
             check_policy(trace, self.name, **self.options)
 
@@ -54,9 +45,7 @@ class PolicyChoice:
         try:
             yield
         except InputError as error:
-            raise InputError(
-                [Problem(self._path(problem.path), problem.message) for problem in error.problems]
-            ) from None
+            raise InputError(Problem(self._path(problem.path), problem.message) for problem in error.problems) from None
 
     def _path(self, path: str) -> str:
         option = re.match(r"\w*", path)
@@ -69,12 +58,12 @@ class PolicyChoice:
 def read_policies(text: str, checks: Checks) -> list[PolicyChoice]:
     """Return the policies in a list with commas, each with ``:OPTION=VALUE`` behind it for each option.
 
-    Those with which something is wrong are left out, and ``checks`` has what.
+    Those with which something is wrong are left out, and ``checks`` gets their errors.
     """
     chosen: list[PolicyChoice] = []
     with checks.step():
         if not any(part.strip() for part in text.split(",")):
-            raise InputError([Problem(_OPTION, "names no policy; leave it out for the usual ones")])
+            refuse(_OPTION, "names no policy; leave it out for the usual ones")
     for part in filter(None, map(str.strip, text.split(","))):
         with checks.step():
             choice = _read(part)
@@ -89,6 +78,8 @@ def broken_label(label: str, indent: str = "", longest: int = 20) -> Text:
 
     A line ends before an option; one that is too long for a line is continued further in.
     """
+    from rich.text import Text
+
     lines = [indent]
 
     def add(part: str, margin: str) -> bool:
@@ -110,10 +101,8 @@ def broken_label(label: str, indent: str = "", longest: int = 20) -> Text:
 
 def _read(text: str) -> PolicyChoice:
     name, *settings = (part.strip() for part in text.split(":"))
-    try:
+    with options_named({"policy": _OPTION}):
         entry = get_policy(name)
-    except InputError as error:
-        raise InputError([Problem(_OPTION, problem.message) for problem in error.problems]) from None
     problems = list(_form_problems(name, settings))
     options: dict[str, Any] = {}
     for setting in settings:

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from mig_opt.arguments import wrong_number
-from mig_opt.cli.inputs import JsonOption, TraceGpusOption, check_outputs, load_trace
+from mig_opt.cli.inputs import check_outputs, load_trace
+from mig_opt.cli.options import JsonOption, TraceArgument, TraceGpuOption, TraceGpusOption, file_option, plot_option
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
-from mig_opt.cli.progress import shown_time
-from mig_opt.errors import InputError, Problem
-from mig_opt.texts import printable
+from mig_opt.cli.screens import show, show_written
+from mig_opt.errors import InputError
 
 if TYPE_CHECKING:
-    from mig_opt.cli.fleet.policies import PolicyChoice
     from mig_opt.cli.fleet.screens import References
     from mig_opt.fleet.trace import Trace
     from mig_opt.simulation import Simulation
@@ -31,35 +31,25 @@ _MOST_OPTIMAL = 20
 
 
 def simulate(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)],
+    trace: TraceArgument,
     *,
     policy: Annotated[
         list[str] | None,
-        typer.Option(
-            "--policy",
+        Option(
             metavar="NAMES",
             help="Some of: mig-opt methods; each with :OPTION=VALUE for its options, like "
             f"static:partition=4+3:backfill=true; may be repeated.  [default: {','.join(_EXPECTED)}]",
         ),
     ] = None,
-    gpu: Annotated[
-        str | None, typer.Option(metavar="GPU", help="In place of the GPU that TRACE names; CSV files need it.")
-    ] = None,
+    gpu: TraceGpuOption = None,
     gpus: TraceGpusOption = None,
     optimum: Annotated[
-        bool,
-        typer.Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs."),
+        bool, Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs.")
     ] = False,
-    time_limit: Annotated[
-        float, typer.Option(metavar="S", help="Seconds for each of the two goals of --optimum.")
-    ] = 30.0,
-    chart: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE", help="Draw fleets, fragmentation and waits as .png, .pdf or .svg."),
-    ] = None,
+    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each of the two goals of --optimum.")] = 30.0,
+    chart: Annotated[Path | None, plot_option("fleets, fragmentation and waits")] = None,
     log: Annotated[
-        Path | None,
-        typer.Option("--save-log", metavar="FILE", help="Write every run and operation, one JSON object on a line."),
+        Path | None, file_option("Write every run and operation, one JSON object on a line.", "--save-log")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,77 +58,62 @@ def simulate(
     Exits with 1 if a scheduler leaves jobs waiting for ever.
     """
     from mig_opt.cli.fleet.policies import read_policies
+    from mig_opt.cli.fleet.screens import simulation_parts
+    from mig_opt.cli.progress import shown_progress
 
     checks = Checks()
-    chosen: list[PolicyChoice] = read_policies(",".join(policy or _EXPECTED), checks)
+    chosen = read_policies(",".join(policy or _EXPECTED), checks)
     with checks.step():
-        problems = list(wrong_number("--time-limit", time_limit, "a finite number of seconds > 0", above=0))
+        problems = list(wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0))
         if problems:
             raise InputError(problems)
     with checks.step():
-        check_outputs(log, chart, trace, what="log")
-    found = None
+        check_outputs([trace], chart, log=log)
     with checks.step():
         found = load_trace(trace, gpu, gpus)
-        _check_trace(found, chosen, checks, optimum=optimum)
+        for choice in chosen:
+            with checks.step():
+                choice.check(found)
+        message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(found.jobs)}; leave it out"
+        checks.require(not optimum or len(found.jobs) <= _MOST_OPTIMAL, "--optimum", message)
     checks.finish()
-    assert found is not None
     done = []
     for choice in chosen:
-        with shown_time(choice.text, quiet=as_json):
+        with shown_progress(choice.text, quiet=as_json):
             done.append(choice.run(found))
     references = _references(found, time_limit if optimum else None, quiet=as_json)
     if as_json:
-        from mig_opt.files.documents import rendered
-
-        print_json(rendered(_document(done, references)))
+        print_json(_document(done, references))
     else:
-        from mig_opt.cli.fleet.screens import show
-
-        show(done, references)
+        show(*simulation_parts(done, references))
     if (log or chart) and not as_json:
         typer.echo("")
     if log is not None:
         from mig_opt.files.fleet.logs import write_log
 
         write_log(done, log)
-        _say_written("Log", log, quiet=as_json)
+        show_written("Log", log, quiet=as_json)
     if chart is not None:
         from mig_opt.plotting import save_simulation_plot
 
         save_simulation_plot(done, chart, bounds=references.bounds)
-        _say_written("Chart", chart, quiet=as_json)
+        show_written("Chart", chart, quiet=as_json)
     raise typer.Exit(ANSWER_IS_NO if any(simulation.unfinished for simulation in done) else 0)
 
 
-def _check_trace(trace: Trace, chosen: Sequence[PolicyChoice], checks: Checks, *, optimum: bool) -> None:
-    """Collect what is wrong with the options beside the trace."""
-    for choice in chosen:
-        with checks.step():
-            choice.check(trace)
-    if optimum and len(trace.jobs) > _MOST_OPTIMAL:
-        message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(trace.jobs)}; leave it out"
-        with checks.step():
-            raise InputError([Problem("--optimum", message)])
-
-
 def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> References:
-    """Return what the policies are compared with; the optimum only if there is time for it."""
+    """Return the figures that the policies are compared with; the optimum only if there is time for it."""
     from mig_opt.cli.fleet.screens import References
+    from mig_opt.cli.progress import shown_progress
     from mig_opt.models.fleet.bounds import trace_bounds, trace_optimum
 
     if time_limit is None:
         return References(trace_bounds(trace))
-    with shown_time("optimum", quiet=quiet):
+    with shown_progress("optimum", quiet=quiet):
         makespan, completion = (
             trace_optimum(trace, goal, time_limit=time_limit) for goal in ("makespan", "completion")
         )
     return References(trace_bounds(trace), makespan, completion)
-
-
-def _say_written(what: str, path: Path, *, quiet: bool) -> None:
-    if not quiet:
-        typer.echo(f"{what} written to {printable(str(path))}.")
 
 
 def _document(done: Sequence[Simulation], references: References) -> dict[str, object]:
@@ -151,11 +126,7 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
     }
     if references.makespan is not None and references.completion is not None:
         document["optimum"] = {
-            name: {
-                "value": value if math.isfinite(value) else None,
-                "lower_bound": bound,
-                "proven": proven,
-            }
+            name: {"value": value if math.isfinite(value) else None, "lower_bound": bound, "proven": proven}
             for name, value, bound, proven in references.optima()
         }
     document["policies"] = [

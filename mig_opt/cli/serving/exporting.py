@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from mig_opt.cli.outcome import as_options, options_named
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.serving.deployment import Deployment
 
@@ -19,19 +19,12 @@ WITH_DEVICES = FORMATS[2:]
 """Those that name GPUs of machines."""
 
 ExportOption = Annotated[
-    str | None,
-    typer.Option("--export", metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output."),
+    str | None, Option(metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output.")
 ]
 
 
 def check_export(form: str | None, devices: str | None) -> None:
-    """Refuse a format that does not exist, and devices where no format takes them.
-
-    Raises
-    ------
-    InputError
-        With both, if need be.
-    """
+    """Refuse a format that does not exist, and devices where no format takes them."""
     problems = []
     if form is not None and form not in FORMATS:
         problems.append(Problem("--export", f"unknown format {form!r}; {nearest(form, FORMATS)}"))
@@ -41,38 +34,37 @@ def check_export(form: str | None, devices: str | None) -> None:
         raise InputError(problems)
 
 
-def check_names(form: str | None, names: Iterable[tuple[str, str]], source: str) -> None:
-    """Refuse names of services (with their paths) that a format cannot hold, once each.
+def check_deployment_names(form: str | None, deployment: Deployment, source: Path) -> None:
+    """Refuse names of services of a deployment that a format cannot hold."""
+    names = ((f"segments[{index}].service", segment.service) for index, segment in enumerate(deployment.segments))
+    check_names(form, names, source)
 
-    Raises
-    ------
-    InputError
-        With all of them.
-    """
+
+def check_names(form: str | None, names: Iterable[tuple[str, str]], source: str | Path) -> None:
+    """Refuse names of services (with their paths) that a format cannot hold, once each."""
     from mig_opt.rollout.shell import name_problems
 
     first = {name: path for path, name in reversed(list(names))}
     problems = list(name_problems((path, name) for name, path in first.items())) if form == "nvidia-smi" else []
     if problems:
-        raise InputError(problems, source)
+        raise InputError(problems, str(source))
 
 
-@options_named(as_options("devices"))
 def exported(
     form: str, deployment: Deployment, change: ChangePlan | None, devices: Sequence[str] | None
 ) -> tuple[str, Sequence[str]]:
-    """Return a deployment in a format, and what the format cannot say about it.
+    """Return a deployment in a format, and remarks on what the format cannot say about it.
 
     Parameters
     ----------
     form : str
         One of :data:`FORMATS`.
     deployment : Deployment
-        What is wanted.
+        The segments that are wanted.
     change : ChangePlan, optional
-        The way from what is running: ``nvidia-smi`` is a script for it then.
+        The steps from what is running: ``nvidia-smi`` is a script for them then.
     devices : sequence of str, optional
-        What each GPU is called.
+        The name of each GPU.
 
     Raises
     ------
@@ -87,12 +79,10 @@ def exported(
             return deployment_to_json(deployment), ()
         case "csv":
             return deployment_to_csv(deployment), ()
-        case "mig-parted":
-            config = mig_parted_config(deployment, devices=devices)
-            return str(config), config.remarks
-        case "kubernetes":
-            resources = kubernetes_resources(deployment, devices=devices)
-            return str(resources), resources.remarks
+        case "mig-parted" | "kubernetes":
+            convert = mig_parted_config if form == "mig-parted" else kubernetes_resources
+            converted = convert(deployment, devices=devices)
+            return str(converted), converted.remarks
         case _ if change is None:
             return deployment_script(deployment, devices=devices), ()
         case _:

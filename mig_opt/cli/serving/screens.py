@@ -1,23 +1,34 @@
-"""What commands show about demands, deployments and changes of deployments."""
+"""Cards and tables about demands, deployments and changes of deployments."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
-from mig_opt.cli.screens import MOST_ROWS, Columns, card, note, seconds, shortened, status, table
+from mig_opt.cli.screens import (
+    GOOD,
+    MOST_ROWS,
+    UNCLEAR,
+    Cell,
+    Part,
+    Rows,
+    card,
+    noted,
+    seconds,
+    shortened,
+    stacked,
+    status,
+    styled,
+    table,
+    verdict,
+)
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.result import DeploymentResult, Status
-from mig_opt.serving.bounds import FleetBound
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
-from mig_opt.texts import number_ranges, plural, printable
+from mig_opt.texts import number_ranges, plural
 from mig_opt.validation import DeploymentValidation
 
 _WIDEST_RANGES = 12
@@ -29,11 +40,9 @@ _WIDEST_NAME = 20
 _GOALS = {"gpus": "fewest GPUs", "compute slices": "fewest compute slices", "changes": "fewest changes"}
 _CHANGE_GOALS = {"interruptions": "fewest interruptions", "duration": "shortest"}
 
-Rows = list[tuple[str, str | Text]]
-
 
 def demand_rows(demand: Demand) -> Rows:
-    """Return the rows of a card that say what is asked for."""
+    """Return the rows of a card that describe the demand."""
     pools = (
         f"{pool.gpu.name}, as many as it takes" if pool.count is None else f"{pool.count} x {pool.gpu.name}"
         for pool in demand.pools
@@ -44,32 +53,30 @@ def demand_rows(demand: Demand) -> Rows:
     ]
 
 
-def result_card(demand: Demand, result: DeploymentResult) -> Table:
+def result_card(demand: Demand, result: DeploymentResult) -> Part:
     """Return the card of a result."""
-    rows = demand_rows(demand)
-    rows += [("status", status(result.status)), ("method", result.method)]
-    deployment = result.deployment
-    if deployment is not None:
-        rows.append(("GPUs", _kinds(deployment)))
-    if result.lower_bound and result.status is not Status.INFEASIBLE:
-        rows.append(("lower bound", f"{plural(result.lower_bound, 'GPU')}: {result.reason}"))
-    if deployment is not None:
-        rows += _shares(deployment)
-    if result.proven:
-        rows.append(("proven", ", then ".join(_GOALS[goal] for goal in result.proven)))
-    rows.append(("runtime", f"{result.runtime_s:.3f} s"))
-    return card(rows)
+    deployment, bound = result.deployment, result.lower_bound
+    known = bound > 0 and result.status is not Status.INFEASIBLE
+    return card(
+        [
+            *demand_rows(demand),
+            ("status", status(result.status)),
+            ("method", result.method),
+            ("GPUs", None if deployment is None else _kinds(deployment)),
+            ("lower bound", f"{plural(bound, 'GPU')}: {result.reason}" if known else None),
+            *([] if deployment is None else _shares(deployment)),
+            ("proven", ", then ".join(_GOALS[goal] for goal in result.proven) or None),
+            ("runtime", f"{result.runtime_s:.3f} s"),
+        ]
+    )
 
 
-def validation_card(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Table:
-    """Return the card of what the validator says."""
-    rows = demand_rows(demand)
+def validation_card(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Part:
+    """Return the card of a validation."""
+    rows = [*demand_rows(demand), ("deployment", verdict(len(validation.violations), "valid"))]
     if validation.valid:
-        rows += [("deployment", Text("valid", "bold green")), ("GPUs", _kinds(deployment)), *_shares(deployment)]
-    else:
-        count = plural(len(validation.violations), "violation")
-        rows += [("deployment", Text(f"not valid, {count}", "bold red")), ("GPUs", str(validation.gpus))]
-    return card(rows)
+        return card([*rows, ("GPUs", _kinds(deployment)), *_shares(deployment)])
+    return card([*rows, ("GPUs", str(validation.gpus))])
 
 
 def _kinds(deployment: Deployment) -> str:
@@ -90,14 +97,6 @@ def _shares(deployment: Deployment) -> Rows:
     ]
 
 
-def bounds_table(bounds: Iterable[FleetBound]) -> Table:
-    """Return the bounds with their reasons."""
-    return table(
-        [("bound", "name"), ("GPUs", "number"), ("not rounded", "number"), ("because", "text")],
-        ([bound.name, str(bound.gpus), f"{bound.value:.3f}", bound.reason] for bound in bounds),
-    )
-
-
 @dataclass(frozen=True)
 class _Alike:
     """GPUs of one kind with the same segments."""
@@ -113,7 +112,7 @@ class _Alike:
         return shown if len(shown) <= _WIDEST_RANGES else f"{self.gpus[0]} + {len(self.gpus) - 1} more"
 
 
-def fleet(deployment: Deployment) -> RenderableType:
+def deployment_table(deployment: Deployment) -> Part:
     """Return the segments GPU by GPU.
 
     Of many GPUs those with the same segments stand together, of very many each such group is one line.
@@ -127,30 +126,18 @@ def fleet(deployment: Deployment) -> RenderableType:
         groups = _together(groups)
         if any(len(group.gpus) > 1 for group in groups):
             remarks.append("GPUs with the same segments stand together.")
-    columns: Columns = [("GPU", "name")]
     several = len({get_gpu(name).name for name in deployment.gpus}) > 1
-    if several:
-        columns = [*columns, ("kind", "name")]
+    columns = ["GPU", "kind"] if several else ["GPU"]
     if sum(len(group.segments) for group in groups) <= MOST_ROWS:
         rows = [row for group in groups for row in _segment_rows(group, several=several)]
-        shown = table([*columns, *_SEGMENT_COLUMNS], rows)
+        columns += ["instance", "/service", ">batch", ">procs", ">req/s", ">latency s"]
     else:
         rows = [_group_row(group, several=several) for group in groups[:MOST_ROWS]]
-        shown = table([*columns, ("slices", "number"), ("segments", "cut")], rows)
+        columns += [">slices", "/segments"]
         if len(groups) > MOST_ROWS:
             remarks.append(f"The first {MOST_ROWS} of {len(groups)} groups are shown.")
         remarks.append("-o FILE or --json gives every segment.")
-    return Group(shown, Text(), note(" ".join(remarks))) if remarks else shown
-
-
-_SEGMENT_COLUMNS: Columns = [
-    ("instance", "name"),
-    ("service", "cut"),
-    ("batch", "number"),
-    ("procs", "number"),
-    ("req/s", "number"),
-    ("latency s", "number"),
-]
+    return noted(table(columns, rows), remarks)
 
 
 def _together(groups: Iterable[_Alike]) -> list[_Alike]:
@@ -163,7 +150,7 @@ def _together(groups: Iterable[_Alike]) -> list[_Alike]:
     return list(found.values())
 
 
-def _segment_rows(group: _Alike, *, several: bool) -> Iterator[list[str | Text]]:
+def _segment_rows(group: _Alike, *, several: bool) -> Iterator[list[Cell]]:
     where = [group.numbers, group.kind] if several else [group.numbers]
     for segment in group.segments:
         yield [
@@ -178,7 +165,7 @@ def _segment_rows(group: _Alike, *, several: bool) -> Iterator[list[str | Text]]
         where = [""] * len(where)
 
 
-def _group_row(group: _Alike, *, several: bool) -> list[str | Text]:
+def _group_row(group: _Alike, *, several: bool) -> list[Cell]:
     model = get_gpu(group.kind)
     slices = sum(model.profile(segment.profile).compute_slices for segment in group.segments)
     counts = Counter((segment.service, segment.profile) for segment in group.segments)
@@ -194,8 +181,8 @@ def figure(value: float) -> str:
     return f"{value:.1f}" if 0.1 <= value < 1e7 or value == 0 else f"{value:.3e}"
 
 
-def services(demand: Demand, deployment: Deployment) -> RenderableType:
-    """Return what each service gets beside what it needs."""
+def services_table(demand: Demand, deployment: Deployment) -> Part:
+    """Return the throughput of each service beside its rate."""
     held: dict[str, list[Segment]] = {service.name: [] for service in demand.services}
     for segment in deployment.segments:
         held.setdefault(segment.service, []).append(segment)
@@ -214,35 +201,36 @@ def services(demand: Demand, deployment: Deployment) -> RenderableType:
                 seconds(demand.rule.limit(service.slo)),
             ]
         )
-    columns = ("req/s", "answered", "slack %", "segments", "latency s", "limit s")
-    shown = table([("service", "cut"), *((column, "number") for column in columns)], rows)
-    if len(demand.services) <= MOST_ROWS:
-        return shown
-    return Group(shown, Text(), note(f"The first {MOST_ROWS} of {len(demand.services)} services are shown."))
+    columns = ["/service", ">req/s", ">answered", ">slack %", ">segments", ">latency s", ">limit s"]
+    more = len(demand.services) > MOST_ROWS
+    remark = f"The first {MOST_ROWS} of {len(demand.services)} services are shown."
+    return noted(table(columns, rows), [remark] * more)
 
 
-def change(plan: ChangePlan) -> RenderableType:
-    """Return how a running deployment becomes a new one."""
+def change_parts(plan: ChangePlan) -> Part:
+    """Return the change of a running deployment into a new one: its figures and its steps."""
     kinds = Counter(step.kind for step in plan.steps)
     unchanged = f"{plural(len(plan.kept), 'segment')} as {'it is' if len(plan.kept) == 1 else 'they are'}"
-    rows: Rows = [("kept", unchanged if plan.kept else "no segment")]
-    rows.append(("switched", f"{plural(kinds['switch'], 'instance')} to another service, batch size or processes"))
-    rows.append(("destroyed", plural(kinds["destroy"], "instance")))
-    rows.append(("created", plural(kinds["create"], "instance")))
     names = ", ".join(dict.fromkeys(segment.service for segment in plan.interrupted))
-    rows.append(("interrupted", Text(printable(names), "bold yellow") if names else Text("no service", "bold green")))
-    rows.append(("duration", f"{plan.duration:.3f} s"))
-    if plan.proven:
-        rows.append(("proven", ", then ".join(_CHANGE_GOALS[goal] for goal in plan.proven)))
+    rows: Rows = [
+        ("kept", unchanged if plan.kept else "no segment"),
+        ("switched", f"{plural(kinds['switch'], 'instance')} to another service, batch size or processes"),
+        ("destroyed", plural(kinds["destroy"], "instance")),
+        ("created", plural(kinds["create"], "instance")),
+        ("interrupted", styled(names, UNCLEAR) if names else styled("no service", GOOD)),
+        ("duration", f"{plan.duration:.3f} s"),
+        ("proven", ", then ".join(_CHANGE_GOALS[goal] for goal in plan.proven) or None),
+    ]
+    shown = stacked(styled("Change", "bold"), card(rows))
     if not plan.steps:
-        return Group(Text("Change", "bold"), card(rows))
+        return shown
     remark = "Steps are in the order of the moments at which segments end or begin."
     if len(plan.steps) > MOST_ROWS:
         remark = f"The first {MOST_ROWS} of {len(plan.steps)} steps are shown; --export nvidia-smi has all of them."
-    return Group(Text("Change", "bold"), card(rows), Text(), _steps(plan), Text(), note(remark))
+    return stacked(shown, "", noted(_steps(plan), [remark]))
 
 
-def _steps(plan: ChangePlan) -> Table:
+def _steps(plan: ChangePlan) -> Part:
     interrupted = set(plan.interrupted)
     rows = [
         [
@@ -255,10 +243,7 @@ def _steps(plan: ChangePlan) -> Table:
         ]
         for step in plan.steps[:MOST_ROWS]
     ]
-    columns: Sequence[str] = ("begin s", "end s", "GPU")
-    return table(
-        [*((column, "number") for column in columns), ("instance", "name"), ("step", "name"), ("service", "cut")], rows
-    )
+    return table([">begin s", ">end s", ">GPU", "instance", "step", "/service"], rows)
 
 
 def _step_text(step: ChangeStep, *, interrupted: bool) -> str:
@@ -268,11 +253,11 @@ def _step_text(step: ChangeStep, *, interrupted: bool) -> str:
         if ends.service != begins.service:
             text = f"{name} -> {shortened(begins.service, _WIDEST_NAME)}"
         else:
-            text = f"{name} {_way(ends)} -> {_way(begins)}"
+            text = f"{name} {_setting(ends)} -> {_setting(begins)}"
     else:
         text = next(segment.service for segment in (ends, begins) if segment is not None)
     return f"interrupts {text}" if interrupted else text
 
 
-def _way(segment: Segment) -> str:
+def _setting(segment: Segment) -> str:
     return f"{segment.batch} x {segment.processes}"

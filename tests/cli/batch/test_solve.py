@@ -11,7 +11,7 @@ from command_line import BATCH, TASKS, Outcome, method_that, not_valid, refuses,
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.lifetimes import lifetimes_with_runs
-from mig_opt.cli.batch import solving as cli_planning
+from mig_opt.cli.batch import solving as cli_solving
 from mig_opt.files import read_batch, read_schedule, write_batch
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances import generate_batch
@@ -179,9 +179,9 @@ def test_exact_methods_have_a_time_limit_by_default(run, batch_file, monkeypatch
 )
 def test_a_gap_is_a_share_or_a_percentage(run, batch_file, monkeypatch, options, share):
     given: list[float] = []
-    original = cli_planning.run_method
+    original = cli_solving.run_method
     monkeypatch.setattr(
-        cli_planning, "run_method", lambda *args, **more: given.append(more["gap"]) or original(*args, **more)
+        cli_solving, "run_method", lambda *args, **more: given.append(more["gap"]) or original(*args, **more)
     )
     run("solve", batch_file, "--method", "far", *options)
     assert given == pytest.approx([share])
@@ -189,7 +189,7 @@ def test_a_gap_is_a_share_or_a_percentage(run, batch_file, monkeypatch, options,
 
 @pytest.mark.parametrize(("gap", "cut_short"), [("50%", False), ("0", True)])
 def test_a_plan_that_is_good_enough_is_not_cut_short(run, monkeypatch, gap, cut_short):
-    monkeypatch.setattr(cli_planning, "DEFAULT_TIME_LIMIT", 1e-3)
+    monkeypatch.setattr("mig_opt.cli.outcome.DEFAULT_TIME_LIMIT", 1e-3)
     outcome = run("solve", "miso-a100-32", "--gap", gap, "-q")
     assert (outcome.code, "status       feasible" in outcome.out) == (0, True)
     assert ("Stopped after the default of 0.001 s" in outcome.out) == cut_short

@@ -9,7 +9,6 @@ import pytest
 from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
-from mig_opt.cli.serving import deploying as cli_deploying
 from mig_opt.cli.serving.exporting import FORMATS
 from mig_opt.deploying import deploy
 from mig_opt.files import deployment_to_csv, deployment_to_json, read_demand, read_deployment
@@ -109,7 +108,7 @@ def test_options_reach_the_method(run, monkeypatch):
 @pytest.mark.parametrize(("options", "told"), [([], True), (["--time-limit", 5], False)])
 def test_a_run_that_is_cut_short_says_how_to_go_on(run, monkeypatch, options, told):
     method_that(monkeypatch, first_fit)
-    monkeypatch.setattr(cli_deploying, "DEFAULT_TIME_LIMIT", 1e-9)
+    monkeypatch.setattr("mig_opt.cli.outcome.DEFAULT_TIME_LIMIT", 1e-9)
     outcome = run("deploy", "parvagpu-s2", "-q", *options)
     assert (outcome.code, outcome.err) == (0, "")
     assert "status         feasible" in outcome.out

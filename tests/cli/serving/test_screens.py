@@ -15,7 +15,7 @@ from serving_files import names
 
 from mig_opt.change import align, plan_change
 from mig_opt.cli.screens import shortened
-from mig_opt.cli.serving import screens as fleet_screens
+from mig_opt.cli.serving.screens import change_parts, deployment_table, figure, services_table
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -52,10 +52,10 @@ def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
         segment(services[gpu % len(services)], gpu, "2g.20gb", 2 * place) for gpu in range(gpus) for place in (0, 2)
     ]
     deployment = Deployment(("A100-80GB",) * gpus, tuple(held))
-    fleet = lines([fleet_screens.fleet(deployment)], width)
-    table = lines([fleet_screens.services(demand(*services), deployment)], width)
+    fleet = lines([deployment_table(deployment)], width)
+    table = lines([services_table(demand(*services), deployment)], width)
     plan = plan_change(deployment.replace(segments=held[:1]), deployment) if gpus < 20 else None
-    change = [] if plan is None else lines([fleet_screens.change(plan)], width)
+    change = [] if plan is None else lines([change_parts(plan)], width)
     for shown in (fleet, table, change or fleet):
         fits(shown, width)
     assert table[0].split()[-4:] == ["latency", "s", "limit", "s"]
@@ -68,7 +68,7 @@ def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
 @settings(max_examples=50)
 def test_any_names_at_any_width(services: list[str], width: int) -> None:
     deployment = Deployment(("A100-80GB",) * 5, tuple(segment(name, gpu) for gpu, name in enumerate(services)))
-    shown = lines([fleet_screens.fleet(deployment), fleet_screens.services(demand(*services), deployment)], width)
+    shown = lines([deployment_table(deployment), services_table(demand(*services), deployment)], width)
     assert all(line.isprintable() for line in shown)
     if width >= 80:
         assert max(map(cell_len, shown)) <= width
@@ -76,14 +76,14 @@ def test_any_names_at_any_width(services: list[str], width: int) -> None:
 
 def test_few_gpus_are_shown_one_by_one_without_those_that_are_idle() -> None:
     deployment = Deployment(("A100-80GB",) * 3, (segment("b", 2, start=1), segment("a", 2), segment("a", 0)))
-    rows = [line.split()[:3] for line in lines([fleet_screens.fleet(deployment)])[2:]]
+    rows = [line.split()[:3] for line in lines([deployment_table(deployment)])[2:]]
     assert rows == [["0", "1g.10gb@0", "a"], ["2", "1g.10gb@0", "a"], ["1g.10gb@1", "b", "8"]]
 
 
 def test_many_gpus_that_are_alike_stand_together() -> None:
     held = [segment("a", gpu, start=start) for gpu in range(30) for start in (0, 1)]
     held = [s for s in held if s.gpu != 7] + [segment("b", 7)]
-    shown = lines([fleet_screens.fleet(Deployment(("A100-80GB",) * 30, tuple(held)))])
+    shown = lines([deployment_table(Deployment(("A100-80GB",) * 30, tuple(held)))])
     assert [line.split()[:3] for line in shown[2:5]] == [
         ["0-6,", "8-29", "1g.10gb@0"],
         ["1g.10gb@1", "a", "8"],
@@ -91,28 +91,28 @@ def test_many_gpus_that_are_alike_stand_together() -> None:
     ]
     assert shown[-1] == "GPUs with the same segments stand together."
     odd = Deployment(("A100-80GB",) * 99, tuple(segment("ab"[gpu % 2], gpu) for gpu in range(99)))
-    assert [line.split()[:3] for line in lines([fleet_screens.fleet(odd)])[2:4]] == [["0", "+", "49"], ["1", "+", "48"]]
+    assert [line.split()[:3] for line in lines([deployment_table(odd)])[2:4]] == [["0", "+", "49"], ["1", "+", "48"]]
 
 
 def test_kinds_of_gpus_are_shown_where_there_are_several() -> None:
     one = Deployment(("A100-80GB", "A30"), (segment("a", 0), segment("a", 1, "1g.6gb")))
-    shown = lines([fleet_screens.fleet(one)])
+    shown = lines([deployment_table(one)])
     assert [line.split()[1] for line in shown[2:]] == ["A100-80GB", "A30"]
-    assert "kind" not in lines([fleet_screens.fleet(one.replace(gpus=("A100-80GB",), segments=one.segments[:1]))])[0]
+    assert "kind" not in lines([deployment_table(one.replace(gpus=("A100-80GB",), segments=one.segments[:1]))])[0]
 
 
 def test_very_many_groups_are_cut_off_with_a_remark() -> None:
     held = tuple(segment(f"s{gpu}", gpu, start=start) for gpu in range(50) for start in (0, 1, 3))
-    shown = lines([fleet_screens.fleet(Deployment(("A100-80GB",) * 50, held))], 120)
+    shown = lines([deployment_table(Deployment(("A100-80GB",) * 50, held))], 120)
     assert shown[2].split() == ["0", "3/7", "s0", "3", "x", "1g.10gb"]
     assert shown[-1] == "The first 40 of 50 groups are shown. -o FILE or --json gives every segment."
     names = [f"s{index}" for index in range(50)]
-    table = lines([fleet_screens.services(demand(*names), Deployment(("A100-80GB",) * 50, held))], 120)
+    table = lines([services_table(demand(*names), Deployment(("A100-80GB",) * 50, held))], 120)
     assert table[-1] == "The first 40 of 50 services are shown."
 
 
 def test_a_service_without_segments() -> None:
-    shown = lines([fleet_screens.services(demand("a", "b"), Deployment(("A100-80GB",), (segment("a", 0),)))])
+    shown = lines([services_table(demand("a", "b"), Deployment(("A100-80GB",), (segment("a", 0),)))])
     assert shown[-1].split() == ["b", "5.0", "0.0", "-", "0", "-", "0.500"]
 
 
@@ -120,7 +120,7 @@ def test_what_a_switch_does() -> None:
     old = Deployment(("A100-80GB",), (segment("a", 0), segment("b", 0, start=1)))
     new = old.replace(segments=(segment("c", 0), segment("b", 0, start=1, batch=16)))
     plan = plan_change(old, align(old, new))
-    shown = lines([fleet_screens.change(plan)], 120)
+    shown = lines([change_parts(plan)], 120)
     assert "switched     2 instances to another service, batch size or processes" in shown
     assert any(line.endswith("switch  a -> c") for line in shown)
     assert any(line.endswith("switch  interrupts b 8 x 2 -> 16 x 2") for line in shown)
@@ -129,7 +129,7 @@ def test_what_a_switch_does() -> None:
 def test_steps_beyond_the_first_are_counted() -> None:
     held = tuple(segment("a", gpu, start=start) for gpu in range(10) for start in range(7))
     plan = plan_change(Deployment(("A100-80GB",) * 10, ()), Deployment(("A100-80GB",) * 10, held))
-    shown = lines([fleet_screens.change(plan)])
+    shown = lines([change_parts(plan)])
     assert shown[-1] == "The first 40 of 70 steps are shown; --export nvidia-smi has all of them."
     assert sum("create" in line.split() for line in shown) == 40
 
@@ -138,7 +138,7 @@ def test_steps_beyond_the_first_are_counted() -> None:
     ("value", "text"), [(0.0, "0.0"), (0.05, "5.000e-02"), (0.1, "0.1"), (1234.56, "1234.6"), (1e7, "1.000e+07")]
 )
 def test_rates_of_any_magnitude_stay_short(value: float, text: str) -> None:
-    assert fleet_screens.figure(value) == text
+    assert figure(value) == text
 
 
 def test_shortened() -> None:

@@ -1,0 +1,108 @@
+"""Arguments and options that several commands have, declared once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT
+
+_PROBLEM_HELP = "JSON or CSV file, bundled instance, or -."
+_PLAN_HELP = "JSON file; of a deployment if it is for services."
+
+
+def file_option(explanation: str, *names: str) -> Any:
+    """Return the declaration of an option that takes the name of a file."""
+    return Option(*names, metavar="FILE", help=explanation)
+
+
+def output_option(explanation: str) -> Any:
+    """Return the declaration of the option ``--output``."""
+    return file_option(explanation, "--output", "-o")
+
+
+def plot_option(subject: str) -> Any:
+    """Return the declaration of the option ``--plot``."""
+    return file_option(f"Draw {subject} as .png, .pdf or .svg.", "--plot")
+
+
+def gpu_option(subject: str) -> Any:
+    """Return the declaration of the option ``--gpu``, for what names a GPU (or several) itself."""
+    return Option("--gpu", metavar="GPU", help=f"In place of the {subject} names; CSV files need it.")
+
+
+def gpus_option(subject: str) -> Any:
+    """Return the declaration of the option ``--gpus``, for what has a number of GPUs itself."""
+    return Option("--gpus", metavar="N", help=f"In place of {subject}'s number of GPUs.")
+
+
+BatchArgument = Annotated[str, Argument(metavar="BATCH", help=_PROBLEM_HELP, show_default=False)]
+ScheduleArgument = Annotated[Path, Argument(metavar="SCHEDULE", help="JSON file.", show_default=False)]
+ProblemArgument = Annotated[str, Argument(metavar="BATCH|SERVICES", help=_PROBLEM_HELP, show_default=False)]
+PlanArgument = Annotated[Path, Argument(metavar="SCHEDULE|DEPLOYMENT", help=_PLAN_HELP, show_default=False)]
+ServicesArgument = Annotated[
+    str, Argument(metavar="SERVICES", help="JSON or CSV file, bundled demand, or -.", show_default=False)
+]
+TraceArgument = Annotated[str, Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)]
+ListedArgument = Annotated[str | None, Argument(metavar="NAME", help="Show everything about this one.")]
+
+GpuOption = Annotated[str | None, gpu_option("GPU that BATCH")]
+GpusOption = Annotated[int | None, gpus_option("BATCH")]
+TraceGpuOption = Annotated[str | None, gpu_option("GPU that TRACE")]
+TraceGpusOption = Annotated[int | None, gpus_option("TRACE")]
+CostFreeOption = Annotated[
+    bool, Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")
+]
+
+MethodOption = Annotated[str, Option(metavar="NAME", help="One of: mig-opt methods.")]
+TimeLimitOption = Annotated[float, Option(metavar="S", help="Seconds.")]
+ExactTimeLimitOption = Annotated[
+    float | None, Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]")
+]
+SeedOption = Annotated[int, Option(metavar="N", help="For what is random.")]
+WorkersOption = Annotated[int | None, Option(metavar="N", help="Threads.  [default: one per core]")]
+JsonOption = Annotated[bool, Option("--json", help="Print one JSON object.")]
+DevicesOption = Annotated[
+    str | None,
+    Option(
+        "--devices",
+        metavar="LIST",
+        help="What nvidia-smi -i takes for each GPU, after HOST/ in other machines.  [default: 0,1,...]",
+    ),
+]
+
+ProfilesOption = Annotated[
+    list[Path] | None,
+    Option("--profiles", metavar="FILE", help="Profile tables, or a folder of them; may be given repeatedly."),
+]
+ScenarioOption = Annotated[str | None, Option(metavar="NAME", help="Which rows of a CSV file with such a column.")]
+SloShareOption = Annotated[
+    float | None, Option(metavar="S", help="Share of the SLO that latency may take.  [default: 0.5]")
+]
+WholeMsOption = Annotated[
+    bool | None,
+    Option(
+        "--whole-ms/--no-whole-ms", help="SLO in whole ms, latency below the share: ParvaGPU's program (share 0.45)."
+    ),
+]
+MaxProcessesOption = Annotated[int | None, Option(metavar="N", help="Most processes that share an instance.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemOptions:
+    """Options of commands that work for batches and for services; None (or False) where they were not given.
+
+    Those up to ``cost_free`` have a meaning for batches, all but ``gpus`` and ``cost_free`` have one for services.
+    """
+
+    gpu: GpuOption = None
+    gpus: GpusOption = None
+    cost_free: CostFreeOption = False
+    profiles: ProfilesOption = None
+    scenario: ScenarioOption = None
+    slo_share: SloShareOption = None
+    whole_ms: WholeMsOption = None
+    max_processes: MaxProcessesOption = None

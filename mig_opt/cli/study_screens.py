@@ -1,0 +1,173 @@
+"""The tables of a study, and the bar that shows its progress."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
+from rich.text import Text
+
+from mig_opt.cli.fleet.policies import broken_label
+from mig_opt.cli.progress import can_take_lines_back
+from mig_opt.cli.screens import Cell, Part, bullets, note, percents, seconds, styled, table, tenths
+from mig_opt.studies import Figures, Line, Row, StudyProgress, StudyRows, StudyRun, TraceLine
+from mig_opt.studies.summary import GOALS, line_document
+from mig_opt.texts import plural, printable
+
+LineT = TypeVar("LineT", Line, TraceLine)
+
+MOST_FAILURES = 10
+"""Failures that are shown."""
+
+
+class ProgressBar(StudyProgress):
+    """Runs that are done and failed, time so far and to go, and the last run, on one line of standard error."""
+
+    def __init__(self) -> None:
+        self._failed = 0
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        self.display = Progress(
+            BarColumn(16),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False, table_column=rest),
+            console=Console(stderr=True, highlight=False),
+            expand=True,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self.display.add_task("runs", total=None)
+
+    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
+        """Begin with what is known."""
+        self.display.update(self._task, total=known + len(missing), completed=known)
+
+    def on_row(self, row: Row[StudyRun]) -> None:
+        """Show the run that was done."""
+        self._failed += bool(row.outcome.error)
+        failed = f", {self._failed} failed" if self._failed else ""
+        last = printable(f"runs{failed}, last: {row.run.label}")
+        self.display.update(self._task, advance=1, description=last)
+
+    @property
+    def text(self) -> str:
+        """The text beside the bar, without the times."""
+        task = self.display.tasks[self._task]
+        return f"{task.completed:.0f}/{task.total:.0f} {task.description}"
+
+
+@contextlib.contextmanager
+def shown_study_progress(*, quiet: bool) -> Iterator[StudyProgress | None]:
+    """Show the progress of a study on standard error, if that is wanted and a terminal; gone at the end."""
+    if quiet or not can_take_lines_back():
+        yield None
+        return
+    bar = ProgressBar()
+    with bar.display:
+        yield bar
+
+
+def study_parts(found: StudyRows) -> Iterator[Part]:
+    """Yield the tables of a study, each with its notes."""
+    lines, simulated, failures = found.summary(), found.trace_summary(), found.failures
+    if lines:
+        yield from (_batch_table(lines), "", note("gap %: mean, to the best bound of all runs on a batch."))
+        yield from (note("above %: mean, over the shortest makespan of all runs on a batch, or on record."), "")
+    if simulated:
+        yield from (_trace_table(simulated), "", *_trace_notes(simulated), "", _winners(found), "")
+    if failures:
+        more = [f"and {len(failures) - MOST_FAILURES} more"] if len(failures) > MOST_FAILURES else []
+        yield from ("Runs that failed:", bullets([*failures[:MOST_FAILURES], *more]), "")
+
+
+def _grouped(lines: Iterable[LineT], columns: int) -> Iterator[tuple[list[Cell], list[LineT]]]:
+    """Yield a row with the name of each group of batches or traces, and the lines of the group."""
+    for cell, group in itertools.groupby(lines, key=attrgetter("cell")):
+        yield [styled(cell, "bold"), *[""] * columns], list(group)
+
+
+def _batch_table(lines: Sequence[Line]) -> Part:
+    numbers = [">runs", ">proven", ">gap %", ">median", ">worst", ">above %", ">worst", ">mean s"]
+    rows: list[list[Cell]] = []
+    for heading, group in _grouped(lines, len(numbers)):
+        rows.append(heading)
+        rows += (
+            [
+                f"  {line.method}",
+                f"{line.answered}/{line.runs}",
+                str(line.proven),
+                *percents(line.gap, "mean", "median", "worst"),
+                *percents(line.above_best, "mean", "worst"),
+                seconds(line.seconds.mean if line.seconds else None),
+            ]
+            for line in group
+        )
+    return table(["~batches, methods", *numbers], rows)
+
+
+def _trace_table(lines: Sequence[TraceLine]) -> Part:
+    numbers = [">done", ">to end s", ">gap %", ">wait s", ">makespan s", ">gap %", ">ms"]
+    rows: list[list[Cell]] = []
+    for heading, group in _grouped(lines, len(numbers)):
+        rows.append(heading)
+        rows += (
+            [
+                broken_label(line.policy, "  "),
+                f"{line.complete}/{line.runs}",
+                _mean(line.completion),
+                _mean(line.completion_gap, 100),
+                _mean(line.wait),
+                _mean(line.makespan),
+                _mean(line.makespan_gap, 100),
+                _mean(line.seconds, 1000),
+            ]
+            for line in group
+        )
+    return table(["~traces, policies", *numbers], rows)
+
+
+def _mean(figures: Figures | None, factor: float = 1.0) -> str:
+    return "-" if figures is None else tenths(factor * figures.mean)
+
+
+def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Part]:
+    yield note("done: traces on which all jobs were done, whose means the figures are. ms: of a simulation.")
+    yield note("to end, wait: seconds from arrival; gap %: to the lower bound that no scheduler beats.")
+    for line in lines:
+        if line.unfinished:
+            count = plural(line.unfinished, "job")
+            yield f"{line.policy} leaves {count} waiting for ever: {printable(line.cell)}"
+
+
+def _winners(found: StudyRows) -> Part:
+    rows: list[list[Cell]] = []
+    for entry in found.winners():
+        policies: Cell = "; ".join(entry.policies) or "-"
+        if ":" in policies:  # Labels with options have no spaces at which a line could end.
+            policies = Text("\n").join(broken_label(policy, longest=40) for policy in entry.policies)
+        rows.append([entry.cell, GOALS[entry.goal], policies])
+    return table(["traces", "least", "~policy, and those within the spread"], rows)
+
+
+def document(found: StudyRows, *, interrupted: bool) -> dict[str, Any]:
+    """Return the tables of a study as a JSON document."""
+    return {
+        "done": len(found.rows),
+        "missing": len(found.missing),
+        "foreign": found.foreign,
+        "interrupted": interrupted,
+        "lines": [line_document(line) for line in found.summary()],
+        "simulated": [line_document(line) for line in found.trace_summary()],
+        "winners": [line_document(entry) for entry in found.winners()],
+        "failures": found.failures,
+        "contradictions": found.contradictions,
+    }
