@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and its messages when something is wrong."""
+"""The end of a command: its exit code, and its messages when something is wrong."""
 
 from __future__ import annotations
 

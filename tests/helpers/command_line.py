@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
 from mig_opt.cli import main
 from mig_opt.control import Control
 from mig_opt.registry import Method
@@ -70,9 +68,9 @@ def not_valid(plan: Path) -> Path:
     return path
 
 
-def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Batch, Control[Schedule]], None]) -> None:
-    """Let every method be ``runner``."""
-    monkeypatch.setattr(Method, "load", lambda method: runner)
+def method_that(monkeypatch: pytest.MonkeyPatch, runner: Callable[[Any, Control[Any]], None]) -> None:
+    """Let every method be ``runner``, whatever else methods are told."""
+    monkeypatch.setattr(Method, "load", lambda method: lambda problem, control, **known: runner(problem, control))
 
 
 def refuses(outcome: Outcome, *messages: str) -> None:

@@ -109,7 +109,7 @@ def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where services come from: a bundled demand, a file, or a JSON document from standard input."""
+    """The origin of services: a bundled demand, a file, or a JSON document from standard input."""
 
     name: str
     document: str | bytes | None = None
