@@ -163,14 +163,15 @@ class Trace:
             raise InputError(problems)
         object.__setattr__(self, "jobs", tuple(sorted(self.jobs, key=lambda job: job.arrival)))
 
-    def profiles(self, job: Job) -> tuple[Profile, ...]:
+    def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:
         """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.
 
-        Of the profiles of a size it is the one of least memory that is enough.
+        Of the profiles of a size it is the one of least memory that is enough; a job may be known to need ``least_gb``.
         """
         if job.profile is not None:
-            return (self.gpu.profile(job.profile),)
-        return _smallest_profiles(self.gpu, tuple(job.times), job.memory_gb)
+            profile = self.gpu.profile(job.profile)
+            return (profile,) if profile.memory_gb >= least_gb else ()
+        return _smallest_profiles(self.gpu, tuple(job.times), max(least_gb, job.memory_gb or 0.0))
 
     def replace(self, **changes: object) -> Trace:
         """Return a copy with some attributes changed."""
@@ -178,7 +179,7 @@ class Trace:
 
 
 @lru_cache(maxsize=4096)  # few kinds of jobs are many jobs
-def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float | None) -> tuple[Profile, ...]:
+def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float) -> tuple[Profile, ...]:
     found = (smallest_profile(gpu, size, memory_gb) for size in sizes)
     return tuple(profile for profile in found if profile is not None)
 

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.simulation.cluster import Policy
+from mig_opt.simulation.cluster import Cluster, Policy
 
 Check = Callable[[str, object], Iterable[Problem]]
 """Check of an option: yields a problem, under the given name, unless the value is allowed."""
@@ -27,6 +27,9 @@ class ConfigurablePolicy(Policy):
 
     CHECKS: ClassVar[Mapping[str, Check]] = {}
     """Checks of the options that a class introduces."""
+
+    def woken(self, cluster: Cluster, tag: int) -> None:
+        """Do nothing: most schedulers ask for no wake-up."""
 
     def __post_init__(self) -> None:
         problems = list(self.option_problems())

@@ -13,6 +13,7 @@ from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import Geometry
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import find_partition
+from mig_opt.simulation.cluster import Cluster
 
 
 def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None:
@@ -93,6 +94,13 @@ def _by_demand(trace: Trace) -> list[tuple[Placement, ...]]:
         given.update(best)
         chosen.append(partitions[best])
     return chosen
+
+
+def create_partitions(cluster: Cluster, partition: str | Sequence[str] | None) -> None:
+    """Create the instances of :func:`fleet_partitions` on an empty fleet."""
+    for gpu, placements in enumerate(fleet_partitions(cluster.trace, partition)):
+        for placement in placements:
+            cluster.create(gpu, cluster.geometry.index(placement.profile.name, placement.start))
 
 
 @lru_cache

@@ -15,7 +15,7 @@ from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy
 from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
-from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays, profiles_for
+from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
 from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
 from mig_opt.registry import get_method, run_problems
 from mig_opt.simulation.cluster import Cluster
@@ -212,7 +212,7 @@ class Planner(ConfigurablePolicy):
     def _modes_of(self, cluster: Cluster, job: int) -> tuple[tuple[int, float], ...]:
         if job not in self._modes:
             requested, index = cluster.trace.jobs[job], cluster.geometry.profile_index
-            profiles = profiles_for(cluster.trace, requested, self._known_need.get(job, 0.0))
+            profiles = cluster.trace.profiles(requested, self._known_need.get(job, 0.0))
             self._modes[job] = tuple((index(own), requested.times[own.compute_slices]) for own in profiles)
         return self._modes[job]
 
@@ -246,17 +246,18 @@ class Planner(ConfigurablePolicy):
 
     def _fullest_with_room(self, profiles: list[int], count: int) -> set[int]:
         """Return for each profile so many GPUs with room that have the fewest free slices."""
-        found: set[int] = set()
-        for profile in profiles:
-            fitting: list[int] = []
 
-            def enough(gpu: int, fitting: list[int] = fitting) -> bool:
-                fitting.append(gpu)
-                return len(fitting) == count
+        def fullest(profile: int) -> list[int]:
+            found: list[int] = []
+
+            def enough(gpu: int) -> bool:
+                found.append(gpu)
+                return len(found) == count
 
             self._with_room.first(profile, enough, below=_OVER_ALL_RANKS)
-            found.update(fitting)
-        return found
+            return found
+
+        return {gpu for profile in profiles for gpu in fullest(profile)}
 
 
 def _free_slices(state: GpuState, profile: int) -> int | None:

@@ -15,7 +15,7 @@ from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices
-from mig_opt.heuristics.fleet.partitioning import fleet_partitions, profile_for
+from mig_opt.heuristics.fleet.partitioning import create_partitions, profile_for
 from mig_opt.simulation.cluster import Cluster
 
 
@@ -75,9 +75,7 @@ class QueueingPolicy(ConfigurablePolicy):
         self._queue: JobQueue[int] = JobQueue()
         self._ranking = cluster.ranking(self.key)
         if not self.dynamic_partitioning:
-            for gpu, placements in enumerate(fleet_partitions(cluster.trace, self.partition)):
-                for placement in placements:
-                    cluster.create(gpu, cluster.geometry.index(placement.profile.name, placement.start))
+            create_partitions(cluster, self.partition)
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job, and place it if that is possible."""
@@ -91,23 +89,11 @@ class QueueingPolicy(ConfigurablePolicy):
         """Serve the queue."""
         self.serve(cluster)
 
-    def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
-        """Serve the queue."""
-        self.serve(cluster)
-
-    def woken(self, cluster: Cluster, tag: int) -> None:
-        """Do nothing: no wake-up is asked for."""
+    gave_up = finished
 
     def serve(self, cluster: Cluster) -> None:
         """Place queued jobs, the first one first."""
-
-        def place(profile: int) -> bool:
-            placed = self._place(cluster, profile, self._queue.first(profile))
-            if placed:
-                self._queue.take(profile)
-            return placed
-
-        self._queue.serve(place, backfill=self.backfill)
+        self._queue.serve(lambda profile: self._place(cluster, profile), backfill=self.backfill)
 
     def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
         profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
@@ -115,11 +101,12 @@ class QueueingPolicy(ConfigurablePolicy):
             self._queue.add(cluster.geometry.profile_index(profile), job)
         self.serve(cluster)
 
-    def _place(self, cluster: Cluster, profile: int, job: int) -> bool:
+    def _place(self, cluster: Cluster, profile: int) -> bool:
+        """Start the first job that waits for a profile; return False if there is no room."""
         gpu = self._ranking.best(profile)
         if gpu is None:
             return False
-        cluster.start(job, gpu, self.pick(cluster.states[gpu], profile))
+        cluster.start(self._queue.take(profile), gpu, self.pick(cluster.states[gpu], profile))
         return True
 
 

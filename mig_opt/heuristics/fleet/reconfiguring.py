@@ -19,7 +19,7 @@ from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue
 from mig_opt.heuristics.fleet.partitioning import (
-    fleet_partitions,
+    create_partitions,
     most_instances,
     profile_for,
     repartition,
@@ -168,15 +168,10 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         # Queries for a GPU with an idle instance, by profile and unaffected, then for one to repartition, by profile.
         self._repartition_queries = self._most_others * len(geometry.profiles)
         self._ranking = Ranking(self._views, self._key)
-        if self.partition is None:
-            partitions = [smallest_instances(geometry)] * gpus
-        else:
-            partitions = [
-                tuple(geometry.index(placement.profile.name, placement.start) for placement in placements)
-                for placements in fleet_partitions(cluster.trace, self.partition)
-            ]
-        for gpu, placements in enumerate(partitions):
-            self._create(cluster, gpu, placements)
+        if self.partition is not None:
+            create_partitions(cluster, self.partition)
+        for gpu in range(gpus):
+            self._create(cluster, gpu, smallest_instances(geometry) if self.partition is None else ())
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job, and place the jobs that can be placed."""

@@ -258,7 +258,8 @@ class Literal(FragmentationAware):
 
     compared = 0
 
-    def _place(self, cluster: Cluster, profile: int, job: int) -> bool:
+    def _place(self, cluster: Cluster, profile: int) -> bool:
+        job = self._queue.first(profile)
         feasible = []
         for gpu, state in enumerate(cluster.states):
             busy = sum(TABLES.placements[index].profile.compute_slices for index in members(state.busy)) >= 2.8
@@ -266,7 +267,7 @@ class Literal(FragmentationAware):
                 if placement.profile == TABLES.profiles[profile] and not TABLES.conflicts[index] & state.busy:
                     cost = TABLES.occupancy(state.busy | 1 << index).cost
                     feasible.append((busy, cost, not state.idle >> index & 1, gpu, index))
-        placed = super()._place(cluster, profile, job)
+        placed = super()._place(cluster, profile)
         self.compared += 1
         assert cluster.place(job) == (min(feasible)[3:] if feasible else None)
         return placed

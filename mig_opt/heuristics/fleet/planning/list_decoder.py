@@ -112,21 +112,14 @@ class JobList(NamedTuple):
     area_weight: float
 
 
-class Runs(NamedTuple):
-    """Decoded runs, by position in the order."""
-
-    gpu: Integers
-    place: Integers
-    mode: Integers
-    begin: Floats
-    end: Floats
-
-
 class Workspace(NamedTuple):
-    """Arrays that the decoder writes to: what is available after all jobs, and their runs."""
+    """Arrays that the decoder writes to: availability after all jobs, and the run of each by position in the order."""
 
     available: Availability
-    runs: Runs
+    gpu: Integers
+    place: Integers
+    begin: Floats
+    end: Floats
 
 
 class _Candidate(NamedTuple):
@@ -266,7 +259,7 @@ def decode(instance: Instance, jobs: JobList, limit: float, workspace: Workspace
 
     As soon as the value is sure to exceed the limit, decoding stops and it is infinite.
     """
-    available, start, runs = workspace.available, instance.available, workspace.runs
+    available, start = workspace.available, instance.available
     available.holder[:] = start.holder
     available.free[:] = start.free
     available.bound_until[:] = start.bound_until
@@ -285,8 +278,8 @@ def decode(instance: Instance, jobs: JobList, limit: float, workspace: Workspace
         least -= arrays.least[job]
         area_cost = jobs.area_weight * (left + later) / arrays.weight[job]
         best = _cheapest(instance, available, job, jobs.modes[job], area_cost)
-        runs.gpu[at], runs.place[at], runs.mode[at] = best.gpu, best.place, best.mode
-        runs.begin[at], runs.end[at] = best.begin, best.end
+        workspace.gpu[at], workspace.place[at] = best.gpu, best.place
+        workspace.begin[at], workspace.end[at] = best.begin, best.end
         _assign(instance.placements, available, best.gpu, best.place, best.end)
         if arrays.factor[job] > 0:
             available.bound_until[best.gpu, instance.placements.first[best.place]] = best.end

@@ -43,7 +43,7 @@ class PlannedRun:
 
 
 class Plan:
-    """Where and in which order jobs run, and the operations in between, in the order in which drivers do them.
+    """Order of the jobs on each instance, and the operations in between, in the order in which drivers do them.
 
     A plan is advice: each step is checked against the state when its turn comes. A driver keeps the planned order of
     its operations, since that is what the last end may depend on; but what is overdue does not hold up operations on

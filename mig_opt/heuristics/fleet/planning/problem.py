@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.planning.list_decoder import (
@@ -19,7 +19,6 @@ from mig_opt.heuristics.fleet.planning.list_decoder import (
     Placements,
     update_begins,
 )
-from mig_opt.serving.profile_table import smallest_profile
 from mig_opt.simulation.cluster import Cluster
 
 
@@ -39,21 +38,6 @@ class WaitingJob:
     def mode(self, profile: int | None) -> int:
         """Return the number of the mode with a profile, or -1 if there is none."""
         return next((mode for mode, (own, _) in enumerate(self.modes) if own == profile), -1)
-
-
-def profiles_for(trace: Trace, job: Job, least_gb: float) -> tuple[Profile, ...]:
-    """Return the profiles on which a job may run that is known to need ``least_gb`` GB, smallest first.
-
-    The one that it asks for, if that has enough; else of each size the one of least memory that is enough.
-    """
-    if job.profile is not None:
-        profile = trace.gpu.profile(job.profile)
-        return (profile,) if profile.memory_gb >= least_gb else ()
-    if not least_gb:
-        return trace.profiles(job)
-    needed = max(least_gb, job.memory_gb or 0.0)
-    found = (smallest_profile(trace.gpu, size, needed) for size in job.times)
-    return tuple(profile for profile in found if profile is not None)
 
 
 def placement_arrays(trace: Trace, geometry: Geometry) -> Placements:

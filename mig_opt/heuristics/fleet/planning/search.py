@@ -15,7 +15,6 @@ from mig_opt.heuristics.fleet.planning.list_decoder import (
     Integers,
     JobList,
     Objective,
-    Runs,
     Workspace,
     anneal,
     decode,
@@ -83,10 +82,9 @@ class PlanSearch:
         self._count = count = len(problem.jobs)
         self._contention = bool(problem.arrays.factor.any())
         self._thorough = objective.later < _MOST_LATER or not self._contention
-        gpus, places, modes = (np.empty(count, np.int64) for _ in range(3))
-        self._runs = Runs(gpus, places, modes, np.empty(count), np.empty(count))
         available = Availability(**{name: times.copy() for name, times in problem.available._asdict().items()})
-        self._workspace = Workspace(available, self._runs)
+        gpu, place = np.empty(count, np.int64), np.empty(count, np.int64)
+        self._workspace = Workspace(available, gpu, place, np.empty(count), np.empty(count))
 
     def best(self, previous: PriorityList, current: Plan | None) -> tuple[Plan, PriorityList]:
         """Return the best plan, and its list for the next search.
@@ -185,12 +183,10 @@ class PlanSearch:
         return anneal(self._instance, jobs, rounds, self._effort.seed, self._workspace)
 
     def _decoded(self, order: Integers) -> list[PlannedRun]:
-        problem, runs = self._problem, self._runs
+        problem, (_, *runs) = self._problem, self._workspace
         return [
             PlannedRun(problem.jobs[number].job, problem.gpus[gpu], place, problem.now + begin, problem.now + end)
-            for number, gpu, place, begin, end in zip(
-                order, runs.gpu.tolist(), runs.place.tolist(), runs.begin.tolist(), runs.end.tolist(), strict=True
-            )
+            for number, gpu, place, begin, end in zip(order, *(column.tolist() for column in runs), strict=True)
         ]
 
     def _current_value(self, plan: Plan) -> float:
