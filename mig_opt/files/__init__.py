@@ -25,19 +25,17 @@ compute slices.
 """
 
 from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch, write_batch
-from mig_opt.files.batch.certificates import (
+from mig_opt.files.batch.schedules import (
     certificate_from_json,
     certificate_to_json,
     read_certificate,
-    write_certificate,
-)
-from mig_opt.files.batch.schedules import (
     read_result,
     read_schedule,
     result_from_json,
     result_to_json,
     schedule_from_json,
     schedule_to_json,
+    write_certificate,
     write_result,
     write_schedule,
 )

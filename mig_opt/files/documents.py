@@ -11,14 +11,12 @@ import re
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
-
-T = TypeVar("T")
 
 Document = str | bytes | Mapping[str, Any]
 """What the ``..._from_json`` functions take: JSON text, or the object that it stands for."""
@@ -40,19 +38,6 @@ def file_path(path: object) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise InputError([wrong_type("path", path, "the name of a file, as str or Path")])
     return Path(path)
-
-
-def read_table_or_json(path: object, from_csv: Callable[..., T], from_json: Callable[..., T], **given: object) -> T:
-    """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON; it is named after the file.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or with every problem of it.
-    """
-    file = file_path(path)
-    read = from_csv if file.suffix.lower() == ".csv" else from_json
-    return read(read_text(file), name=file.stem, source=str(file), **given)
 
 
 def read_text(path: str | Path) -> str:

@@ -145,6 +145,22 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
 }
 """Keywords of JSON Schema for the keys of an object, or for each value of a list of values, beside its types."""
 
+DESCRIPTIONS = {
+    "schema": "Name and version of the format.",
+    "instance": "Name of a bundled instance.",
+    "file": "Path of a JSON or CSV file, seen from this one.",
+    "gpu": "In place of the GPU that the file names; CSV files need it.",
+    "gpus": "In place of its number of GPUs, or one for each of a list.",
+    "operation_costs": "Whether creations and destructions take time.",
+    "family": "Family of traces, or a list of them.",
+    "parameters": "Parameters of the family, each with its value or a list.",
+    "group": "Traces of the same group are summarised together.",
+    "policy": "Name of the scheduler.",
+    "options": "Its options, each with its value or a list of values.",
+    "label": "Name in tables.",
+}
+"""Descriptions of keys that no docstring describes."""
+
 _PAIRS = (("batches", "methods"), ("traces", "policies"))
 """Lists of a study that need each other."""
 

@@ -7,7 +7,7 @@ import re
 
 from mig_opt.errors import InputError
 from mig_opt.files.documents import decoded, parsed
-from mig_opt.files.serving.tables import SERVICE_COLUMNS
+from mig_opt.files.serving.demands import SERVICE_COLUMNS
 from mig_opt.files.shapes import FILES, Kind
 
 

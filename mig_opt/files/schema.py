@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 
 from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.keywords import DESCRIBED_BY, EXAMPLES, KEYWORDS, WHOLE_OBJECT, Keywords
+from mig_opt.files.keywords import DESCRIBED_BY, DESCRIPTIONS, EXAMPLES, KEYWORDS, WHOLE_OBJECT, Keywords
 from mig_opt.files.shapes import FILES, Kind
 from mig_opt.result import Status
 
@@ -67,7 +67,7 @@ def _complete(schema: Keywords, shape: type, *, one_or_more: bool) -> None:
     schema.pop("title", None)
     schema |= {"description": _plain(inspect.getdoc(shape) or "").partition("\n")[0], "additionalProperties": False}
     schema |= {**WHOLE_OBJECT.get(shape, {}), "examples": [EXAMPLES[shape]]}
-    descriptions = {"schema": "Name and version of the format.", **_attributes(DESCRIBED_BY.get(shape, shape))}
+    descriptions = {**DESCRIPTIONS, **_attributes(DESCRIBED_BY.get(shape, shape))}
     for key, found in schema["properties"].items():
         keywords = KEYWORDS.get(shape, {}).get(key, {})
         found.pop("title", None)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, get_origin, get_type_hints
 
 from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.documents import Document, file_path, read_text, shown
+from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import read_document
 from mig_opt.files.reading import Findings, Raw, read_keys, read_object
 from mig_opt.files.shapes import StudyFile
@@ -99,28 +100,19 @@ def study_from_json(document: Document, part_problems: PartProblems, *, source: 
     """
     findings = Findings(source)
     raw = read_document(document, "study", findings)
-    values = read_keys(StudyFile, raw, findings, skip=_KINDS)
-    parts = Parts(**{key: _list(raw, key, findings) for key in _KINDS})
-    findings.extend(part_problems(parts))
+    readers = {key: partial(_entry, *kinds) for key, kinds in _KINDS.items()}
+    values = read_keys(StudyFile, raw, findings, readers=readers)
+    for key in _KINDS:
+        if raw.get(key) == []:
+            findings.add(key, "needs at least one entry")
+        if key in raw:
+            values[key] = values[key] or [None]
+    findings.extend(part_problems(Parts(**{key: values[key] for key in _KINDS})))
     findings.check()
-    # What cannot be read has been reported.
-    return Study(**{**values, **{key: tuple(getattr(parts, key)) for key in _KINDS}})
+    return Study(**{**values, **{key: tuple(values[key]) for key in _KINDS}})
 
 
-def _list(raw: Raw, key: str, findings: Findings) -> list[Any]:
-    """Return the entries of a list; what is there and is none counts as one entry that cannot be read."""
-    entries = raw.get(key, [])
-    if not isinstance(entries, list):
-        findings.add(key, f"must be a list [...], is {shown(entries)}")
-        return [None]
-    if not entries and key in raw:
-        findings.add(key, "needs at least one entry")
-        return [None]
-    return [_entry(key, entry, f"{key}[{index}]", findings) for index, entry in enumerate(entries)]
-
-
-def _entry(key: str, entry: object, path: str, findings: Findings) -> Any:
-    kinds, words = _KINDS[key]
+def _entry(kinds: dict[str, type[Any]], words: str, entry: object, path: str, findings: Findings) -> Any:
     found = [name for name in kinds if name in entry] if isinstance(entry, dict) and len(kinds) > 1 else list(kinds)[:1]
     if len(found) != 1:
         findings.add(path, f"needs one of {words}, and only one")

@@ -132,7 +132,7 @@ def deployment_from_json(document: Document, *, demand: Demand | None = None, so
 
 def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | None = None) -> Deployment:
     models: list[GpuModel | None] = []
-    known = _Known(demand)
+    points = _points(demand) if demand else {}
 
     def segment(entry: object, where: str, findings: Findings) -> Segment | None:
         read = read_object(SegmentEntry, entry, where, findings)
@@ -144,10 +144,15 @@ def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | Non
             return None
         model = models[read.gpu]
         try:
-            return known.segment(read, model, model.profile(read.profile).compute_slices) if model else None
+            size = model.profile(read.profile).compute_slices if model else 0
         except InputError as error:
             findings.extend(error.problems, where)
             return None
+        values = {"throughput": 0.0, "latency": 0.0}
+        point = points.get((read.service, model.name if model else "", size, read.batch, read.processes))
+        if point is not None:
+            values = {key: getattr(point, key) for key in _FIGURES}
+        return Segment(**{**values, **encoded(read)})
 
     def gpu(name: object, where: str, findings: Findings) -> GpuModel | None:
         models.append(read_gpu(name, findings, where))
@@ -158,29 +163,15 @@ def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | Non
     return Deployment(names, tuple(segment for segment in values["segments"] or () if segment))
 
 
-class _Known:
-    """Throughput and latency of segments, by the profile tables of a demand."""
-
-    def __init__(self, demand: Demand | None) -> None:
-        self._models = {service.name: service.model for service in demand.services} if demand else {}
-        self._points = {
-            (table.model, table.gpu, point.size, point.batch, point.processes): point
-            for table in (demand.tables if demand else ())
-            for point in table.points
-        }
-
-    def segment(self, entry: SegmentEntry, gpu: GpuModel, size: int) -> Segment:
-        """Return the segment of an entry, with the figures that it lacks."""
-        values: Raw = {key: getattr(entry, key) for key in SegmentEntry.__slots__}
-        if None in (entry.throughput, entry.latency):
-            way = (self._models.get(entry.service, ""), gpu.name, size, entry.batch, entry.processes)
-            point = self._points.get(way)
-            values |= {key: _figure(point, key) for key in _FIGURES if values[key] is None}
-        return Segment(**values)
-
-
-def _figure(point: Point | None, key: str) -> float:
-    return 0.0 if point is None else float(getattr(point, key))
+def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
+    """Return the points of the profile tables by service, GPU, size, batch and processes."""
+    return {
+        (service.name, table.gpu, point.size, point.batch, point.processes): point
+        for service in demand.services
+        for table in demand.tables
+        if table.model == service.model
+        for point in table.points
+    }
 
 
 def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) -> Deployment:
@@ -267,19 +258,15 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
     findings.check()
     assert model is not None
     gpus = sorted({(numbers["server"], numbers["gpu"]) for numbers in read})
-    known = _Known(demand)
     segments = []
     for numbers, (_, cells) in zip(read, rows, strict=True):
         profile = smallest_profile(model, numbers["size"], None)
         assert profile is not None
-        entry = SegmentEntry(
-            service=cells["Model"],
-            gpu=gpus.index((numbers["server"], numbers["gpu"])),
-            profile=profile.name,
-            **{key: numbers[key] for key in ("start", "batch", "processes")},
-        )
-        segments.append(known.segment(entry, model, numbers["size"]))
-    return Deployment((model.name,) * len(gpus), tuple(segments))
+        place = {"gpu": gpus.index((numbers["server"], numbers["gpu"])), "profile": profile.name}
+        way = {key: numbers[key] for key in ("start", "batch", "processes")}
+        segments.append({"service": cells["Model"], **place, **way})
+    raw = {"schema": "mig-opt/deployment/1", "gpus": [model.name] * len(gpus), "segments": segments}
+    return DEPLOYMENT.from_json(raw, demand=demand)
 
 
 def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings: Findings) -> dict[str, Any]:
