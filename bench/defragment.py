@@ -5,7 +5,6 @@ Run: python bench/defragment.py. It takes about five minutes; with --cut some se
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import random
 import statistics
@@ -13,9 +12,8 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu, validate_migrations
 from mig_opt.defragmentation import greedy_migrations
@@ -131,10 +129,7 @@ def row(gpus: int, load: float, seeds: int) -> tuple[str, str, list[Case]]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the study; the exit code is 1 if the exact plan ever has more migrations than the greedy one."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="few GPUs, one fleet for each size and load")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for defragment.md")
-    options = parser.parse_args(arguments)
+    options = parser_of(__doc__, "defragment.md", "few GPUs, one fleet for each size and load").parse_args(arguments)
     sizes, seeds = ((1, 5, 50), 1) if options.cut else (GPUS, SEEDS)
     done = [row(gpus, load, seeds) for gpus in sizes for load in LOADS]
     cases = [case for _, _, found in done for case in found]

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from pathlib import Path
 from typing import get_args
 
 from exact_plan import SECTIONS, Group, Options, plan
 from exact_tables import table
-from machine import RESULTS, describe, save
 from records import PACKAGES, Records, Row, contradictions, fingerprint
+from report import describe, foreign_rows, resumable, save, some_of, start
 from runs import PYJOBSHOP, Run, perform
 
 from mig_opt.instances import ScalingName
-from mig_opt.studies import Outcome, SourcesChangedError
+from mig_opt.studies import Outcome
 from mig_opt.studies.execution import run_missing
 
 
@@ -44,17 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         def told(row: Row) -> None:
             print(f"{next(numbers)}/{len(missing)} {_progress(row.run, row.outcome)}", flush=True)
 
-        try:
-            run_missing(
-                missing,
-                perform,
-                records,
-                fingerprints=lambda run: _of_method(current, run),
-                now=lambda run: fingerprint(run.method),
-                told=told,
-            )
-        except SourcesChangedError as error:
-            sys.exit(str(error))
+        run_missing(
+            missing,
+            perform,
+            records,
+            fingerprints=lambda run: _of_method(current, run),
+            now=lambda run: fingerprint(run.method),
+            told=told,
+        )
     # The tables show all that is known of this cut, not just what was asked for now.
     sections = {name: groups for name, groups in plan(cut, ()).items() if any(_rows(group, find) for group in groups)}
     wrong = contradictions(row for groups in sections.values() for group in groups for row in _rows(group, find))
@@ -90,8 +85,7 @@ def _report(
         first, last = (choose(row.date for row in rows)[:10] for choose in (min, max))
         lines += [f"{len(rows)} runs, measured from {first} to {last}, 2 threads each.", ""]
     foreign = sum(row.fingerprint != _of_method(current, row.run) for row in rows)
-    if foreign:
-        lines += [f"**{foreign} of these runs were made with other sources or versions.**", ""]
+    lines += foreign_rows(foreign)
     if wrong:
         lines += ["**CONTRADICTIONS, INVALID SCHEDULES OR FAILED RUNS:**", "", *(f"- {text}" for text in wrong), ""]
     for name, groups in sections.items():
@@ -100,35 +94,21 @@ def _report(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = resumable(__doc__, "exact.jsonl and exact.md")
     parser.add_argument(
-        "--only", type=_names(tuple(SECTIONS)), default=(), metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}"
+        "--only", type=some_of(SECTIONS), default=(), metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}"
     )
     parser.add_argument("--seeds", type=int, default=10, help="batches of each scaling (default: 10)")
     parser.add_argument(
         "--scalings",
-        type=_names(get_args(ScalingName)),
+        type=some_of(get_args(ScalingName)),
         default=get_args(ScalingName),
         help=f"some of {','.join(get_args(ScalingName))}",
     )
     parser.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
     parser.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
     parser.add_argument("--until", type=_gap, help="end runs of 30 tasks or more at this gap, or at their `goal`")
-    parser.add_argument("--keep", action="store_true", help="let rows of other sources or versions count")
-    parser.add_argument("--table", action="store_true", help="run nothing, only write the tables")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of exact.jsonl and exact.md")
     return parser
-
-
-def _names(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    def split(text: str) -> tuple[str, ...]:
-        names = tuple(text.split(","))
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(f"{', '.join(unknown)}: not one of {', '.join(known)}")
-        return names
-
-    return split
 
 
 def _integers(text: str) -> tuple[int, ...]:
@@ -148,7 +128,4 @@ def _gap(text: str) -> str:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command goes on from here.")
+    start(main)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from exact_plan import GIB, Group, exact_methods, overrun
 from records import Row, contradictions, pairs_of_optima
+from report import markdown
 from runs import PYJOBSHOP, Run
 
 Find = Callable[[Run], Row | None]
@@ -21,11 +22,8 @@ def table(name: str, groups: Sequence[Group], find: Find) -> list[str]:
     )
     lines = [line(group, [row for run in group.runs if (row := find(run))]) for group in groups]
     used = [column for column in range(len(head)) if any(cells[column] for cells in lines)]
-    return [
-        _cells(head[column] for column in used),
-        "|" + "---|" * len(used),
-        *(_cells(cells[column] for column in used) for cells in lines),
-    ]
+    rows = [[cells[column] for column in used] for cells in (head, *lines)]
+    return markdown(rows[0], rows[1:], range(len(used)))
 
 
 _HEAD = (
@@ -177,7 +175,3 @@ def _seconds(seconds: float) -> str:
 
 def _percent(gap: float) -> str:
     return f"{gap:.3%}" if math.isfinite(gap) else ""
-
-
-def _cells(cells: Iterable[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

@@ -5,16 +5,14 @@ Run: python bench/far_speed.py. It takes about ten minutes.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.control import Control
@@ -128,14 +126,13 @@ def exact_next(sizes: Sequence[tuple[str, int]], seeds: int, limit: float) -> li
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__, "far_speed.md")
     parser.add_argument("--tasks", type=int, default=1000, help="tasks of a large batch (1000)")
     parser.add_argument("--batches", type=int, default=1001, help="batches of a stream (1001)")
     parser.add_argument("--sizes", default="A30:6,A30:8,A100:4,A100:6", help="GPU and tasks of small batches")
     parser.add_argument("--seeds", type=int, default=5, help="pairs of small batches of each kind (5)")
     parser.add_argument("--limit", type=float, default=10.0, help="seconds for the exact solution of a batch (10)")
     parser.add_argument("--repeats", type=int, default=9, help="runs of which the median counts (9)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for far_speed.md")
     options = parser.parse_args(arguments)
     sizes = [(gpu, int(n)) for gpu, n in (size.split(":") for size in options.sizes.split(","))]
     lines = [

@@ -5,15 +5,13 @@ Run: python bench/foundation.py, which takes minutes; or with --cut, which takes
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import Batch, generate_batch, load_instance, solve, validate
 from mig_opt.batch.schedule import Schedule
@@ -98,10 +96,7 @@ def proofs(sizes: Sequence[int], seeds: int) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="everything once, on small batches")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for foundation.md")
-    options = parser.parse_args(arguments)
+    options = parser_of(__doc__, "foundation.md", "everything once, on small batches").parse_args(arguments)
     table = ["| what | measured | goal |", "|---|---|---|"]
     if options.cut:
         table += [*start_up(1), *far_speed([(100, 0.1, 1)]), *proofs((4, 6), 1)]

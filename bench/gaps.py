@@ -7,14 +7,11 @@ heuristic that mig_opt has is run as well.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import itertools
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from machine import RESULTS, describe, save
+from report import Told, describe, markdown, remarks, resumable, save, some_of, something_wrong, start
 
 from mig_opt.registry import get_method, methods
 from mig_opt.studies import (
@@ -22,12 +19,8 @@ from mig_opt.studies import (
     GeneratedBatches,
     Judged,
     MethodSettings,
-    Row,
-    SourcesChangedError,
     Study,
-    StudyProgress,
     StudyRows,
-    StudyRun,
     read_study,
     run_study,
     study_rows,
@@ -74,23 +67,6 @@ def _cut(study: Study) -> Study:
     return dataclasses.replace(study, batches=batches, methods=brief)
 
 
-class Told(StudyProgress):
-    """Says how many runs are done, on standard error."""
-
-    def __init__(self, part: str) -> None:
-        self._part = part
-        self._numbers = itertools.count(1)
-        self._missing = 0
-
-    def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
-        """Note how many runs there are."""
-        self._missing = len(missing)
-
-    def on_row(self, row: Row[StudyRun]) -> None:
-        """Say that one was done."""
-        print(f"{self._part}: {next(self._numbers)} of {self._missing}, {row.run.label}", file=sys.stderr, flush=True)
-
-
 def by_n(found: StudyRows) -> dict[str, list[Judged]]:
     """Return the runs with a schedule by number of tasks, each beside the best bound and schedule for its batch."""
     groups: dict[str, list[Judged]] = {}
@@ -113,11 +89,7 @@ def section(part: str, found: StudyRows) -> list[str]:
     groups = by_n(found)
     optima = {run.run.batch_key for runs in groups.values() for run in runs if run.outcome.status == "optimal"}
     batches = {run.run.batch_key for runs in groups.values() for run in runs}
-    lines = [f"## {PARTS[part].capitalize()}", ""]
-    if found.missing:
-        lines += [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
-    if found.foreign:
-        lines += [f"**{found.foreign} of these runs were made with other sources or versions.**", ""]
+    lines = [f"## {PARTS[part].capitalize()}", "", *remarks(found)]
     lines += [f"Optima are proven for {len(optima)} of {len(batches)} batches.", ""]
     for title, cell in (
         ("mean gap in %, and the worst", _gap_cell),
@@ -128,15 +100,13 @@ def section(part: str, found: StudyRows) -> list[str]:
     return lines
 
 
-def _table(
-    title: str, groups: Mapping[str, Sequence[Judged]], cell: Callable[[Sequence[Judged]], str]
-) -> Iterator[str]:
+def _table(title: str, groups: Mapping[str, Sequence[Judged]], cell: Callable[[Sequence[Judged]], str]) -> list[str]:
     names = dict.fromkeys(run.run.column for runs in groups.values() for run in runs)
-    yield f"| {title} | " + " | ".join(groups) + " |"
-    yield "| --- |" + " ---: |" * len(groups)
+    rows = []
     for name in names:
         of = ([run for run in runs if run.run.column == name] for runs in groups.values())
-        yield f"| `{name}` | " + " | ".join(cell(runs) if runs else "" for runs in of) + " |"
+        rows.append([f"`{name}`", *(cell(runs) if runs else "" for runs in of)])
+    return markdown([title, *groups], rows)
 
 
 def _gap_cell(runs: Sequence[Judged]) -> str:
@@ -156,17 +126,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and figures; return 1 if a run failed or results contradict each other."""
     from gap_figures import box_plots, profiles, save_figure
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
-    parser.add_argument("--cut", action="store_true", help="the least n of each part, one seed, brief limits")
-    parser.add_argument("--table", action="store_true", help="run nothing, only write tables and figures again")
-    parser.add_argument("--keep", action="store_true", help="let rows of other sources or versions count")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for rows, tables and figures")
+    parser = resumable(__doc__, "rows, tables and figures", "the least n of each part, one seed, brief limits")
+    parser.add_argument("--only", type=some_of(PARTS), default=tuple(PARTS), help=f"some of {','.join(PARTS)}")
     options = parser.parse_args(arguments)
-    wanted = options.only.split(",")
-    unknown = [name for name in wanted if name not in PARTS]
-    if unknown:
-        parser.error(f"--only: there is no {', '.join(unknown)}; there are {', '.join(PARTS)}")
     lines = [
         "# Gaps to the optimum",
         "",
@@ -180,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     panels: dict[str, dict[str, list[float]]] = {}
     for part, title in PARTS.items():
         study, rows = planned(part, cut=options.cut), options.results / f"gaps_{part}.jsonl"
-        if part in wanted and not options.table:
+        if part in options.only and not options.table:
             run_study(study, rows, keep=options.keep, progress=Told(part))
         found = study_rows(study, rows, keep=options.keep or options.table)
         if not found.rows:
@@ -193,16 +155,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         save_figure(boxes, options.results / f"gaps_{part}.svg")
     if panels:
         save_figure(profiles(panels, "gap in %"), options.results / "gaps_profiles.svg")
-    if wrong:
-        lines += ["**Something is wrong:**", "", *(f"* {message}" for message in wrong), ""]
-    save("gaps", "\n".join(lines), options.results)
+    save("gaps", "\n".join([*lines, *something_wrong(wrong)]), options.results)
     return 1 if wrong else 0
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command goes on from here.")
-    except SourcesChangedError as error:
-        sys.exit(str(error))
+    start(main)

@@ -5,13 +5,11 @@ Run: python bench/load_bound.py. It takes about five minutes.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import Batch, Status, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -67,10 +65,9 @@ def table(sizes: Sequence[tuple[int, int]], seeds: int) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and write the results."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__, "the result")
     parser.add_argument("--seeds", type=int, default=3, help="batches of each size and scaling")
     parser.add_argument("--most", type=int, default=22, help="sizes of at most so many tasks")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for the result")
     options = parser.parse_args(arguments)
     rows = table([size for size in SIZES if size[0] <= options.most], options.seeds)
     text = [

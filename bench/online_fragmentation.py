@@ -5,12 +5,10 @@ Run: python bench/online_fragmentation.py. It takes about ten minutes; with --cu
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from fragmentation_figures import ablation
@@ -29,7 +27,7 @@ from fragmentation_worlds import (
     total,
     wait,
 )
-from machine import RESULTS, describe, save
+from report import describe, markdown, parser_of, save
 
 from mig_opt import Job, simulate
 from mig_opt.simulation import Metrics
@@ -39,13 +37,6 @@ def spread(values: Sequence[float], digits: int = 0) -> str:
     """Return mean and standard deviation."""
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
     return f"{statistics.fmean(values):.{digits}f} ± {deviation:.{digits}f}"
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield the lines of a table."""
-    yield f"| {' | '.join(heads)} |"
-    yield f"| --- |{' ---: |' * (len(heads) - 1)}"
-    yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
 def waits(bench: Bench) -> Iterator[str]:
@@ -71,7 +62,7 @@ def waits(bench: Bench) -> Iterator[str]:
             ]
         )
     heads = ["workload", "static, one queue", "static, per size", "dynamic, one queue", "dynamic, per size"]
-    yield from table([*heads, "less: one queue", "less: static per size", "less: both per size"], rows)
+    yield from markdown([*heads, "less: one queue", "less: static per size", "less: both per size"], rows)
 
 
 def executions(bench: Bench) -> Iterator[str]:
@@ -99,7 +90,7 @@ def executions(bench: Bench) -> Iterator[str]:
             ]
         )
     heads = ["workload", "printed", "without s", "with s", "less", "less without balancing", "migrations per job"]
-    yield from table([*heads, "fragmentation without to with"], rows)
+    yield from markdown([*heads, "fragmentation without to with"], rows)
     yield ""
     yield "By how many percent execution is less with migration, depending on who is held up by PCIe and how much:"
     yield ""
@@ -110,7 +101,7 @@ def executions(bench: Bench) -> Iterator[str]:
             rival = dataclasses.replace(way, migration=False)
             saved = [f"{own.saved(workload, way, rival, execution):.1f}" for workload in WORKLOADS]
             rows.append([f"{contention}, {name}", *saved])
-    yield from table(["held up by PCIe", *WORKLOADS], rows)
+    yield from markdown(["held up by PCIe", *WORKLOADS], rows)
 
 
 def ratios(bench: Bench, workload: str, way: Way, *, queues: bool, of: Callable[[Metrics], float]) -> list[float]:
@@ -138,7 +129,7 @@ def steps(bench: Bench) -> Iterator[str]:
             spread(ratios(bench, workload, ALL, queues=queues, of=lambda m: m.makespan), 2) for workload in WORKLOADS
         )
         rows.append(["all three, last end", *last])
-        yield from table(["techniques", *WORKLOADS], rows)
+        yield from markdown(["techniques", *WORKLOADS], rows)
 
 
 def variations(cut: bool) -> Iterator[tuple[str, World]]:
@@ -192,7 +183,7 @@ def sensitivity(bench: Bench, *, cut: bool) -> Iterator[str]:
             ]
         )
     heads = ["assumption", "wait, one queue %", "wait, per size %", "execution by migration %"]
-    yield from table([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
+    yield from markdown([*heads, "wait + execution, one queue %", "the same, per size %", "migrations per job"], rows)
     yield ""
     yield "Printed: at least 30, at least 30, 6 to 10, 13 to 35, 13 to 35, nothing."
 
@@ -237,7 +228,7 @@ def concurrency(seeds: int) -> Iterator[str]:
                 metrics = simulate(trace, policy, **options).metrics
                 found.setdefault(policy, []).append(metrics.execution.mean / 1000.0)
         rows.append([str(count), *(spread(values, 2) for values in found.values())])
-    yield from table(["tasks", "fragmentation-aware", "first-fit", "best-fit", "load-balancing"], rows)
+    yield from markdown(["tasks", "fragmentation-aware", "first-fit", "best-fit", "load-balancing"], rows)
 
 
 def report(bench: Bench, *, cut: bool) -> str:
@@ -270,10 +261,8 @@ def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__, "online_fragmentation.md and .svg", "one seed, 25 jobs, fewer assumptions")
     parser.add_argument("--seeds", type=int, default=20, help="traces of each workload (20)")
-    parser.add_argument("--cut", action="store_true", help="one seed, 25 jobs, fewer assumptions")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_fragmentation.md and .svg")
     options = parser.parse_args(arguments)
     bench = Bench(1, World(jobs=25)) if options.cut else Bench(options.seeds, World())
     save("online_fragmentation", report(bench, cut=options.cut), options.results)

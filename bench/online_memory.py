@@ -5,7 +5,6 @@ Run: python bench/online_memory.py. It takes some minutes; with --cut (one seed,
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import tomllib
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import memory_tables
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import Job, generate_trace, simulate
 from mig_opt.simulation import Log
@@ -310,10 +309,7 @@ what counts as a configuration. The definition (valid full configurations) is th
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="one seed and few rows: does it run?")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_memory.md")
-    options = parser.parse_args(arguments)
+    options = parser_of(__doc__, "online_memory.md", "one seed and few rows: does it run?").parse_args(arguments)
     lines = [
         "# The memory-aware scheduler (MIGM)",
         "",

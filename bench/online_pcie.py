@@ -6,7 +6,6 @@ seconds. All traces are generated (pcie-4, pcie-60): the paper's are not public.
 
 from __future__ import annotations
 
-import argparse
 import functools
 import math
 import statistics
@@ -20,7 +19,7 @@ from typing import Any
 import numpy as np
 import online_pcie_figure
 from gap_figures import save_figure
-from machine import RESULTS, describe, save
+from report import describe, markdown, parser_of, save
 
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, trace_bounds
 from mig_opt.fleet.trace import PCIE_LIMIT
@@ -137,12 +136,7 @@ def mean(found: Sequence[Found], name: str) -> float:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Return a table, and a blank line."""
-    return [
-        "| " + " | ".join(header) + " |",
-        "|" + "---|" * len(header),
-        *("| " + " | ".join(row) + " |" for row in rows),
-        "",
-    ]
+    return [*markdown(header, rows, range(len(header))), ""]
 
 
 def by_share(family: str, seeds: int, plan: Plan, jobs: int, printed: Mapping[float, str]) -> Any:
@@ -331,10 +325,7 @@ def study(plan: Plan, results: Path) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="two seeds, a tenth of the jobs")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_pcie.md")
-    options = parser.parse_args(arguments)
+    options = parser_of(__doc__, "online_pcie.md", "two seeds, a tenth of the jobs").parse_args(arguments)
     begin = time.process_time()
     lines = study(Plan(2, 1, 10) if options.cut else Plan(), options.results)
     seconds = time.process_time() - begin

@@ -5,17 +5,15 @@ Run: python bench/online_planner.py. It takes about a quarter of an hour on two 
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
 import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
 from mig_opt.models.fleet.arrivals import Goal
@@ -176,10 +174,7 @@ def variants(families: Sequence[str], seeds: int, parameters: Mapping[str, int])
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="a few small traces only")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_planner.md")
-    options = parser.parse_args(arguments)
+    options = parser_of(__doc__, "online_planner.md", "a few small traces only").parse_args(arguments)
     if options.cut:
         families: Mapping[str, int] = {"migm-ht1": 1, "normal-25": 1}
         parts = small(1, 2.0), large(families, {"jobs": 8}), variants(("migm-ht1",), 1, {"jobs": 5})

@@ -7,16 +7,13 @@ schedulers and families of traces mig_opt has beside those that it names are run
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import statistics
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gaps import Told
-from machine import RESULTS, describe, save
 from online_policy_results import Result, ratio, winning
+from report import Told, describe, markdown, remarks, resumable, save, something_wrong, start
 
 from mig_opt import write_trace
 from mig_opt.files import import_trace
@@ -25,7 +22,6 @@ from mig_opt.simulation import policies
 from mig_opt.studies import (
     GeneratedTraces,
     PolicySettings,
-    SourcesChangedError,
     Study,
     read_study,
     run_study,
@@ -95,7 +91,7 @@ def sections(results: Sequence[Result]) -> dict[str, list[str]]:
         [name, str(len({run.trace for run in own})), *(_names(winning(own, goal), own) for goal in GOALS)]
         for name, own in regimes.items()
     ]
-    winners = _table(["regime", "traces", *heads], rows, texts=(0, 2, 3))
+    winners = markdown(["regime", "traces", *heads], rows, texts=(0, 2, 3))
     by_family = []
     for goal, title in GOALS.items():
         means = f"Mean {title}, as a multiple of the lower bound"
@@ -138,7 +134,7 @@ def regime_table(results: Sequence[Result]) -> list[str]:
             ]
         )
     head = ["policy", "all jobs done", "time to end / bound", "wait s", "makespan / bound", "seconds of a simulation"]
-    return _table(head, rows)
+    return markdown(head, rows)
 
 
 def family_table(results: Sequence[Result], goal: Goal) -> list[str]:
@@ -151,7 +147,7 @@ def family_table(results: Sequence[Result], goal: Goal) -> list[str]:
         bold = won if len(won) < len(by_policy) else ()
         cells = (_ratio_cell(by_policy.get(name, []), goal, name in bold, spread=False) for name in names)
         rows.append([f"`{family}`", *cells])
-    return _table(["family", *(f"`{name}`" for name in names)], rows)
+    return markdown(["family", *(f"`{name}`" for name in names)], rows)
 
 
 def _ratio_cell(results: Sequence[Result], goal: Goal, bold: bool, *, spread: bool = True) -> str:
@@ -168,11 +164,6 @@ def _names(names: Sequence[str], results: Iterable[Result]) -> str:
     if not names:
         return "none"
     return ", ".join([f"**`{names[0]}`**", *(f"`{name}`" for name in names[1:])])
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], texts: Sequence[int] = (0,)) -> list[str]:
-    rule = ["---" if index in texts else "---:" for index in range(len(head))]
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
 
 
 def write_days(pods: Path, folder: Path = FOLDER) -> None:
@@ -193,12 +184,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from gap_figures import save_figure
     from online_policy_figure import side_by_side
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="one seed, six jobs, no files")
+    parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")
     parser.add_argument("--jobs", type=int, help="runs at the same time")
-    parser.add_argument("--table", action="store_true", help="run nothing, only write tables and figure again")
-    parser.add_argument("--keep", action="store_true", help="let rows of other sources or versions count")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for rows, tables and figure")
     parser.add_argument("--page", type=Path, metavar="FILE", help="also put the tables where a page has marks for them")
     parser.add_argument("--openb", type=Path, metavar="PODS", help="only write the days of openb_pod_list_default.csv")
     options = parser.parse_args(arguments)
@@ -223,13 +210,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         " waiting for ever it has no figures.",
         "",
     ]
-    if found.missing:
-        lines += [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
-    if found.foreign:
-        lines += [f"**{found.foreign} of these runs were made with other sources or versions.**", ""]
     wrong = [*found.contradictions, *found.failures]
-    if wrong:
-        lines += ["**Something is wrong:**", "", *(f"* {message}" for message in wrong), ""]
+    lines += [*remarks(found), *something_wrong(wrong)]
     if found.rows:
         results = [Result.of(row) for row in found.rows]
         whole = sections(results)
@@ -242,9 +224,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command goes on from here.")
-    except SourcesChangedError as error:
-        sys.exit(str(error))
+    start(main)

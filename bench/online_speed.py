@@ -5,7 +5,6 @@ Run: python bench/online_speed.py. It takes about ten minutes; with --cut 10 (a 
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import resource
@@ -13,9 +12,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 
 from mig_opt import Job, Trace, get_gpu, simulate
 
@@ -90,9 +88,8 @@ def rows(cut: int) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = parser_of(__doc__, "online_speed.md")
     parser.add_argument("--cut", type=int, default=1, help="divide the numbers of jobs by this (1)")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for online_speed.md")
     parser.add_argument("--one", nargs=4, metavar=("JOBS", "GPUS", "POLICY", "BOUND"), help="measure one, as JSON")
     options = parser.parse_args(arguments)
     if options.one:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from gaps import Told
-from machine import RESULTS, describe, save
+from report import Told, describe, foreign_rows, markdown, resumable, save, some_of, something_wrong, start
 
 from mig_opt.instances import SCALINGS, TIME_RANGES
 from mig_opt.result import Status
@@ -25,7 +22,6 @@ from mig_opt.studies import (
     GeneratedBatches,
     Judged,
     MethodSettings,
-    SourcesChangedError,
     Study,
     StudyRows,
     run_study,
@@ -187,9 +183,7 @@ def _figures(cell: Cell, limit: float) -> list[str]:
 def section(part: Part, seeds: int, found: StudyRows) -> list[str]:
     """Return the tables of a part: one line for each number of tasks, one for each cell."""
     cells = cells_of(found)
-    lines = [f"## {part.title}", ""]
-    if found.foreign:
-        lines += [f"**{found.foreign} of these runs were made with other sources or versions.**", ""]
+    lines = [f"## {part.title}", "", *foreign_rows(found.foreign)]
     ends = f" or at a gap of {_percent(part.until)}" if part.until else ""
     lines += [
         f"`search` and FAR end after {part.limit:g} s{ends}, `cp` has {part.reference_limit:g} s for the bound.",
@@ -248,8 +242,8 @@ def _figures_head() -> list[str]:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    rule = ["---" if title in ("instance", "scaling", "times", "") else "---:" for title in head]
-    return ["| " + " | ".join(cells) + " |" for cells in (head, rule, *rows)]
+    texts = [index for index, title in enumerate(head) if title in ("instance", "scaling", "times", "")]
+    return markdown(head, rows, texts)
 
 
 def _percent(share: float) -> str:
@@ -284,9 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if found.rows:
             wrong += [*found.contradictions, *found.failures]
             lines += section(part, seeds, found)
-    if wrong:
-        lines += ["**Something is wrong:**", "", *(f"* {message}" for message in wrong), ""]
-    save("search_goals", "\n".join(lines), options.results)
+    save("search_goals", "\n".join([*lines, *something_wrong(wrong)]), options.results)
     return 1 if wrong else 0
 
 
@@ -295,22 +287,11 @@ def _cut(part: Part, n: int) -> Part:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", type=_parts, default=(), metavar="PARTS", help=f"some of {','.join(PARTS)}")
+    cut = "one batch for a cell of 10 and of 100 tasks, brief limits"
+    parser = resumable(__doc__, "search_goals.jsonl and .md", cut)
+    parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"run so many batches of each cell, not {SEEDS}")
-    parser.add_argument("--cut", action="store_true", help="one batch for a cell of 10 and of 100 tasks, brief limits")
-    parser.add_argument("--table", action="store_true", help="run nothing, only write the tables again")
-    parser.add_argument("--keep", action="store_true", help="let rows of other sources or versions count")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder of search_goals.jsonl and .md")
     return parser
-
-
-def _parts(text: str) -> tuple[str, ...]:
-    names = tuple(text.split(","))
-    unknown = [name for name in names if name not in PARTS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"there is no {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    return names
 
 
 def _count(text: str) -> int:
@@ -320,9 +301,4 @@ def _count(text: str) -> int:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command goes on from here.")
-    except SourcesChangedError as error:
-        sys.exit(str(error))
+    start(main)

@@ -5,7 +5,6 @@ Run: python bench/serving.py. It takes a few minutes; with --cut seconds.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import random
 import statistics
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gap_figures import save_figure
-from machine import RESULTS, describe, save
+from report import describe, parser_of, save
 from serving_figures import fleets
 
 from mig_opt import (
@@ -188,9 +187,7 @@ def changes(names: Sequence[str]) -> list[str]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cut", action="store_true", help="two scenarios and small fleets, in seconds")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for serving.md and its figure")
+    parser = parser_of(__doc__, "serving.md and its figure", "two scenarios and small fleets, in seconds")
     options = parser.parse_args(arguments)
     printed = tomllib.loads(PRINTED.read_text(encoding="utf-8"))
     names = SCENARIOS[:2] if options.cut else SCENARIOS

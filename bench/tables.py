@@ -6,19 +6,18 @@ takes seconds.
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import json
 import math
 import statistics
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from machine import RESULTS, describe, save
+from report import describe, markdown, parser_of, save, some_of, start
 from table_figures import (
     GENERATORS,
     Cell,
@@ -275,11 +274,7 @@ def _figure(
         for generator, found in differences.items()
         if (known := [difference for difference in found if math.isfinite(difference)])
     ]
-    return [f"**{table.titles[figure]}** ({'; '.join(off)})", "", *_markdown(head, lines)]
-
-
-def _markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> list[str]:
-    return ["| " + " | ".join(cells) + " |" for cells in (head, ["---"] * 3 + ["---:"] * (len(head) - 3), *lines)]
+    return [f"**{table.titles[figure]}** ({'; '.join(off)})", "", *markdown(head, lines, texts=range(3))]
 
 
 def _number(value: float, digits: int) -> str:
@@ -292,21 +287,16 @@ def _signed(value: float, digits: int) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure what is missing, and write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default=",".join(TABLES), help=f"some of {','.join(TABLES)}")
+    parser = parser_of(__doc__, "tables.jsonl and tables.md")
+    parser.add_argument("--only", type=some_of(TABLES), default=tuple(TABLES), help=f"some of {','.join(TABLES)}")
     parser.add_argument("--cut", type=int, nargs="?", const=2, metavar="N", help="N batches for a cell (2), not 200")
     parser.add_argument("--table", action="store_true", help="run nothing, only write the tables again")
-    parser.add_argument("--results", type=Path, default=RESULTS, help="folder for tables.jsonl and tables.md")
     options = parser.parse_args(arguments)
-    wanted = options.only.split(",")
-    unknown = [name for name in wanted if name not in TABLES]
-    if unknown:
-        parser.error(f"--only: there is no {', '.join(unknown)}; there are {', '.join(TABLES)}")
     if options.cut is not None and options.cut < 2:
         parser.error("--cut: a stream needs at least 2 batches")
     printed = tomllib.loads(PRINTED.read_text(encoding="utf-8"))
     rows = Rows(options.results / "tables.jsonl")
-    for name in () if options.table else wanted:
+    for name in () if options.table else options.only:
         missing = [cell for cell in TABLES[name].cells(printed[name], options.cut) if not rows.is_current(name, cell)]
         for number, cell in enumerate(missing, 1):
             rows.add(name, cell, TABLES[name].measure(cell))
@@ -325,7 +315,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("Interrupted; the same command goes on from here.")
+    start(main)

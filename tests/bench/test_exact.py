@@ -21,6 +21,7 @@ import exact
 import exact_plan
 import exact_tables
 import records
+import report
 import runs
 from exact_plan import Goal, Group, Options
 from records import Records, Row, contradictions, pairs_of_optima
@@ -70,6 +71,7 @@ def test_every_section_has_a_cut() -> None:
     assert list(CUTS) == list(exact_plan.SECTIONS)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", CUTS)
 def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> None:
     if name == "pyjobshop":
@@ -88,6 +90,7 @@ def test_a_tiny_cut_of_a_section(name: str, study: Command, tmp_path: Path) -> N
     assert f"{len(found)} runs" in text
 
 
+@pytest.mark.deep
 def test_ctrl_c_reaches_python_after_pyjobshop() -> None:
     pytest.importorskip("pyjobshop")
     script = """
@@ -131,6 +134,7 @@ def test_a_handover_begins_with_the_instances_of_another_batch() -> None:
     assert after == Instance(6, gpu="A30", variant="handover").batch()
 
 
+@pytest.mark.deep
 def test_the_table_of_methods_says_how_many_batches_ran(study: Command, tmp_path: Path) -> None:
     study("--only", "methods", "--sizes", "2")
     assert exact.main(["--seeds", "1", "--limit-scale", "0.02", "--results", str(tmp_path), "--table"]) == 0
@@ -139,6 +143,7 @@ def test_the_table_of_methods_says_how_many_batches_ran(study: Command, tmp_path
     assert "| A30, 2 | 2 of 6 | 2 | 2 | 2 | 2 |" in text
 
 
+@pytest.mark.deep
 def test_the_tables_keep_sections_that_were_run_before(study: Command, tmp_path: Path) -> None:
     study("--only", "small", "--sizes", "6,8")
     study("--only", "methods", "--sizes", "2", "--limit-scale", "0.0201")  # not of this cut
@@ -150,7 +155,7 @@ def test_the_tables_keep_sections_that_were_run_before(study: Command, tmp_path:
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--only=small,samll", "samll: not one of small, 15"),
+        ("--only=small,samll", "there is no samll; there are small, 15"),
         ("--limit-scale=0", "must be a finite number > 0"),
         ("--until=2", "must be `goal` or a share"),
         ("--sizes=six", "invalid"),
@@ -166,6 +171,7 @@ def test_wrong_arguments(argument: str, message: str, capsys: pytest.CaptureFixt
 # Records
 
 
+@pytest.mark.deep
 def test_a_study_goes_on_where_it_was(study: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cut = ("--only", "methods", "--sizes", "2")
     done: list[Run] = []
@@ -194,11 +200,11 @@ def test_a_study_goes_on_where_it_was(study: Command, tmp_path: Path, monkeypatc
 
 def test_rows_of_other_sources_count_only_if_wanted(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
-    written = Records(path).add(RUN, Outcome("optimal", 1.0, 5.0, 5.0), "old")
+    written = Records(path).add(RUN, Outcome("optimal", 1.0, 5.0, 5.0), {}, "old")
     assert Records(path).find(RUN, "old") == written
     assert Records(path).find(RUN, "new") is None
     assert Records(path, keep=True).find(RUN, "new") == written
-    newer = Records(path).add(RUN, Outcome("optimal", 2.0, 5.0, 5.0), "new")
+    newer = Records(path).add(RUN, Outcome("optimal", 2.0, 5.0, 5.0), {}, "new")
     assert Records(path, keep=True).find(RUN, "new") == newer
 
 
@@ -216,7 +222,7 @@ def test_sources_that_change_on_the_way_end_the_study(study: Command, monkeypatc
     prints = iter(["one", "one", "two"])
     monkeypatch.setattr(exact, "fingerprint", lambda method: next(prints))
     with pytest.raises(SystemExit, match="sources have changed"):
-        study("--only", "small", "--sizes", "6")
+        report.start(lambda: study("--only", "small", "--sizes", "6"))
 
 
 def test_fingerprints_depend_on_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ def test_every_heuristic_takes_part(part: str, monkeypatch: pytest.MonkeyPatch) 
     assert (len(source.n), source.seeds) == (1, (0,))
 
 
+@pytest.mark.deep
 def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = ["--only", "small", "--cut", "--results", str(tmp_path)]
     assert gaps.main(cut) == 0

@@ -13,6 +13,7 @@ if not BENCH.is_dir():
 import load_bound
 
 
+@pytest.mark.deep
 def test_a_small_cut(tmp_path: Path) -> None:
     load_bound.main(["--seeds", "1", "--most", "12", "--results", str(tmp_path)])
     lines = (tmp_path / "load_bound.md").read_text(encoding="utf-8").splitlines()

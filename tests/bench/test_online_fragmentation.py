@@ -12,6 +12,7 @@ from mig_opt import get_gpu, simulate
 from mig_opt.gpu.partitions import find_partition
 
 
+@pytest.mark.deep
 def test_a_tiny_cut(tmp_path: Path) -> None:
     online_fragmentation.main(["--cut", "--results", str(tmp_path)])
     text = (tmp_path / "online_fragmentation.md").read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ from online_worlds import NO_COSTS, trace
 from mig_opt import Job, simulate
 
 
+@pytest.mark.deep
 def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(online_memory, "GENERAL", ("hm4", "nw", "ml3"))
     monkeypatch.setattr(online_memory, "LANGUAGE", ("qwen2",))

@@ -17,6 +17,7 @@ import online_pcie
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 
 
+@pytest.mark.deep
 def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(online_pcie, "SHARES", (0.0, 0.6))
     monkeypatch.setattr(online_pcie, "INSTANCES", (7, 10))

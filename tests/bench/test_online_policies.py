@@ -43,6 +43,7 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
     assert online_policies.planned().policies[-1].policy == "newest"
 
 
+@pytest.mark.deep
 def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     cut = ["--cut", "--results", str(tmp_path)]
     assert online_policies.main(cut) == 0
@@ -97,7 +98,7 @@ def test_a_page_is_updated() -> None:
 
 
 def test_the_page_has_the_tables_of_the_study() -> None:
-    lines = (online_policies.RESULTS / "online_policies.md").read_text(encoding="utf-8").splitlines()
+    lines = (BENCH / "results" / "online_policies.md").read_text(encoding="utf-8").splitlines()
     page = (FOLDER.parents[1] / "docs" / "fleet" / "policies.md").read_text(encoding="utf-8")
     tables = [line for line in page.splitlines() if line.startswith("| ")]
     assert len(tables) > 40
@@ -128,6 +129,7 @@ def test_the_figure_shows_all_of_them() -> None:
     assert all(first.get_xlim()[0] < 1 < line.get_xdata()[0] < first.get_xlim()[1] for line in points)  # type: ignore[index, operator]
 
 
+@pytest.mark.deep
 def test_the_days_are_those_of_the_trace(tmp_path: Path) -> None:
     files = [source.file for source in online_policies.planned().traces if isinstance(source, TraceFromFile)]
     for name in files:

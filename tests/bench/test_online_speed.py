@@ -16,6 +16,7 @@ def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.count("| load-balancing |") == 4
 
 
+@pytest.mark.deep
 def test_one_measurement() -> None:
     found = online_speed.in_a_process_of_its_own(50, 2, "first-fit", 0.5)
     assert found["events"] >= 100

@@ -22,6 +22,7 @@ def lines_of(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.split(" | ")] for line in text.splitlines() if line.startswith("| ")]
 
 
+@pytest.mark.deep
 def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(search_goals, "_CUT", {"small": 10, "real": 8})
     cut = ["--cut", "--results", str(tmp_path)]
@@ -40,6 +41,7 @@ def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: 
     assert (tmp_path / "search_goals.jsonl").read_bytes() == rows
 
 
+@pytest.mark.deep
 def test_fewer_seeds_are_a_part_of_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     brief = Part("Brief", (6,), limit=0.02, gap=1.0, reference_limit=0.5)
     monkeypatch.setattr(search_goals, "PARTS", {"brief": brief})

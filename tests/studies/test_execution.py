@@ -81,6 +81,7 @@ def cluster() -> Iterator[str]:
         yield scheduler
 
 
+@pytest.mark.deep
 def test_on_a_cluster_of_two_processes(cluster: str) -> None:
     rows = done(numbered(*DEEDS, *["nap"] * 6), scheduler=cluster)
     expect_every_deed(rows[:7])
@@ -89,6 +90,7 @@ def test_on_a_cluster_of_two_processes(cluster: str) -> None:
     assert os.getpid() not in workers
 
 
+@pytest.mark.deep
 def test_rows_of_a_cluster_are_written_one_by_one(cluster: str, tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
 

@@ -183,6 +183,7 @@ def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> No
     assert not outcome.answered
 
 
+@pytest.mark.deep
 def test_runs_in_processes_give_the_same(tmp_path: Path) -> None:
     here, there = run_study(SMALL), run_study(SMALL, jobs=2)
     assert [row.outcome.makespan for row in here.rows] == [row.outcome.makespan for row in there.rows]

@@ -164,6 +164,7 @@ def test_a_study_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert study_rows(SMALL, path, keep=True).foreign == 8
 
 
+@pytest.mark.deep
 def test_a_cluster_gives_the_same(tmp_path: Path) -> None:
     study = Study(traces=(*two_jobs(tmp_path).traces, *SMALL.traces), policies=(FIRST_FIT,))
     here = run_study(study, folder=tmp_path)
@@ -173,6 +174,7 @@ def test_a_cluster_gives_the_same(tmp_path: Path) -> None:
     assert [row.outcome.figures for row in there.rows] == [row.outcome.figures for row in here.rows]
 
 
+@pytest.mark.deep
 def test_fresh_runs_measure_memory(tmp_path: Path) -> None:
     study = two_jobs(tmp_path)
     (row,) = run_study(Study(traces=study.traces, policies=study.policies, fresh=True), folder=tmp_path).rows
@@ -313,6 +315,7 @@ def test_both_tables_are_shown(mig_opt: Command, tmp_path: Path) -> None:
     assert ending.out.rstrip().replace("\n", "").endswith(f"2 rows in {study.with_suffix('.jsonl')}.")
 
 
+@pytest.mark.deep
 def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> None:
     """Lines of a label have 20 characters among the figures, and 40 in the last column. Both do the same to one job."""
     write_trace(trace(job("a", 0.0, "7g.40gb", 10.0)), tmp_path / "one.json")

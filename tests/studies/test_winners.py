@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +32,7 @@ def test_a_single_trace_has_no_spread() -> None:
     assert best({}) == best({"a": {}}) == ()
 
 
+@pytest.mark.deep
 @given(
     st.dictionaries(st.sampled_from("abcd"), st.lists(st.floats(0.1, 1e4), min_size=4, max_size=4), min_size=1),
     st.lists(st.floats(0.1, 1e3), min_size=4, max_size=4),
