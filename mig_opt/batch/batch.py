@@ -314,7 +314,7 @@ class Located(Protocol):
 
 
 def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Located | None]) -> Iterator[Problem]:
-    """Yield what keeps instances from existing together on GPUs of a kind; None stands for one that is not known.
+    """Yield the problems that keep instances from existing together on GPUs of a kind; None is one that is not known.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Lo
     gpus : int
         How many GPUs there are.
     key : str
-        What the list of instances is called.
+        The name of the list of instances.
     instances : sequence
         Each with its ``gpu``, ``profile`` and ``start``.
     """

@@ -6,7 +6,7 @@ import enum
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field, fields
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
@@ -62,9 +62,9 @@ class Certificate:
     Attributes
     ----------
     claim : Claim
-        What is claimed about schedules that are shorter than the one in question.
+        The claim about schedules that are shorter than the one in question.
     batch, schedule : str
-        Digests (SHA-256) of what the claim is about.
+        Digests (SHA-256) of the two that the claim is about.
     makespan : float
         Of the schedule, in seconds.
     tick : str
@@ -87,7 +87,7 @@ class Certificate:
     runtime_s : float
         Wall-clock seconds that it took; 0 if the bounds without a solver were enough.
     versions : mapping of str to str
-        Versions of this package and of what it ran.
+        Versions of this package and of the programs that it ran.
     better : Schedule or None
         The shorter schedule, if the claim is that there is one.
     interrupted : bool
@@ -116,26 +116,15 @@ class Certificate:
 
     def computed_digest(self) -> str:
         """Return the digest that follows from the other attributes."""
-        return _digest(
-            {
-                "claim": str(self.claim),
-                "batch": self.batch,
-                "schedule": self.schedule,
-                "makespan": float(self.makespan),
-                "tick": self.tick,
-                "exact": self.exact,
-                "within": float(self.within),
-                "lower_bound": float(self.lower_bound),
-                "slice_load": [list(self.slice_load.weights), self.slice_load.value],
-                "critical_task": [self.critical_task.task, self.critical_task.value],
-                "method": self.method,
-                "seed": self.seed,
-                "runtime_s": float(self.runtime_s),
-                "versions": dict(self.versions),
-                "better": None if self.better is None else _schedule_content(self.better),
-                "interrupted": self.interrupted,
-            }
-        )
+        content = {entry.name: getattr(self, entry.name) for entry in fields(self) if entry.name != "digest"}
+        content |= {name: float(content[name]) for name in ("makespan", "within", "lower_bound", "runtime_s")}
+        content |= {
+            "slice_load": astuple(self.slice_load),
+            "critical_task": astuple(self.critical_task),
+            "versions": dict(self.versions),
+            "better": None if self.better is None else _schedule_content(self.better),
+        }
+        return _digest(content)
 
 
 def batch_digest(batch: Batch) -> str:

@@ -1,4 +1,4 @@
-"""Lifetimes of instances: when each instance of a schedule or log exists, and what it runs."""
+"""Lifetimes of instances: the time in which each instance of a schedule or log exists, and the runs on it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The earliest times of the instances of one GPU for given loads, and the slack of each.
 
-A timeline has *slots*: placements in the order in which conflicting ones follow each other. What each slot has to run
+A timeline has *slots*: placements in the order in which conflicting ones follow each other. The load of each slot
 is decided by the method; the driver's order of operations follows from a rule: of the operations that can begin it
 serves the one with the most work behind it. Methods that change loads in small steps ask the same timeline again and
 again.
@@ -87,7 +87,7 @@ class GpuTimeline:
         self._clear = [
             max(clear.get(position, 0.0) for position in slot.placement.footprint) if clear else 0.0 for slot in slots
         ]
-        # What can exist only after this slot is destroyed, and what has to be gone before it exists.
+        # The slots that can exist only after this one is destroyed, and those that have to be gone before it exists.
         self._after = [
             tuple(
                 later
@@ -139,7 +139,7 @@ class GpuTimeline:
         return Times(tuple(order), tuple(ends), makespan)
 
     def _followers(self, loads: Sequence[float]) -> tuple[list[list[int]], list[float]]:
-        """Return what has to wait for the destruction of each slot, and the longest way from its beginning to the end.
+        """Return what has to wait for the destruction of each slot, and the longest path from its beginning to the end.
 
         Both count only what there is: live instances, and slots with a load.
         """

@@ -33,7 +33,7 @@ class PlannedInstance:
     placement : Placement
         Where on the GPU.
     tasks : list of Task
-        What it runs.
+        The tasks that it runs.
     free : float or None
         For an instance that exists when the batch starts: the second at which it becomes free. None for an instance
         that has to be created.

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fractions import Fraction
 from functools import cache
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +25,7 @@ Numbers = npt.NDArray[np.float64]
 Whole = npt.NDArray[np.int64]
 Counts = tuple[int, ...]
 """Instances of each profile."""
+Vector = TypeVar("Vector", Counts, tuple[Fraction, ...])
 
 _NOISE = 1e-9
 _DENOMINATOR = 5040
@@ -136,14 +138,18 @@ def _placed_patterns(gpu: GpuModel, profiles: tuple[Profile, ...]) -> dict[Count
         counts = tuple(held[profile] for profile in profiles)
         if any(counts):
             found.setdefault(counts, tuple(p for p in partition if p.profile in profiles))
-    largest = {
-        counts: placements
-        for counts, placements in found.items()
+    return {counts: found[counts] for counts in sorted(_largest(found), reverse=True)}
+
+
+def _largest(vectors: Collection[Vector]) -> list[Vector]:
+    """Return the vectors that no other one covers in every component."""
+    return [
+        one
+        for one in vectors
         if not any(
-            other != counts and all(more >= less for more, less in zip(other, counts, strict=True)) for other in found
+            other != one and all(more >= less for more, less in zip(other, one, strict=True)) for other in vectors
         )
-    }
-    return dict(sorted(largest.items(), reverse=True))
+    ]
 
 
 def _weights(patterns: Sequence[Counts]) -> Numbers:
@@ -165,14 +171,7 @@ def _weights(patterns: Sequence[Counts]) -> Numbers:
         for vertex in vertices
         if _legal(weight := tuple(Fraction(float(w)).limit_denominator(_DENOMINATOR) for w in vertex), patterns)
     }
-    largest = [
-        weight
-        for weight in exact
-        if not any(
-            other != weight and all(more >= less for more, less in zip(other, weight, strict=True)) for other in exact
-        )
-    ]
-    return np.array(sorted(largest), dtype=float)
+    return np.array(sorted(_largest(exact)), dtype=float)
 
 
 def _legal(weight: tuple[Fraction, ...], patterns: Sequence[Counts]) -> bool:

@@ -47,9 +47,9 @@ def plot_schedule(
     Parameters
     ----------
     batch : Batch
-        What was planned.
+        The batch that was planned.
     schedule : Schedule
-        The plan. Without operations, only runs are drawn.
+        The schedule. Without operations, only runs are drawn.
     lower_bound : float, optional
         Seconds; drawn as a dashed line beside the makespan.
     title : str, optional
@@ -249,7 +249,7 @@ class ScheduleChart(Sheet):
                 signs["busy with earlier work"] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
 
     def draw_operations(self, signs: dict[str, Patch]) -> list[_Box]:
-        """Draw the operations, widened into the lifetime of their instance, and return what they cover."""
+        """Draw the operations, widened into the lifetime of their instance, and return the boxes that they cover."""
         least = _LEAST_OPERATION / self.points_per_second
         remark = " (not to scale)" if any(part.end - part.begin < least for part in self.operations) else ""
         covered = []

@@ -1,4 +1,4 @@
-"""The way of every chart to its file: checks, drawing, and writing."""
+"""The one mechanism by which every chart is checked, drawn and written to a file."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
     deployment : Deployment
         What to draw.
     demand : Demand, optional
-        What it is for: the legend then has the rates of the services beside the throughputs.
+        The demand that it is for: the legend then has the rates of the services beside the throughputs.
     title : str, optional
         By default the name of the demand, the number of GPUs and their kinds, compute slices and fragmentation.
 
@@ -307,7 +307,7 @@ class DeploymentChart(Sheet):
         return f"{len(row.gpus)} x {kind or 'GPU'}\n{gpus}{', …' if rest else ''}"
 
     def draw_row(self, axes: Axes, position: int, row: Row, signs: dict[str, Patch]) -> None:
-        """Draw the segments of a row and what they leave unused."""
+        """Draw the segments of a row and the slices that they leave unused."""
         slices = range(row.model.memory_slices)
         strip = _Strip(axes, position, 72 * self.column_width / len(slices))
         strip.box(slices, f"gpu:{row.gpus[0]}", facecolor=_EMPTY, edgecolor=_LINES, linewidth=0.6, zorder=1)
@@ -347,7 +347,7 @@ class DeploymentChart(Sheet):
         return self.wordings[key]
 
     def candidates(self, segment: Segment) -> Iterator[tuple[str, float]]:
-        """Yield what can be written into a segment, each with the least size that it is worth, the best first."""
+        """Yield the wordings for a segment, each with the least size that it is worth, the best first."""
         name, number = one_line(segment.service), f"#{self.numbers[segment.service]}"
         way = f"{segment.batch} x {segment.processes}"
         for least in (_FONTS[-1] + 1.5, _FONTS[-1]):
@@ -361,7 +361,7 @@ class DeploymentChart(Sheet):
         yield number, _FONTS[-1]
 
     def service_key(self) -> tuple[list[Patch], list[str]]:
-        """Return the colours of the services, and what is to be said about each."""
+        """Return the colours of the services, and a line about each."""
         signs = [self.sign(facecolor=colour) for colour in self.colours.values()]
         rates = {} if self.demand is None else {service.name: service.rate for service in self.demand.services}
         labels = []

@@ -10,7 +10,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
-from mig_opt.rollout.layouts import layouts_of, way
+from mig_opt.rollout.layouts import batch_and_processes, layouts_of
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
@@ -107,11 +107,11 @@ def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iter
 
 
 def _commands(deployment: Deployment, step: ChangeStep) -> Iterator[str]:
-    """Yield what a script does for a step."""
+    """Yield the commands of a step."""
     instance = place(deployment.model(step.gpu).placement(step.profile, step.start))
     words = {"create": "creates", "destroy": "destroys", "switch": "keeps"}
     served = [
-        f"{segment.service}, {way(segment)}, {what}"
+        f"{segment.service}, {batch_and_processes(segment)}, {what}"
         for segment, what in ((step.ends, "stops"), (step.begins, "starts"))
         if segment
     ]

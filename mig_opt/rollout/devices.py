@@ -10,7 +10,7 @@ from mig_opt.errors import InputError, Problem
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]*")
-"""Indices, UUIDs and PCI addresses. What else there could be has no business in a shell script."""
+"""Indices, UUIDs and PCI addresses; nothing else may get into a shell script."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from mig_opt.serving.deployment import Deployment
 
 
 def resource_name(profile: Profile) -> str:
-    """Return what the device plugin calls an instance of a profile.
+    """Return the name of the device plugin for an instance of a profile.
 
     Examples
     --------
@@ -63,7 +63,7 @@ class KubernetesResources:
     requests : tuple of ResourceRequest
         Service by service.
     remarks : tuple of str
-        What else has to be seen to.
+        Further conditions.
     """
 
     hosts: Mapping[str, Mapping[str, int]]
@@ -101,7 +101,7 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
     Parameters
     ----------
     deployment : Deployment
-        What is wanted.
+        The deployment to carry out.
     devices : sequence of str, optional
         As for :func:`mig_opt.mig_parted_config`.
 

@@ -94,7 +94,7 @@ def _may_get_stuck(gpu: GpuModel, rest: tuple[str, ...], held: int) -> bool:
     return not free or any(_may_get_stuck(gpu, rest[1:], held | mask) for mask in free)
 
 
-def way(segment: Segment) -> str:
-    """Return in words how a segment fills its instance."""
+def batch_and_processes(segment: Segment) -> str:
+    """Return the batch size and the number of processes of a segment in words."""
     processes = f", {segment.processes} processes" if segment.processes > 1 else ""
     return f"batch size {segment.batch}{processes}"

@@ -48,7 +48,7 @@ class MigPartedConfig:
     hosts : mapping of str to str
         The name of the configuration for each machine; that of this machine is under ``""``.
     remarks : tuple of str
-        What the format cannot say about this deployment, above all where it leaves the layout open.
+        Everything that the format cannot say about this deployment, above all where it leaves the layout open.
     """
 
     configs: Mapping[str, tuple[MigPartedEntry, ...]]
@@ -87,7 +87,7 @@ def mig_parted_config(
     Parameters
     ----------
     deployment : Deployment
-        What is wanted. GPUs without segments get MIG mode and no instance.
+        The deployment to carry out. GPUs without segments get MIG mode and no instance.
     devices : sequence of str, optional
         For each GPU its index, after ``host/`` if there are several machines: ``["node-1/0", "node-1/1", "node-2/0"]``.
         By default GPU 3 of the deployment is GPU 3 of the only machine.
@@ -154,7 +154,7 @@ def mig_parted_config(
 def _entries(
     gpus: Sequence[int], places: Sequence[Device], layouts: Sequence[Sequence[Placement]]
 ) -> Iterator[MigPartedEntry]:
-    """Yield an entry for each way in which GPUs of a machine are cut."""
+    """Yield an entry for all GPUs of a machine that are cut alike."""
     alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
     for gpu in gpus:
         index = places[gpu].index
@@ -165,7 +165,7 @@ def _entries(
 
 
 def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]]) -> Iterator[str]:
-    """Yield what the counts leave open, for all GPUs of the same layout together."""
+    """Yield a remark about everything that the counts leave open, for all GPUs of the same layout together."""
     alike: dict[tuple[str, tuple[Placement, ...]], list[int]] = {}
     for gpu, layout in enumerate(layouts):
         alike.setdefault((get_gpu(deployment.gpus[gpu]).name, tuple(layout)), []).append(gpu)

@@ -16,7 +16,7 @@ from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.rollout.devices import devices_of
-from mig_opt.rollout.layouts import creation_order, layouts_of, way
+from mig_opt.rollout.layouts import batch_and_processes, creation_order, layouts_of
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words, shell_word
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation import validate
@@ -38,7 +38,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     Parameters
     ----------
     deployment : Deployment
-        What is wanted.
+        The deployment to carry out.
     devices : sequence of str, optional
         For each GPU what ``nvidia-smi -i`` takes (index, UUID or PCI address), after ``host/`` if it is in a machine
         that ssh reaches. By default GPU 3 of the deployment is number 3 of the machine on which the script runs.
@@ -81,7 +81,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     for gpu in used:
         body += ["", comment(f"GPU {gpu}: {deployment.gpus[gpu]}")]
         body += [
-            comment(f"{segment.profile} at {segment.start}: {segment.service}, {way(segment)}")
+            comment(f"{segment.profile} at {segment.start}: {segment.service}, {batch_and_processes(segment)}")
             for segment in deployment.on(gpu)
         ]
         created = sorted(layouts[gpu], key=lambda placement: (*creation_order(placement.profile), placement.start))
@@ -115,9 +115,9 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     Parameters
     ----------
     batch : Batch
-        What was planned.
+        The batch that was planned.
     schedule : Schedule
-        A valid plan; operations that it leaves out are looked for.
+        A valid schedule; operations that it leaves out are looked for.
     devices : sequence of str, optional
         As for :func:`deployment_script`.
 

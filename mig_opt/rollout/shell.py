@@ -50,7 +50,7 @@ def comment(text: str) -> str:
 
 
 def place(placement: Placement) -> str:
-    """Return what the functions of the scripts call a placement: its profile's number and its start slice."""
+    """Return the word for a placement in the scripts: its profile's number and its start slice."""
     return f"{placement.profile.id}:{placement.start}"
 
 
@@ -75,7 +75,7 @@ def required(*hooks: str) -> list[str]:
 
 
 def segment_words(segment: Segment) -> str:
-    """Return what the functions of the scripts are told about a segment, beside its GPU and its place."""
+    """Return the words about a segment that functions of the scripts get, beside its GPU and its place."""
     return f"{segment.profile} {segment.batch} {segment.processes} {shell_word(segment.service)}"
 
 
@@ -87,9 +87,9 @@ def script(
     Parameters
     ----------
     title : sequence of str
-        What it does, for its first lines.
+        The first lines: its purpose.
     usage : sequence of str
-        How it is used; the hooks that a file of the user may define.
+        The usage, with the hooks that a file of the user may define.
     devices : sequence of Device
         The GPUs of the plan.
     parts : sequence of str

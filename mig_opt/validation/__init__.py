@@ -24,7 +24,7 @@ instance included; in the end there is the room, or as little fragmentation, as 
 
 from __future__ import annotations
 
-from mig_opt.validation.batch.validator import Validation, validate
+from mig_opt.validation.batch.schedules import Validation, validate
 from mig_opt.validation.fleet.migrations import MigrationValidation, validate_migrations
 from mig_opt.validation.serving.changes import ChangeValidation, validate_change
 from mig_opt.validation.serving.deployments import DeploymentValidation, validate_deployment

@@ -45,8 +45,9 @@ def plot_simulation(
 ) -> Figure:
     """Draw one simulation, or several of the same trace side by side.
 
-    From top to bottom: what the fleet did, for up to four simulations; the fragmentation of all, with migrations
-    marked; how long jobs waited; mean wait, mean time from arrival to end, and makespan beside their lower bounds.
+    From top to bottom: the jobs of the fleet over time, for up to four simulations; the fragmentation of all, with
+    migrations marked; how long jobs waited; mean wait, mean time from arrival to end, and makespan beside their lower
+    bounds.
 
     A fleet of up to 8 GPUs with up to 800 runs is drawn job by job over the memory slices; of others the share of the
     compute slices that was busy with each profile.

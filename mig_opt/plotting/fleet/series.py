@@ -28,7 +28,7 @@ class Steps:
     moments : array
         Seconds, rising, from 0 on.
     levels : array
-        What it is from then on.
+        The level from then on.
     """
 
     moments: Numbers

@@ -1,4 +1,4 @@
-"""The rules of the problem: one small function per rule, each yielding its violations.
+"""The rules of schedules: one small function per rule, each yielding its violations.
 
 Rules look at a :class:`Case`, a schedule in which the entries that make no sense in themselves are set aside: they are
 reported by the rules about entries and cannot upset the rules about instances.
@@ -59,7 +59,7 @@ Rule = Callable[[Case], Iterator[Violation]]
 
 
 def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> Case:
-    """Set aside what makes no sense, note what that leaves unclear, and find out which instances there are."""
+    """Set aside the entries that make no sense, note what is unclear without them, and find the instances."""
     entries = schedule.operations or ()
     kinds = (batch.gpu,) * batch.gpus
     operations = tuple(

@@ -1,4 +1,4 @@
-"""Replays the steps of a change and collects what is broken."""
+"""The validator of changes: replays the steps of a plan, with one small function per rule."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ChangeCase:
     running, deployment : Deployment
         Before and after.
     plan : ChangePlan
-        The way between.
+        The steps between.
     tolerance : float
         Seconds by which two times may differ and still count as equal.
     kinds : tuple of GpuModel
@@ -90,11 +90,11 @@ def validate_change(
     running, deployment : Deployment
         Before and after, as in :func:`mig_opt.plan_change`.
     plan : ChangePlan
-        The way between. Its claims about what is proven are not checked.
+        The steps between. Its claims about what is proven are not checked.
     demand : Demand, optional
         Has the rates of the services.
     operations : mapping of str to OperationCosts, optional
-        How long creations and destructions take, where it is not what the catalogue says.
+        The times of creations and destructions, where they differ from those of the catalogue.
     tolerance : float
         Seconds by which two times may differ and still count as equal.
 

@@ -1,4 +1,4 @@
-"""Runs every rule over a schedule and collects what is broken."""
+"""The validator of schedules: runs every rule, and has operations looked for where a schedule has none."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     Parameters
     ----------
     batch : Batch
-        What was to be planned.
+        The batch that was to be planned.
     schedule : Schedule
-        The plan. If its operations are None, operations are looked for; the search is exact: if there are any that
+        The schedule. If its operations are None, operations are looked for; the search is exact: if there are any that
         make the runs feasible, some are found.
     tolerance : float
         Seconds by which two times may differ and still count as equal.
