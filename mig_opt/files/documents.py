@@ -19,7 +19,7 @@ from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 
 Document = str | bytes | Mapping[str, Any]
-"""What the ``..._from_json`` functions take: JSON text, or the object that it stands for."""
+"""JSON text, or the object that it stands for."""
 
 _LONGEST_INTEGER = 300
 """Digits up to which an integer is kept exactly; what is longer becomes a float (and mostly infinite)."""
@@ -178,7 +178,7 @@ def _expanded(value: object, indent: str) -> str:
 
 
 def _has_parts(entry: object) -> bool:
-    """Whether an entry of a list holds a list of objects itself, as a table holds its points."""
+    """Return True if an entry of a list holds a list of objects itself, as a table holds its points."""
     return isinstance(entry, dict) and any(
         isinstance(part, list) and part and isinstance(part[0], dict) for part in entry.values()
     )

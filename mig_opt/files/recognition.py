@@ -1,4 +1,4 @@
-"""What kind of file a document is, for commands that take several."""
+"""Recognition of the kind of a file, for commands that take several."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class BatchFile:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFile:
-    """When each task runs on which instance, and when the instances are created and destroyed."""
+    """Times at which each task runs on an instance, and at which the instances are created and destroyed."""
 
     schema: Literal["mig-opt/schedule/1"]
     runs: tuple[Run, ...]
@@ -105,7 +105,7 @@ class ScheduleFile:
 
 @dataclass(frozen=True, slots=True)
 class PointEntry:
-    """What was known at some moment of the run."""
+    """Best makespan and best lower bound at one moment of a run."""
 
     seconds: float
     makespan: Annotated[float | None, Field(description="Of the best schedule so far, in seconds; null: none yet.")]
@@ -114,7 +114,7 @@ class PointEntry:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """How a method ended, what it found and what it proved."""
+    """Outcome of a method: the schedule that it found, and the lower bound that it proved."""
 
     schema: Literal["mig-opt/result/1"]
     status: Status
@@ -160,7 +160,7 @@ class CertificateFile:
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """What a model achieves on the instances of one kind of GPU."""
+    """Measurements of a model on the instances of one kind of GPU."""
 
     model: str
     points: Annotated[tuple[Point, ...], NotEmpty]
@@ -207,7 +207,7 @@ class ServicesFile:
 
 @dataclass(frozen=True, slots=True)
 class ProfilesFile:
-    """What models achieve on instances of each size."""
+    """Measurements of models on instances of each size."""
 
     schema: Literal["mig-opt/profiles/1"]
     profiles: Annotated[tuple[TableEntry, ...], Field(min_length=1, description="One for each model and kind of GPU.")]
@@ -230,7 +230,7 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentFile:
-    """Which instances serve which service, and where they are."""
+    """Instances that serve services, and their places on GPUs."""
 
     schema: Literal["mig-opt/deployment/1"]
     gpus: Annotated[tuple[str, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")]
@@ -239,7 +239,7 @@ class DeploymentFile:
 
 @dataclass(frozen=True, slots=True)
 class DeploymentResultFile:
-    """How a method ended, the deployment that it found and what it proved."""
+    """Outcome of a method: the deployment that it found, and the lower bound that it proved."""
 
     schema: Literal["mig-opt/deployment-result/1"]
     status: Status

@@ -60,11 +60,11 @@ _KINDS: dict[str, tuple[dict[str, type[Any]], str]] = {
 """For each list the kinds of its entries, by the key that only they have; and where there are several, in words."""
 
 _STAND_INS: dict[type[Any], Raw] = {GeneratedBatches: {"n": [1]}}
-"""What takes the place of what cannot be read, so that the rest can be checked."""
+"""Stand-ins for what cannot be read, so that the rest can be checked."""
 
 
 def study_document(path: str | Path) -> Document:
-    """Return what a study file contains: its text, or the object that it stands for if its name ends in ``.toml``.
+    """Return the content of a study file: its text, or the object that it stands for if its name ends in ``.toml``.
 
     Raises
     ------

@@ -13,8 +13,10 @@ from mig_opt.instances.batch import (
     scaling_shares,
     task_counts,
 )
-from mig_opt.instances.best_known import BestKnown, FewestGpus, Finding
 from mig_opt.instances.bundled import (
+    BestKnown,
+    FewestGpus,
+    Finding,
     InstanceInfo,
     InstanceKind,
     instance_info,

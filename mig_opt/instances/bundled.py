@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.instances.best_known import BestKnown, FewestGpus, best_known_from_json, fewest_gpus_from_json
+from mig_opt.result import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,8 +26,71 @@ _DATA = resources.files("mig_opt.instances").joinpath("data")
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """A makespan, a number of GPUs or a lower bound, and where it comes from.
+
+    Attributes
+    ----------
+    value : float
+        Seconds, or GPUs.
+    method : str
+        Name of the method that found it.
+    found_by : str
+        Who ran the method.
+    date : str
+        Day, as YYYY-MM-DD.
+    versions : str
+        Versions of what ran, e.g. ``mig_opt 0.1.0, ortools 9.15.6755``.
+    proof : str
+        Why to believe it.
+    """
+
+    value: float
+    method: str
+    found_by: str
+    date: str
+    versions: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class BestKnown:
+    """The best makespan and the best lower bound on record.
+
+    Attributes
+    ----------
+    status : Status
+        ``OPTIMAL`` if a run proved the makespan optimal (within the resolution of its model) or the two values meet,
+        ``FEASIBLE`` if there is a makespan without such a proof, ``NO_SOLUTION`` if there is only a bound.
+    makespan, lower_bound : Finding or None
+        The values; None where there is none.
+    """
+
+    status: Status
+    makespan: Finding | None
+    lower_bound: Finding | None
+
+
+@dataclass(frozen=True, slots=True)
+class FewestGpus:
+    """The fewest GPUs and the best lower bound on record.
+
+    Attributes
+    ----------
+    status : Status
+        ``OPTIMAL`` if the two values meet, ``FEASIBLE`` if they do not, ``NO_SOLUTION`` if there is only a bound.
+    gpus, lower_bound : Finding or None
+        The values; None where there is none.
+    """
+
+    status: Status
+    gpus: Finding | None
+    lower_bound: Finding | None
+
+
+@dataclass(frozen=True, slots=True)
 class InstanceInfo:
-    """What is known about a bundled instance.
+    """Facts about a bundled instance.
 
     Attributes
     ----------
@@ -70,6 +133,17 @@ class InstanceInfo:
     fewest_gpus: FewestGpus | None = None
 
 
+_Record = TypeVar("_Record", BestKnown, FewestGpus)
+
+
+def recorded(kind: type[_Record], entry: Mapping[str, Any] | None) -> _Record | None:
+    """Return the best-known values in an entry of the index; None without an entry."""
+    if entry is None:
+        return None
+    findings = {key: value and Finding(**value) for key, value in entry.items() if key != "status"}
+    return kind(status=Status(entry["status"]), **findings)
+
+
 @cache
 def _index() -> Mapping[str, InstanceInfo]:
     entries = json.loads(_DATA.joinpath("index.json").read_text(encoding="utf-8"))["instances"]
@@ -78,8 +152,8 @@ def _index() -> Mapping[str, InstanceInfo]:
             **{
                 **entry,
                 "notes": tuple(entry["notes"]),
-                "best_known": best_known_from_json(entry.get("best_known")),
-                "fewest_gpus": fewest_gpus_from_json(entry.get("fewest_gpus")),
+                "best_known": recorded(BestKnown, entry.get("best_known")),
+                "fewest_gpus": recorded(FewestGpus, entry.get("fewest_gpus")),
             }
         )
         for entry in entries

@@ -11,14 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.instances.best_known import (
-    BestKnown,
-    FewestGpus,
-    Finding,
-    best_known_from_json,
-    fewest_gpus_from_json,
-)
-from mig_opt.instances.bundled import load_demand, load_instance
+from mig_opt.instances.bundled import BestKnown, FewestGpus, Finding, load_demand, load_instance, recorded
 from mig_opt.result import DeploymentResult, Status
 
 if TYPE_CHECKING:
@@ -96,13 +89,13 @@ def _updated(
     """Return the key of what is known of an instance, its value, and that value with what ``result`` found."""
     if isinstance(result, DeploymentResult):
         _check_services(entry["name"], result)
-        fewest = fewest_gpus_from_json(entry.get("fewest_gpus"))
+        fewest = recorded(FewestGpus, entry.get("fewest_gpus"))
         run = _Run(result, "GPUs", result.gpus, "the deployment passes the validator", result.reason, found_by, day)
         before = (fewest.status, fewest.gpus, fewest.lower_bound) if fewest else None
         after = run.improve(before)
         return "fewest_gpus", fewest, FewestGpus(*after) if after else None
     _check_tasks(entry["name"], result)
-    known = best_known_from_json(entry.get("best_known"))
+    known = recorded(BestKnown, entry.get("best_known"))
     reason = f"lower bound of {result.method}, which holds for every schedule"
     run = _Run(result, "s", result.makespan, "the schedule passes the validator", reason, found_by, day)
     after = run.improve((known.status, known.makespan, known.lower_bound) if known else None)
@@ -134,7 +127,7 @@ _Known = tuple[Status, Finding | None, Finding | None]
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """What a run found, in seconds or GPUs."""
+    """Values that a run found, in seconds or GPUs."""
 
     result: Result | DeploymentResult
     unit: str

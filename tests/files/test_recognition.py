@@ -1,4 +1,4 @@
-"""What kind of file a document is."""
+"""Recognition of the kind of a file."""
 
 from __future__ import annotations
 

@@ -12,7 +12,6 @@ import pytest
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.instances import BestKnown, FewestGpus, Finding, bundled, load_demand, load_instance, record_best_known
-from mig_opt.instances.best_known import fewest_gpus_from_json
 from mig_opt.result import DeploymentResult, Result, Status
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -160,7 +159,7 @@ def fleet(deployment: Deployment | None, bound: int, status: Status = Status.FEA
 def record_fleet(index: Path, outcome: DeploymentResult, name: str = "parvagpu-s1") -> FewestGpus | None:
     record_best_known({name: outcome}, found_by="someone", on=dt.date(2025, 1, 1), index=index)
     entry = next(entry for entry in json.loads(index.read_text("utf-8"))["instances"] if entry["name"] == name)
-    return fewest_gpus_from_json(entry["fewest_gpus"])
+    return bundled.recorded(FewestGpus, entry["fewest_gpus"])
 
 
 def test_records_the_fewest_gpus_of_a_demand(index: Path) -> None:

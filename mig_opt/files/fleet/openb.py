@@ -20,7 +20,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 
 Cover = Literal["compute", "both"]
-"""What the smallest profile has to cover of a fraction of a GPU: its compute slices, or its memory as well."""
+"""Part of a fraction of a GPU that the smallest profile has to cover: compute slices, or memory as well."""
 
 _FIGURES = ("num_gpu", "gpu_milli", "creation_time", "deletion_time")
 _NEEDED = ("name", *_FIGURES, "scheduled_time")

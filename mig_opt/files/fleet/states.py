@@ -38,6 +38,11 @@ def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None
     gpus : int, optional
         How many GPUs; in place of what a JSON file says. By default a CSV file is for as many as it has instances on.
 
+    Returns
+    -------
+    FleetState
+        Instances in the order of the file.
+
     Raises
     ------
     InputError

@@ -49,6 +49,11 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
     gpus : int, optional
         How many GPUs; in place of what a JSON file says. By default a CSV file is for one.
 
+    Returns
+    -------
+    Trace
+        Jobs by arrival.
+
     Raises
     ------
     InputError

@@ -81,6 +81,11 @@ def read_demand(
     scenario : str, optional
         For a CSV file with the column ``scenario``: which rows to take.
 
+    Returns
+    -------
+    Demand
+        Services in the order of the file.
+
     Raises
     ------
     InputError

@@ -73,6 +73,11 @@ def read_deployment(path: str | Path, *, demand: Demand | None = None, gpu: str 
     gpu : str, optional
         Name or alias of the GPUs, for a CSV file that does not say it.
 
+    Returns
+    -------
+    Deployment
+        Segments in the order of the file.
+
     Raises
     ------
     InputError
@@ -243,6 +248,11 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
         Name or alias of the GPUs.
     demand : Demand, optional
         Whose profile tables have throughput and latency of the segments. Where they are not known, they are 0.
+
+    Returns
+    -------
+    Deployment
+        Segments in the order of the file.
 
     Raises
     ------

@@ -43,6 +43,11 @@ def read_profiles(path: str | Path, gpu: str | None = None) -> tuple[ProfileTabl
     gpu : str, optional
         Name or alias of the GPU for what does not name its own: CSV files need it.
 
+    Returns
+    -------
+    tuple of ProfileTable
+        In the order of the file; those of a folder by file.
+
     Raises
     ------
     InputError
