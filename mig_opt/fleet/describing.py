@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.fleet.trace import Job, Trace
-from mig_opt.models.fleet.arrivals import check_jobs
+from mig_opt.fleet.trace import Job, Trace, check_jobs
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
 """Shares of the jobs for which a summary says what they stay below."""

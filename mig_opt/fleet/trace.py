@@ -1,4 +1,4 @@
-"""What arrives: jobs, and the fleet that they arrive at."""
+"""Problem 3: a trace of jobs that arrive over time at a fleet of GPUs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
-from mig_opt.batch.batch import operation_problems
+from mig_opt.batch.batch import Batch, Task, operation_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
 from mig_opt.serving.profile_table import smallest_profile
@@ -21,7 +21,7 @@ PCIE_LIMIT = 30.08
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Something to run once, from its arrival on.
+    """Job of a trace: it runs once, at or after its arrival.
 
     Attributes
     ----------
@@ -79,9 +79,8 @@ class Job:
         if self.memory_gb is not None:
             wanted = "a finite number of GB > 0 (or left out)"
             problems += wrong_number("memory_gb", self.memory_gb, wanted, above=0)
-        for name, unit in (("pcie_gbps", "GB/s"), ("sensitivity", "")):
+        for name, wanted in (("pcie_gbps", "a finite number of GB/s >= 0"), ("sensitivity", "a finite number >= 0")):
             value = getattr(self, name)
-            wanted = f"a finite number {f'of {unit} ' if unit else ''}>= 0"
             if not (isinstance(value, int | float) and 0 <= value < math.inf):
                 problems.append(Problem(name, f"must be {wanted}, is {value!r:.60}"))
         problems += _growth_problems(self.memory_growth, self.memory_gb)
@@ -95,6 +94,13 @@ class Job:
     def work(self) -> float:
         """Seconds on the smallest size that it can run on."""
         return next(iter(self.times.values()))
+
+    @property
+    def most_gb(self) -> float | None:
+        """Most memory that it needs at any moment, in GB; None if that is not known."""
+        if self.memory_gb is None and self.memory_growth:
+            return max(gb for _, gb in self.memory_growth)
+        return self.memory_gb
 
 
 def _growth_problems(growth: Sequence[tuple[float, float]], most: float | None) -> Iterator[Problem]:
@@ -173,6 +179,10 @@ class Trace:
             return (profile,) if profile.memory_gb >= least_gb else ()
         return _smallest_profiles(self.gpu, tuple(job.times), max(least_gb, job.memory_gb or 0.0))
 
+    def whole_run_profiles(self, job: Job) -> tuple[Profile, ...]:
+        """Return the profiles on which a job can run from its begin to its end, however its memory grows."""
+        return self.profiles(job, 0.0 if job.profile else job.most_gb or 0.0)
+
     def replace(self, **changes: object) -> Trace:
         """Return a copy with some attributes changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks
@@ -182,6 +192,42 @@ class Trace:
 def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float) -> tuple[Profile, ...]:
     found = (smallest_profile(gpu, size, memory_gb) for size in sizes)
     return tuple(profile for profile in found if profile is not None)
+
+
+def check_jobs(trace: Trace) -> None:
+    """Refuse a trace of which a job can run nowhere.
+
+    Raises
+    ------
+    InputError
+        With a problem for each such job.
+    """
+    problems = [
+        Problem(f"jobs[{index}]", f"job {job.name!r} can run nowhere: no profile has its times and enough memory")
+        for index, job in enumerate(trace.jobs)
+        if not trace.whole_run_profiles(job)
+    ]
+    if problems:
+        raise InputError(problems)
+
+
+def batch_of(trace: Trace) -> Batch:
+    """Return the jobs of a trace as the tasks of a batch, all there from the start.
+
+    Every schedule of the trace without preemption and migration is one of the batch.
+
+    Raises
+    ------
+    InputError
+        If a job can run nowhere.
+    """
+    check_jobs(trace)
+    tasks = []
+    for job in trace.jobs:
+        sizes = {profile.compute_slices for profile in trace.whole_run_profiles(job)}
+        memory = job.most_gb if job.profile is None else trace.gpu.profile(job.profile).memory_gb
+        tasks.append(Task(job.name, {size: job.times[size] for size in sizes}, memory))
+    return Batch(tuple(tasks), trace.gpu, trace.gpus, trace.operations, name=trace.name)
 
 
 def trace_problems(gpu: GpuModel, jobs: Sequence[Job | None]) -> Iterator[Problem]:
