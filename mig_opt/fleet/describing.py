@@ -1,8 +1,9 @@
-"""What a trace asks of its fleet, in figures."""
+"""Summary of a trace in figures: its load on the fleet, and the distribution of its jobs."""
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,20 +12,20 @@ import numpy as np
 from mig_opt.fleet.trace import Job, Trace, check_jobs
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 0.95, 1.0)
-"""Shares of the jobs for which a summary says what they stay below."""
+"""Shares of the jobs that stay below the figures of a summary."""
 
 ANY_PROFILE = "any"
-"""Stands for the profile of jobs that leave the choice to the scheduler."""
+"""Profile of jobs that leave the choice to the scheduler."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceSummary:
-    """A trace in figures.
+    """Summary of a trace.
 
     Attributes
     ----------
     jobs, gpus : int
-        How many.
+        Numbers of jobs and of GPUs.
     gpu : str
         Kind of the GPUs.
     first_arrival, last_arrival : float
@@ -32,8 +33,8 @@ class TraceSummary:
     area : float
         Compute slices x seconds of all jobs, each where that is least.
     load : float or None
-        What arrives, as a share of what the fleet does meanwhile: the area without that of the last arrival, through
-        compute slices x seconds from the first arrival to the last. None if all arrive at once.
+        Work that arrives, as a share of the work that the fleet can do meanwhile: the area without that of the last
+        arrival, through compute slices x seconds from the first arrival to the last. None if all arrive at once.
     profiles : dict of str to int
         Jobs by the profile that they ask for, smallest profile first; ``any`` for those that leave the choice.
     gaps, work : tuple of float
@@ -65,7 +66,7 @@ class TraceSummary:
 
 
 def describe_trace(trace: Trace) -> TraceSummary:
-    """Return a trace in figures.
+    """Return the summary of a trace.
 
     Raises
     ------
@@ -115,10 +116,7 @@ def _area(trace: Trace, job: Job) -> float:
 
 def _histogram(trace: Trace) -> dict[str, int]:
     order = {profile.name: (profile.compute_slices, profile.memory_slices) for profile in trace.gpu.profiles}
-    counts: dict[str, int] = {}
-    for job in trace.jobs:
-        name = job.profile or ANY_PROFILE
-        counts[name] = counts.get(name, 0) + 1
+    counts = Counter(job.profile or ANY_PROFILE for job in trace.jobs)
     return dict(sorted(counts.items(), key=lambda entry: order.get(entry[0], (math.inf, math.inf))))
 
 

@@ -1,4 +1,4 @@
-"""How strongly a job slows down when PCIe is short, from runs in which its bandwidth was measured.
+"""Sensitivity of a job to PCIe contention, fitted to runs in which its bandwidth was measured.
 
 *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs* (section 4.1) runs ``n`` instances of a job side by side.
 Each has the ``n``-th part of the link, and Eq. (1) says how long they take: ``runtime / runtime alone = sensitivity x
@@ -17,19 +17,19 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import PCIE_LIMIT
 
 _UNTOUCHED = 1e-9
-"""A run that is slower by less than this share counts as not slowed down at all."""
+"""Slowdowns up to this share count as none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfiledRun:
-    """A run of a job whose share of the PCIe link is known.
+    """Run of a job whose share of the PCIe link is known.
 
     Attributes
     ----------
     seconds : float
-        How long it took.
+        Length of the run.
     competitors : int, optional
-        How many instances of the job ran on the GPU, itself included; each has an equal part of the link.
+        Number of instances of the job on the GPU, itself included; each has an equal part of the link.
     bandwidth : float, optional
         GB/s that it could have, in place of ``competitors``.
 
@@ -57,7 +57,7 @@ class ProfiledRun:
 
 @dataclass(frozen=True, slots=True)
 class SensitivityFit:
-    """What the runs say.
+    """Sensitivity that fits profiled runs, and the quality of the fit.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class SensitivityFit:
     error : float
         Root of the mean squared error of the slowdowns.
     contended : int
-        How many runs lie on the slope; the others ran as if alone.
+        Number of runs on the slope; the others ran as if alone.
     """
 
     sensitivity: float
@@ -93,13 +93,18 @@ def fit_sensitivity(
     Parameters
     ----------
     runs : sequence of ProfiledRun
-        In what order does not matter; at least one must be slowed down.
+        In any order; at least one must be slowed down.
     demand : float
         GB/s that the job uses alone.
     alone : float, optional
         Seconds that it takes alone; by default the mean of the runs with one competitor, itself.
     pcie_limit : float
         GB/s of the link.
+
+    Returns
+    -------
+    SensitivityFit
+        The fit by least squares.
 
     Raises
     ------
@@ -128,7 +133,7 @@ def fit_sensitivity(
     if problems:
         raise InputError(problems)
     base = math.fsum(single) / len(single) if alone is None else alone
-    points = [(demand / _bandwidth(run, pcie_limit), run.seconds / base) for run in runs]
+    points = [(demand / (run.bandwidth or pcie_limit / (run.competitors or 1)), run.seconds / base) for run in runs]
     if all(slower <= 1 + _UNTOUCHED for _, slower in points):
         raise InputError([Problem("runs", "no run is slowed down; profile the job beside more instances of itself")])
     sensitivity = _slope(points)
@@ -139,13 +144,6 @@ def fit_sensitivity(
     explained = 1 - unexplained / variance if variance else float(unexplained <= _UNTOUCHED)
     contended = sum(sensitivity * share > 1 for share, _ in points)
     return SensitivityFit(sensitivity, explained, math.sqrt(unexplained / len(points)), contended)
-
-
-def _bandwidth(run: ProfiledRun, pcie_limit: float) -> float:
-    if run.competitors is not None:
-        return pcie_limit / run.competitors
-    assert run.bandwidth is not None
-    return run.bandwidth
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
