@@ -18,7 +18,7 @@ from report import Told, describe, markdown, remarks, resumable, save, something
 from mig_opt import write_trace
 from mig_opt.files import import_trace
 from mig_opt.instances.fleet import trace_families
-from mig_opt.simulation import policies
+from mig_opt.registry import policies
 from mig_opt.studies import (
     GeneratedTraces,
     PolicySettings,

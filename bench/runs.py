@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, load_instance, solve
+from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.instances import ScalingName
-from mig_opt.result import Result
 from mig_opt.studies.batch import measure, tolerance, violations, warm_up
 from mig_opt.studies.rows import Outcome, shielded
 from mig_opt.studies.workers import alone
@@ -171,6 +171,6 @@ class _CtrlC(Callbacks):
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             self._timer.start()
 
-    def on_end(self, result: Result) -> None:
+    def on_end(self, result: ScheduleResult) -> None:
         if self._timer:
             self._timer.cancel()

@@ -17,7 +17,7 @@ from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.bounds import Bound, lower_bounds
 from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.control import Callbacks
 from mig_opt.errors import (
     InputError,
@@ -29,15 +29,15 @@ from mig_opt.errors import (
     UnknownMethodError,
 )
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
-from mig_opt.fleet.state import FleetState, HeldInstance, Migration
+from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance, Migration
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile
 from mig_opt.proving import Check, check, prove
-from mig_opt.registry import Method, deploy_methods, methods
-from mig_opt.result import DefragmentationResult, DeploymentResult, Result, Status, TrajectoryPoint
+from mig_opt.registry import Method, deploy_methods, methods, policies
+from mig_opt.result import Result, Status, TrajectoryPoint
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.solving import solve
 from mig_opt.study import Study
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
         schedule_script,
     )
     from mig_opt.serving.bounds import FleetBound, fleet_bounds
-    from mig_opt.simulation import Job, Simulation, Trace, policies, simulate
+    from mig_opt.simulation import Job, Simulation, Trace, simulate
     from mig_opt.streaming import StreamPlan, concatenate, handover, plan_stream
     from mig_opt.studies import compare, read_study, run_study
 
@@ -163,7 +163,7 @@ _LAZY = {
     ),
     **dict.fromkeys(("TraceBounds", "trace_bounds", "trace_optimum"), "mig_opt.models.fleet.bounds"),
     "generate_trace": "mig_opt.instances.fleet",
-    **dict.fromkeys(("Job", "Simulation", "Trace", "policies", "simulate"), "mig_opt.simulation"),
+    **dict.fromkeys(("Job", "Simulation", "Trace", "simulate"), "mig_opt.simulation"),
     **dict.fromkeys(
         (
             "KubernetesResources",
@@ -234,6 +234,7 @@ __all__ = [
     "Result",
     "Run",
     "Schedule",
+    "ScheduleResult",
     "Segment",
     "Service",
     "Simulation",

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
-from mig_opt.result import Plan, TrajectoryPoint, relative_gap
+from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.errors import InputError, Problem, SolverError
+from mig_opt.registry import AUTO, Method, Registry
+from mig_opt.result import Plan, Result, Status, TrajectoryPoint, relative_gap, versions_with
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Result[Any])
+
+_MOST_WORKERS = 1000
 
 Stop = Callable[[TrajectoryPoint], bool]
 """Asked after each improvement of the plan or the bound; True ends the run."""
@@ -134,7 +141,7 @@ class Control(Limits, Generic[Plan]):
     ----------
     time_limit, seed, workers, deterministic
         As in :class:`Limits`.
-    callbacks : sequence of Callbacks
+    callbacks : Callbacks or sequence of Callbacks
         Receivers of the progress.
     gap : float
         The run is over as soon as the gap between objective and lower bound is at most this share of the objective. If
@@ -172,7 +179,7 @@ class Control(Limits, Generic[Plan]):
         time_limit: float | None = None,
         seed: int = 0,
         workers: int | None = None,
-        callbacks: Sequence[Callbacks] = (),
+        callbacks: Callbacks | Sequence[Callbacks] = (),
         *,
         gap: float = 0.0,
         stop: Stop | None = None,
@@ -190,7 +197,7 @@ class Control(Limits, Generic[Plan]):
         self.trajectory: list[TrajectoryPoint] = []
         self._gap = gap
         self._stop = stop
-        self._callbacks = tuple(callbacks)
+        self.callbacks = (callbacks,) if isinstance(callbacks, Callbacks) else tuple(callbacks)
         self._goals_of = judge
         self._adjust = adjust
 
@@ -209,7 +216,7 @@ class Control(Limits, Generic[Plan]):
                 return False
             self.plan, self.goals = plan, goals
             self._record()
-            for callbacks in self._callbacks:
+            for callbacks in self.callbacks:
                 callbacks.on_incumbent(self.seconds, plan, self.lower_bound)
             self._decide()
             return True
@@ -221,7 +228,7 @@ class Control(Limits, Generic[Plan]):
                 return
             self.lower_bound, self.reason = lower_bound, reason
             self._record()
-            for callbacks in self._callbacks:
+            for callbacks in self.callbacks:
                 callbacks.on_bound(self.seconds, self.objective, lower_bound)
             self._decide()
 
@@ -244,6 +251,145 @@ class Control(Limits, Generic[Plan]):
         close = self.objective is not None and last and relative_gap(self.objective, self.lower_bound) <= self._gap
         if close or (self._stop is not None and self._stop(self.trajectory[-1])):
             self.done = True
+
+
+def check_run(
+    known: Registry | None = None,
+    method: object = AUTO,
+    *,
+    time_limit: object = None,
+    seed: object = 0,
+    workers: object = None,
+    callbacks: object = (),
+    gap: object = 0.0,
+    stop: object = None,
+    deterministic: object = False,
+    also: Iterable[Problem] = (),
+) -> None:
+    """Refuse options that no run can work with, whatever their type.
+
+    Parameters
+    ----------
+    known : Registry, optional
+        Methods among which ``method`` has to be.
+    method, time_limit, seed, workers, callbacks, gap, stop, deterministic
+        As :func:`mig_opt.solve` takes them.
+    also : iterable of Problem
+        Problems of other arguments, which come first.
+
+    Raises
+    ------
+    InputError
+        With every problem; an UnknownMethodError if one of them is that.
+    """
+    problems = list(also)
+    error: type[InputError] = InputError
+    if known is not None:
+        try:
+            known.find(method)
+        except InputError as unknown:
+            error = type(unknown)
+            problems += unknown.problems
+    if time_limit is not None:
+        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
+    problems += wrong_integer("seed", seed, 0, 2**31 - 1)
+    if workers is not None:
+        problems += wrong_integer("workers", workers, 1, _MOST_WORKERS)
+    if not isinstance(callbacks, Callbacks):
+        try:
+            entries_of("callbacks", callbacks, Callbacks, "a Callbacks object, not the class or a function")
+        except InputError as wrong:
+            problems += wrong.problems
+    problems += wrong_share("gap", gap)
+    if stop is not None and not callable(stop):
+        problems.append(wrong_type("stop", stop, "a function of a TrajectoryPoint"))
+    problems += wrong_flag("deterministic", deterministic)
+    if problems:
+        raise error(problems)
+
+
+def call(method: Method, problem: object, control: Control[Plan], **known: object) -> None:
+    """Import a method and run it; of what is ``known`` it gets its options."""
+    # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
+    interruptibly(method.load)(problem, control, **{name: known[name] for name in method.options})
+
+
+def run(
+    control: Control[Plan],
+    problem: object,
+    method: Method,
+    work: Callable[[], None],
+    *,
+    violations: Callable[[Plan], Sequence[object]],
+    optimal: Callable[[], bool],
+    same: Callable[[float, float], bool] = operator.eq,
+    conclude: Callable[..., R],
+) -> R:
+    """Run a method on a problem, and return its result once the plan has passed its validator.
+
+    Ctrl-C ends the run; the incumbent is kept.
+
+    Parameters
+    ----------
+    control : Control
+        Limits and receivers of the run; it has the incumbent in the end.
+    problem : object
+        The problem, for :meth:`Callbacks.on_start`.
+    method : Method
+        The method, for its name and the versions of its packages.
+    work : callable
+        Runs the method, which reports to the control.
+    violations : callable
+        Returns the violations that the validator of the problem finds in a plan.
+    optimal : callable
+        Returns True if the incumbent is proven to be the best plan; asked after the run.
+    same : callable
+        Returns True if a lower bound that is above an objective is so because of rounding only.
+    conclude : callable
+        Makes the result of the attributes of :class:`Result`, which it gets by keyword.
+
+    Raises
+    ------
+    SolverError
+        If the plan is not valid, or the lower bound above its objective: a defect of the method.
+    """
+    status: Status | None = None
+    try:
+        for callbacks in control.callbacks:
+            callbacks.on_start(problem, method.name)
+        work()
+    except KeyboardInterrupt:
+        status = Status.INTERRUPTED
+    plan, objective, lower_bound = control.plan, control.objective, control.lower_bound
+    if plan is not None and objective is not None:
+        kind = type(plan).__name__.lower()
+        for violation in violations(plan):
+            raise SolverError(f"method {method.name} returned an invalid {kind}: {violation}")
+        if lower_bound > objective and not same(lower_bound, objective):
+            raise SolverError(
+                f"method {method.name} claims the lower bound {lower_bound} above its {kind} of {objective}"
+            )
+        # The two are computed along different ways; what is left of rounding must not show as a bound above.
+        lower_bound = min(lower_bound, objective)
+        complete = status is None or len(control.goals or ()) == 1
+        status = Status.OPTIMAL if complete and optimal() else status or Status.FEASIBLE
+    elif status is None:
+        status = Status.INFEASIBLE if control.infeasible else Status.NO_SOLUTION
+    result = conclude(
+        status=status,
+        method=method.name,
+        plan=plan,
+        lower_bound=lower_bound,
+        runtime_s=control.seconds,
+        trajectory=tuple(control.trajectory),
+        seed=control.seed,
+        versions=versions_with(method.packages),
+        reason=control.reason,
+        proven=tuple(control.proven),
+    )
+    for callbacks in control.callbacks:
+        callbacks.on_end(result)
+    return result
 
 
 def interruptibly(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:

@@ -1,22 +1,22 @@
-"""The one way to run a method on a demand: :func:`deploy`."""
+"""Entry point for services: :func:`deploy` runs any method on a demand."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from mig_opt.arguments import wrong_type
 from mig_opt.change import align
-from mig_opt.control import Control, interruptibly
-from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.registry import AUTO, Method, get_deploy_method, run_problems
-from mig_opt.result import DeploymentResult, Status
+from mig_opt.control import Callbacks, Control, Stop, call, check_run, run
+from mig_opt.errors import InputError, Problem
+from mig_opt.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
+from mig_opt.result import Status
 from mig_opt.serving.bounds import Relaxation, shortage
 from mig_opt.serving.demand import MOST_SEGMENTS, Demand, Option, Service, wrong_demand
-from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.serving.profile_table import smallest_profile
-from mig_opt.solving import versions_with
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
 from mig_opt.validation.serving.instances import check_instances
@@ -29,6 +29,11 @@ def deploy(
     running: Deployment | None = None,
     time_limit: float | None = None,
     seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
 ) -> DeploymentResult:
     """Find a deployment of fewest GPUs that serves every service in time.
 
@@ -47,6 +52,13 @@ def deploy(
         Seconds; by default there is no limit.
     seed : int
         Seed for whatever is random.
+    workers : int, optional
+        Threads, as for :func:`mig_opt.solve`; the methods of today use one.
+    callbacks, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the number of GPUs.
+    gap : float
+        Share of the GPUs by which the lower bound may miss them for the run to end. With 0, fewer compute slices and
+        changes are looked for even where no deployment has fewer GPUs.
 
     Returns
     -------
@@ -67,8 +79,21 @@ def deploy(
     >>> result.status.value, result.gpus, result.lower_bound
     ('optimal', 2, 2)
     """
-    check_deploy_options(method, demand=demand, running=running, time_limit=time_limit, seed=seed)
-    found = get_deploy_method(method)
+    problems = list(wrong_demand(demand))
+    if running is not None and not isinstance(running, Deployment):
+        problems.append(wrong_type("running", running, "a Deployment (or left out)"))
+    check_run(
+        DEPLOY_METHODS,
+        method,
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=problems,
+    )
     if running is not None:
         check_instances(running=running)
     unservable = why_unservable(demand)
@@ -76,52 +101,55 @@ def deploy(
         check_size(demand)
     control = Control[Deployment](
         time_limit,
-        seed,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
         judge=lambda deployment: deployment.goals(running),
         adjust=None if running is None else functools.partial(align, running),
     )
-    status: Status | None = None
-    try:
-        if unservable:
-            control.refute("; ".join(unservable))
-        else:
-            relaxation = Relaxation(demand)
-            best = relaxation.bounds[0]
-            control.raise_bound(best.gpus, best.reason)
-            lacking = shortage(demand, best)
-            if lacking:
-                control.refute(lacking)
-            else:
-                _run(demand, found, control, {"relaxation": relaxation, "running": running})
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    return _conclude(demand, found, control, status)
+    found = get_deploy_method(method)
+
+    def optimal() -> bool:
+        return control.objective is not None and control.objective <= control.lower_bound
+
+    def conclude(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
+        proven = proven or (("gpus",) if status is Status.OPTIMAL else ())
+        return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, **known)
+
+    return run(
+        control,
+        demand,
+        found,
+        lambda: _work(demand, found, control, running, unservable),
+        violations=lambda deployment: validate_deployment(demand, deployment).violations,
+        optimal=optimal,
+        conclude=conclude,
+    )
 
 
-def check_deploy_options(
-    method: object = AUTO,
-    *,
-    demand: object = None,
-    running: object = None,
-    time_limit: object = None,
-    seed: object = 0,
+def _work(
+    demand: Demand,
+    method: Method,
+    control: Control[Deployment],
+    running: Deployment | None,
+    unservable: Sequence[str],
 ) -> None:
-    """Refuse arguments that :func:`deploy` cannot work with, whatever their type; those left out are not looked at.
-
-    Raises
-    ------
-    InputError
-        With every problem; an UnknownMethodError if one of them is that.
-    """
-    problems: list[Problem] = []
-    if demand is not None:
-        problems += wrong_demand(demand)
-    if running is not None and not isinstance(running, Deployment):
-        problems.append(wrong_type("running", running, "a Deployment (or left out)"))
-    of_run, error = run_problems(method, get_deploy_method, time_limit, seed)
-    problems += of_run
-    if problems:
-        raise error(problems)
+    if unservable:
+        control.refute("; ".join(unservable))
+        return
+    relaxation = Relaxation(demand)
+    best = relaxation.bounds[0]
+    control.raise_bound(best.gpus, best.reason)
+    lacking = shortage(demand, best)
+    if lacking:
+        control.refute(lacking)
+        return
+    for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
+        if not control.done:
+            call(each, demand, control, relaxation=relaxation, running=running)
 
 
 def check_size(demand: Demand) -> None:
@@ -197,44 +225,3 @@ def _why_nowhere(demand: Demand, service: Service) -> str:
         f"{plural(min(processes), 'process', 'processes')} or more, and at most {demand.max_processes} may share an "
         "instance"
     )
-
-
-def _run(demand: Demand, method: Method, control: Control[Deployment], known: Mapping[str, object]) -> None:
-    for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
-        interruptibly(each.load)(demand, control, **{name: known[name] for name in each.options})
-
-
-def _conclude(demand: Demand, method: Method, control: Control[Deployment], status: Status | None) -> DeploymentResult:
-    deployment = control.plan
-    if deployment is not None:
-        _verify(demand, method, deployment, int(control.lower_bound))
-    if status is None:
-        if control.infeasible:
-            status = Status.INFEASIBLE
-        elif deployment is None:
-            status = Status.NO_SOLUTION
-        else:
-            met = deployment.used_gpus <= control.lower_bound
-            status = Status.OPTIMAL if met else Status.FEASIBLE
-    return DeploymentResult(
-        status=status,
-        method=method.name,
-        deployment=deployment,
-        lower_bound=int(control.lower_bound),
-        reason=control.reason,
-        runtime_s=control.seconds,
-        proven=tuple(control.proven) or (("gpus",) if status is Status.OPTIMAL else ()),
-        seed=control.seed,
-        versions=versions_with(method.packages),
-    )
-
-
-def _verify(demand: Demand, method: Method, deployment: Deployment, lower_bound: int) -> None:
-    validation = validate_deployment(demand, deployment)
-    if not validation.valid:
-        raise SolverError(f"method {method.name} returned an invalid deployment: {validation.violations[0]}")
-    if lower_bound > deployment.used_gpus:
-        raise SolverError(
-            f"method {method.name} claims the lower bound {lower_bound} above its deployment of "
-            f"{deployment.used_gpus} GPUs"
-        )

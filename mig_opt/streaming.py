@@ -11,11 +11,12 @@ from typing import Literal, get_args
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
-from mig_opt.control import Control
+from mig_opt.control import Control, check_run
 from mig_opt.errors import InputError, Problem, SolverError, nearest
 from mig_opt.heuristics.batch.far.concatenation import EndState, Join, joined, shifted
+from mig_opt.registry import METHODS
 from mig_opt.result import Status
-from mig_opt.solving import check_options, solve
+from mig_opt.solving import solve
 from mig_opt.validation import validate
 
 StreamJoin = Join | Literal["handover"]
@@ -187,7 +188,8 @@ def plan_stream(
     ([76.2, 108.9, 194.8], 30)
     """
     batches = list(batches)
-    check_options(
+    check_run(
+        METHODS,
         method,
         time_limit=time_limit,
         seed=seed,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from mig_opt import control as control_module
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.control import Callbacks, Control, available_cores
-from mig_opt.result import Result, Status, TrajectoryPoint, relative_gap
+from mig_opt.result import Status, TrajectoryPoint, relative_gap
 
 
 def ending(seconds: float) -> Schedule:
@@ -198,7 +198,7 @@ def test_callbacks_do_nothing_by_default(tiny_batch: Batch) -> None:
     quiet.on_start(tiny_batch, "far")
     quiet.on_incumbent(0.0, ending(1.0), 0.0)
     quiet.on_bound(0.0, None, 1.0)
-    quiet.on_end(Result(Status.NO_SOLUTION, "far", None, 0.0, 0.0))
+    quiet.on_end(ScheduleResult(Status.NO_SOLUTION, "far", None, 0.0, 0.0))
 
 
 def test_many_threads_keep_the_best_and_a_monotone_trajectory() -> None:
@@ -249,11 +249,11 @@ def test_the_trajectory_holds_every_improvement_and_nothing_else(reports: list[t
     assert seconds == sorted(seconds)
 
 
-# Result
+# ScheduleResult
 
 
 def test_the_card_of_a_result() -> None:
-    result = Result(Status.FEASIBLE, "far", ending(8.0), 6.0, 1.234)
+    result = ScheduleResult(Status.FEASIBLE, "far", ending(8.0), 6.0, 1.234)
     assert (result.makespan, result.gap) == (8.0, 0.25)
     assert str(result).splitlines() == [
         "status       feasible",
@@ -266,7 +266,7 @@ def test_the_card_of_a_result() -> None:
 
 
 def test_the_card_without_a_schedule() -> None:
-    result = Result(Status.INFEASIBLE, "cp", None, float("inf"), 0.0)
+    result = ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0)
     assert (result.makespan, result.gap) == (None, None)
     assert str(result).splitlines()[2:5] == ["makespan     -", "lower bound  inf s", "gap          -"]
 
@@ -292,8 +292,10 @@ def test_statuses_are_their_names_in_files() -> None:
 
 
 def test_results_survive_pickle_and_copy_and_can_be_hashed() -> None:
-    result = Result(Status.OPTIMAL, "cp", ending(8.0), 8.0, 0.5, (TrajectoryPoint(0.1, 8.0, 8.0),), 3, {"mig-opt": "1"})
+    result = ScheduleResult(
+        Status.OPTIMAL, "cp", ending(8.0), 8.0, 0.5, (TrajectoryPoint(0.1, 8.0, 8.0),), 3, {"mig-opt": "1"}
+    )
     for twin in (pickle.loads(pickle.dumps(result)), copy.copy(result), copy.deepcopy(result)):
         assert twin == result
         assert hash(twin) == hash(result)
-    assert Result(Status.OPTIMAL, "cp", None, 8.0, 0.5).versions == {}
+    assert ScheduleResult(Status.OPTIMAL, "cp", None, 8.0, 0.5).versions == {}

@@ -11,10 +11,10 @@ import types
 import pytest
 from method_suite import HARD, NAMES, options_of
 
-from mig_opt import Result, Status, generate_batch, solve
+from mig_opt import ScheduleResult, Status, generate_batch, solve
 
 
-def told(result: Result) -> tuple[object, ...]:
+def told(result: ScheduleResult) -> tuple[object, ...]:
     points = [(point.makespan, point.lower_bound) for point in result.trajectory]
     return result.status, result.schedule, result.lower_bound, points
 
@@ -42,7 +42,7 @@ def test_deterministic_runs_go_further_with_more_time() -> None:
 
 @pytest.mark.parametrize("method", NAMES)
 def test_deterministic_runs_do_not_look_at_the_clock(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run() -> Result:
+    def run() -> ScheduleResult:
         return solve(HARD, method, time_limit=0.05, deterministic=True, **options_of(method, HARD))
 
     usual = run()

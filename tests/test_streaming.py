@@ -13,13 +13,12 @@ from strategies import batches, realistic_batches
 import mig_opt.streaming as streaming
 from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.control import Control
 from mig_opt.errors import InputError, SolverError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
-from mig_opt.result import Result
 from mig_opt.streaming import StreamJoin, StreamPlan
 from mig_opt.validation import validate
 
@@ -201,11 +200,11 @@ def test_a_time_limit_that_is_too_short(monkeypatch: pytest.MonkeyPatch) -> None
 def test_ctrl_c_keeps_what_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = itertools.count()
 
-    def interrupted_later(batch: Batch, method: str, **options: object) -> Result:
+    def interrupted_later(batch: Batch, method: str, **options: object) -> ScheduleResult:
         result = solve(batch, method)
         if next(calls) < 2:
             return result
-        return Result(streaming.Status.INTERRUPTED, method, result.schedule, 0.0, 0.0)
+        return ScheduleResult(streaming.Status.INTERRUPTED, method, result.schedule, 0.0, 0.0)
 
     stream = [generate_batch(5, seed=seed) for seed in range(4)]
     monkeypatch.setattr(streaming, "solve", interrupted_later)

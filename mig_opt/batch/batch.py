@@ -170,6 +170,11 @@ class Batch:
             index for index, task in enumerate(self.tasks) if all(task.time_on(profile) is None for profile in profiles)
         )
 
+    def usable_profiles(self) -> dict[str, frozenset[Profile]]:
+        """Return for each task, by name, the profiles on which it can run."""
+        profiles = self.gpu.profiles_of(self.profile_set)
+        return {task.name: frozenset(p for p in profiles if task.time_on(p) is not None) for task in self.tasks}
+
     def replace(self, **changes: object) -> Batch:
         """Return a copy with some attributes changed.
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mig_opt.batch.batch import Batch
+from mig_opt.result import Result, Rows
 
 OperationKind = Literal["create", "destroy"]
 
@@ -118,3 +119,32 @@ class Schedule:
             self.runs if runs is None else tuple(runs),
             self.operations if operations is None else tuple(operations),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleResult(Result[Schedule]):
+    """Outcome of :func:`mig_opt.solve`: its plan is a schedule, its lower bound counts seconds."""
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The best schedule found; it has passed the validator."""
+        return self.plan
+
+    @property
+    def makespan(self) -> float | None:
+        """Makespan of the schedule in seconds; None without a schedule."""
+        return None if self.plan is None else self.plan.makespan
+
+    @property
+    def objective(self) -> float | None:
+        """Makespan of the schedule in seconds; None without a schedule."""
+        return self.makespan
+
+    def rows(self) -> Rows:
+        """Return method, makespan, lower bound and gap."""
+        return [
+            ("method", self.method),
+            ("makespan", "-" if self.makespan is None else f"{self.makespan:.6g} s"),
+            ("lower bound", f"{self.lower_bound:.6g} s"),
+            ("gap", "-" if self.gap is None else f"{self.gap:.3%}"),
+        ]

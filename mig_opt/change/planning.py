@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from mig_opt.arguments import wrong_number
 from mig_opt.change.greedy import greedy
-from mig_opt.control import Limits
-from mig_opt.errors import InputError
+from mig_opt.control import Callbacks, Control, Limits, Stop, check_run, run
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.serving.change_plan import ChangePlan, operation_costs
+from mig_opt.registry import Method
+from mig_opt.serving.change_plan import ChangePlan, ChangeResult, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment
+from mig_opt.validation import validate_change
 from mig_opt.validation.serving.instances import check_instances, check_same_gpus, check_throughputs
+
+_METHOD = Method(
+    "change",
+    "exact",
+    "greedy rounds, then the order of the steps by constraint programming",
+    "this package, docs/serving/changes.md",
+    "mig_opt.change.planning:plan_change",
+    packages=("ortools",),
+)
 
 MOST_LITERALS = 10_000
 """Of a model, which the solver then improves on in seconds: about a hundred GPUs with a dozen services."""
@@ -27,7 +36,13 @@ def plan_change(
     demand: Demand | None = None,
     operations: Mapping[str, OperationCosts] | None = None,
     time_limit: float | None = 10.0,
-) -> ChangePlan:
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
+) -> ChangeResult:
     """Plan the way from a running deployment to a new one.
 
     Each instance that stays keeps serving; if it is filled in another way, its segment gives way to the new one in one
@@ -52,12 +67,18 @@ def plan_change(
         How long creations and destructions take, by name of the GPU, where it is not what the catalogue says.
     time_limit : float, optional
         Seconds for the solver, which is asked if greedy rounds do not settle the matter and the change is not too
-        large; with None it takes the time it needs. Ctrl-C ends it, too; the best plan until then is returned.
+        large; with None it takes the time it needs. Ctrl-C ends it, too; the best plan until then is kept.
+    seed, workers, callbacks, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the number of interrupted segments.
+    gap : float
+        Share of the interruptions by which the lower bound may miss them for the run to end. With 0, a shorter plan is
+        looked for even where none has fewer interruptions.
 
     Returns
     -------
-    ChangePlan
-        Its ``proven`` says what is proven to be best, and its ``method`` whether a solver was asked.
+    ChangeResult
+        Its plan has passed the validator. Its ``proven`` says what is proven to be best, and its ``method`` whether a
+        solver was asked.
 
     Raises
     ------
@@ -77,19 +98,57 @@ def plan_change(
     check_instances(running=running, deployment=deployment)
     check_same_gpus(running, deployment)
     check_throughputs(running=running, deployment=deployment)
-    problems = [] if demand is None else list(wrong_demand(demand))
-    if time_limit is not None:
-        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
-    if problems:
-        raise InputError(problems)
+    check_run(
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=() if demand is None else wrong_demand(demand),
+    )
     costs = operation_costs((*running.gpus, *deployment.gpus), operations)
     problem = ChangeProblem.of(running, deployment, demand, costs)
-    limits = Limits(time_limit)
+    control = Control[ChangePlan](
+        time_limit,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        judge=lambda plan: (len(plan.interrupted), plan.duration),
+    )
     parts = [_Part(problem, gpus) for gpus in problem.parts]
-    with contextlib.suppress(KeyboardInterrupt):
+    inevitable = sum(problem.inevitable(gpus) for gpus in problem.parts)
+
+    def work() -> None:
+        control.raise_bound(inevitable, "these segments cannot but be interrupted")
+        control.offer(_change_plan(problem, parts))
         for part in parts:
-            part.improve(limits)
-    return _change_plan(problem, parts)
+            part.improve(control, lambda: control.offer(_change_plan(problem, parts)))
+        control.raise_bound(sum(part.least for part in parts), "no order of the steps interrupts fewer segments")
+
+    def conclude(*, plan: ChangePlan | None, lower_bound: float, **known: Any) -> ChangeResult:
+        final = _change_plan(problem, parts)
+        if plan is None or (plan.interrupted, plan.duration) == (final.interrupted, final.duration):
+            plan = final  # the last claims of what is proven included
+        return ChangeResult(
+            plan=plan, lower_bound=int(lower_bound), **{**known, "method": plan.method, "proven": plan.proven}
+        )
+
+    return run(
+        control,
+        (running, deployment),
+        _METHOD,
+        work,
+        violations=lambda plan: (
+            validate_change(running, deployment, plan, demand=demand, operations=operations).violations
+        ),
+        optimal=lambda: len(_change_plan(problem, parts).proven) == 2,
+        conclude=conclude,
+    )
 
 
 class _Part:
@@ -100,9 +159,9 @@ class _Part:
     plan : Timetable
         The best plan so far.
     fewest : bool
-        Whether no plan has fewer interruptions.
+        True if no plan has fewer interruptions.
     asked : bool
-        Whether the solver was asked.
+        True if the solver was asked.
     """
 
     def __init__(self, problem: ChangeProblem, gpus: Sequence[int]) -> None:
@@ -119,8 +178,13 @@ class _Part:
         meets = self.plan.ticks == self._problem.least_ticks(self._gpus)
         return self._problem.exact and (meets or self._nothing_shorter)
 
-    def improve(self, limits: Limits) -> None:
-        """Ask the solver, unless there is nothing to ask, or too much."""
+    @property
+    def least(self) -> int:
+        """Number of interruptions that no plan falls below."""
+        return self.plan.interruptions if self.fewest else self._problem.inevitable(self._gpus)
+
+    def improve(self, limits: Limits, report: Callable[[], object]) -> None:
+        """Ask the solver, unless there is nothing to ask, or too much; ``report`` is called for each better plan."""
         if (self.fewest and (self.shortest or not self._problem.exact)) or limits.expired:
             return
         from mig_opt.models.serving.change_order import fewest_interruptions, least_duration, literals
@@ -128,14 +192,16 @@ class _Part:
         if literals(self._problem, self._gpus) > MOST_LITERALS:
             return
         self.asked = True
-        if not self.fewest:
-            self.fewest = fewest_interruptions(self._problem, self._gpus, self.plan, limits, self._offer)
-        if self._problem.exact and not self.shortest:
-            self._nothing_shorter = least_duration(self._problem, self._gpus, self.plan, limits, self._offer)
 
-    def _offer(self, plan: Timetable) -> None:
-        if plan.cost < self.plan.cost:
-            self.plan = plan
+        def offer(plan: Timetable) -> None:
+            if plan.cost < self.plan.cost and not limits.done:
+                self.plan = plan
+                report()
+
+        if not self.fewest:
+            self.fewest = fewest_interruptions(self._problem, self._gpus, self.plan, limits, offer)
+        if self._problem.exact and not self.shortest:
+            self._nothing_shorter = least_duration(self._problem, self._gpus, self.plan, limits, offer)
 
 
 def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:

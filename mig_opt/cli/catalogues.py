@@ -12,7 +12,7 @@ from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
 from mig_opt.registry import methods as known_methods
-from mig_opt.solving import versions_with
+from mig_opt.result import versions_with
 
 if TYPE_CHECKING:
     from mig_opt.instances import Finding, InstanceInfo
@@ -198,7 +198,8 @@ def _show_gpu(model: GpuModel) -> None:
 
 def methods(as_json: JsonOption = False) -> None:
     """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
-    from mig_opt.simulation.registry import policies
+    from mig_opt.registry import policies
+    from mig_opt.simulation.policies import policy_options
 
     known = {"solve": known_methods(), "deploy": deploy_methods()}
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name
@@ -210,7 +211,7 @@ def methods(as_json: JsonOption = False) -> None:
                 "deploy_auto": deploy_auto,
                 "deploy_methods": list(map(_method, known["deploy"])),
                 "policies": [
-                    {"name": p.name, "options": list(p.options()), "summary": p.summary, "source": p.source}
+                    {"name": p.name, "options": list(policy_options(p)), "summary": p.summary, "source": p.source}
                     for p in policies()
                 ],
             }
@@ -220,7 +221,9 @@ def methods(as_json: JsonOption = False) -> None:
         show(table([command, "kind", "~summary"], ([entry.name, entry.kind, entry.summary] for entry in entries)), "")
         show(table([command, "~source"], ([entry.name, entry.source] for entry in entries)), "")
     show(table(["simulate", "~summary"], ([policy.name, policy.summary] for policy in policies())), "")
-    show(table(["simulate", "~options"], ([policy.name, ", ".join(policy.options())] for policy in policies())), "")
+    show(
+        table(["simulate", "~options"], ([policy.name, ", ".join(policy_options(policy))] for policy in policies())), ""
+    )
     show(table(["simulate", "~source"], ([policy.name, policy.source] for policy in policies())), "")
     show(
         note(f"{AUTO}, the default, stands for {auto} with mig-opt solve, for {deploy_auto} with deploy."),

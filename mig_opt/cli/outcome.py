@@ -16,7 +16,7 @@ import typer
 from mig_opt.cli.interruption import INTERRUPTED, interrupted
 from mig_opt.errors import InputError, PolicyError, Problem, SolverError
 from mig_opt.registry import Method
-from mig_opt.result import DeploymentResult, Result, Status
+from mig_opt.result import Result, Status
 from mig_opt.texts import printable
 
 ANSWER_IS_NO, BAD_INPUT, DEFECT, NO_READER = 1, 2, 70, 141
@@ -108,7 +108,7 @@ def limit_of(method: Method, time_limit: float | None) -> float | None:
 
 
 def hints_on_time(
-    method: Method, result: Result | DeploymentResult, time_limit: float | None, *, deterministic: bool = False
+    method: Method, result: Result[Any], time_limit: float | None, *, deterministic: bool = False
 ) -> list[str]:
     """Return the hint that more time might help, if that was the default and all of it was needed."""
     undecided = result.status in (Status.FEASIBLE, Status.NO_SOLUTION)

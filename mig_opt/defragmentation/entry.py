@@ -1,23 +1,32 @@
-"""The functions for users."""
+"""Entry point for fragmented fleets: :func:`defragment`."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
-from mig_opt.control import Limits
-from mig_opt.defragmentation.planning import MigrationIncumbent, Planner
+from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_share, wrong_type
+from mig_opt.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.defragmentation.planning import Planner
 from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks
-from mig_opt.errors import InputError, Problem, SolverError
-from mig_opt.fleet.state import FleetState
-from mig_opt.result import DefragmentationResult, Status
-from mig_opt.solving import versions_with
+from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.state import DefragmentationResult, FleetState, MigrationPlan
+from mig_opt.registry import Method
 from mig_opt.validation import validate_migrations
 
 _ROUNDING = 1e-9
 _MOST = 1_000_000
+
+_METHOD = Method(
+    "defragment",
+    "exact",
+    "columns of GPU states by integer programming, then an order of the migrations",
+    "this package",
+    "mig_opt.defragmentation.planning:Planner",
+    packages=("highspy", "pulp"),
+)
 
 
 def defragment(
@@ -29,6 +38,11 @@ def defragment(
     most_migrations: int | None = None,
     time_limit: float | None = None,
     seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
 ) -> DefragmentationResult:
     """Find the fewest migrations that make room for profiles, or that leave the least fragmentation.
 
@@ -58,6 +72,14 @@ def defragment(
         Seconds; by default the run takes as long as it needs.
     seed : int
         Seed of the solver.
+    workers : int, optional
+        Threads, as for :func:`mig_opt.solve`; one is used today.
+    callbacks, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the mean fragmentation, or if room was asked for the number of
+        migrations.
+    gap : float
+        Share of the objective by which the lower bound may miss it for the run to end. With 0, fewer migrations are
+        looked for even where nothing has less fragmentation.
 
     Returns
     -------
@@ -78,16 +100,18 @@ def defragment(
     >>> result.status.value, [str(migration) for migration in result.migrations]
     ('optimal', ['1g.5gb@0 of GPU 0 to 6 of GPU 0'])
     """
-    check_defragment_options(
-        state,
-        room,
-        fragmentation=fragmentation,
-        within_gpus=within_gpus,
-        most_migrations=most_migrations,
+    check_run(
         time_limit=time_limit,
         seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=defragment_problems(
+            state, room, fragmentation=fragmentation, within_gpus=within_gpus, most_migrations=most_migrations
+        ),
     )
-    limits = Limits(time_limit, seed)
     wanted = Counter(() if room is None else room)
     plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
     fleet = FleetMasks.of(state, all_profiles=not plain.issuperset(wanted))
@@ -98,34 +122,89 @@ def defragment(
         most_cost = math.floor((fragmentation + _ROUNDING) * geometry.unit * state.gpus)
     profiles = tuple(geometry.profile_index(state.gpu.profile(name)) for name in wanted)
     goal = DefragmentationGoal(geometry, profiles, tuple(wanted.values()), most_cost)
-    planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=limits)
-    status: Status | None = None
-    try:
-        planner.run()
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    result = _conclude(state, planner, limits, status)
-    _verify(result, wanted, within_gpus=within_gpus, most_migrations=most_migrations, fragmentation=fragmentation)
-    return result
+    control = Control[MigrationPlan](
+        time_limit,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        judge=lambda plan: (plan.fragmentation, len(plan.migrations)) if goal.least else (len(plan.migrations),),
+    )
+
+    def report() -> None:
+        found = planner.found
+        if found.infeasible:
+            control.refute(found.infeasible)
+        control.raise_bound(fleet.mean(found.least_cost) if goal.least else found.lower_bound)
+        if found.moves is not None:
+            control.offer(_plan(state, planner))
+
+    planner = Planner(fleet, goal, within=within_gpus, most_moves=most_migrations, limits=control, report=report)
+
+    def violations(plan: MigrationPlan) -> Sequence[object]:
+        validation = validate_migrations(
+            state,
+            plan.migrations,
+            room=plan.room,
+            fragmentation=fragmentation,
+            within_gpus=within_gpus,
+            most_migrations=most_migrations,
+        )
+        found: list[object] = list(validation.violations)
+        if Counter(profile for _, profile, _ in plan.room) != wanted:
+            found.append(f"there is room for other instances than wanted: {plan.room}")
+        if abs(validation.fragmentation - plan.fragmentation) > _ROUNDING:
+            found.append(f"the fragmentation is {validation.fragmentation}, not {plan.fragmentation} as stated")
+        if len(plan.migrations) < planner.found.lower_bound:
+            found.append(f"it has fewer migrations than the lower bound, {planner.found.lower_bound}")
+        return found
+
+    def conclude(*, plan: MigrationPlan | None, reason: str, **known: Any) -> DefragmentationResult:
+        found = planner.found
+        # The bound of the run may be one on the fragmentation; that of the result is one on the migrations.
+        known |= {"lower_bound": 0 if found.infeasible else found.lower_bound, "proven": planner.proven}
+        return DefragmentationResult(
+            plan=plan,
+            reason="" if plan else reason,
+            state=state,
+            fragmentation_before=fleet.mean(fleet.cost(fleet.masks)),
+            least_fragmentation=fleet.mean(found.least_cost) if goal.least else 0.0,
+            **known,
+        )
+
+    return run(
+        control,
+        state,
+        _METHOD,
+        planner.run,
+        violations=violations,
+        optimal=lambda: "migrations" in planner.proven,
+        same=lambda bound, value: bound - value <= _ROUNDING,
+        conclude=conclude,
+    )
 
 
-def check_defragment_options(
+def _plan(state: FleetState, planner: Planner) -> MigrationPlan:
+    """Return the best plan that a planner knows."""
+    fleet, goal, found = planner.fleet, planner.goal, planner.found
+    room = []
+    for gpu, place in (goal.places(found.masks) or ()) if goal.wanted else ():
+        placement = fleet.geometry.placements[place]
+        room.append((gpu, placement.profile.name, placement.start))
+    return MigrationPlan(fleet.migrations(state, found.moves or []), fleet.mean(found.cost), tuple(room))
+
+
+def defragment_problems(
     state: object = None,
     room: object = None,
     *,
     fragmentation: object = None,
     within_gpus: object = False,
     most_migrations: object = None,
-    time_limit: object = None,
-    seed: object = 0,
-) -> None:
-    """Refuse arguments that :func:`defragment` cannot work with; those left out are not looked at.
-
-    Raises
-    ------
-    InputError
-        With every problem.
-    """
+) -> list[Problem]:
+    """Return what is wrong with arguments of :func:`defragment`, whatever their type; None is not looked at."""
     problems: list[Problem] = []
     if state is not None and not isinstance(state, FleetState):
         problems.append(wrong_type("state", state, "a FleetState, for example read_state('fleet.json')"))
@@ -143,11 +222,7 @@ def check_defragment_options(
     problems += wrong_flag("within_gpus", within_gpus)
     if most_migrations is not None:
         problems += wrong_integer("most_migrations", most_migrations, 0, _MOST)
-    if time_limit is not None:
-        problems += wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0)
-    problems += wrong_integer("seed", seed, 0, 2**31 - 1)
-    if problems:
-        raise InputError(problems)
+    return problems
 
 
 def _room_problems(state: object, names: tuple[str, ...]) -> list[Problem]:
@@ -160,69 +235,3 @@ def _room_problems(state: object, names: tuple[str, ...]) -> list[Problem]:
         except InputError as error:
             problems += [Problem(f"room[{index}]", problem.message) for problem in error.problems]
     return problems
-
-
-def _conclude(state: FleetState, planner: Planner, limits: Limits, status: Status | None) -> DefragmentationResult:
-    fleet, goal, found = planner.fleet, planner.goal, planner.found
-    proven = _proven(goal, found)
-    if status is None:
-        if found.moves is None:
-            status = Status.INFEASIBLE if found.infeasible else Status.NO_SOLUTION
-        else:
-            status = Status.OPTIMAL if "migrations" in proven else Status.FEASIBLE
-    migrations = None if found.moves is None else fleet.migrations(state, found.moves)
-    room: tuple[tuple[int, str, int], ...] = ()
-    if migrations is not None and goal.wanted:
-        places = goal.places(found.masks) or []
-        where = [(gpu, fleet.geometry.placements[place]) for gpu, place in places]
-        room = tuple((gpu, placement.profile.name, placement.start) for gpu, placement in where)
-    return DefragmentationResult(
-        status=status,
-        state=state,
-        migrations=migrations,
-        lower_bound=found.lower_bound if not found.infeasible else 0,
-        fragmentation_before=fleet.mean(fleet.cost(fleet.masks)),
-        least_fragmentation=fleet.mean(found.least_cost) if goal.least else 0.0,
-        fragmentation=None if found.moves is None else fleet.mean(found.cost),
-        room=room,
-        reason=found.infeasible if found.moves is None else "",
-        runtime_s=limits.seconds,
-        proven=proven,
-        seed=limits.seed,
-        versions=versions_with(("highspy", "pulp")),
-    )
-
-
-def _proven(goal: DefragmentationGoal, found: MigrationIncumbent) -> tuple[str, ...]:
-    if found.moves is None or (goal.least and found.cost > found.least_cost):
-        return ()
-    fewest = ("migrations",) if len(found.moves) <= found.lower_bound else ()
-    return (*(("fragmentation",) if goal.least else ()), *fewest)
-
-
-def _verify(
-    result: DefragmentationResult,
-    wanted: Counter[str],
-    *,
-    within_gpus: bool,
-    most_migrations: int | None,
-    fragmentation: float | None,
-) -> None:
-    if result.migrations is None:
-        return
-    found = validate_migrations(
-        result.state,
-        result.migrations,
-        room=result.room,
-        fragmentation=fragmentation,
-        within_gpus=within_gpus,
-        most_migrations=most_migrations,
-    )
-    if not found.valid:
-        raise SolverError(f"defragment found an invalid plan: {found.violations[0]}")
-    if Counter(profile for _, profile, _ in result.room) != wanted:
-        raise SolverError(f"defragment found room for other instances than wanted: {result.room}")
-    if result.fragmentation is None or abs(found.fragmentation - result.fragmentation) > _ROUNDING:
-        raise SolverError(f"defragment states a fragmentation of {result.fragmentation}, it is {found.fragmentation}")
-    if len(result.migrations) < result.lower_bound or result.fragmentation < result.least_fragmentation - _ROUNDING:
-        raise SolverError("defragment states a bound that its own plan breaks")

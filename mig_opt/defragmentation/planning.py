@@ -1,4 +1,4 @@
-"""Finds the migrations in phases, each with its share of the proof that there are no better ones.
+"""Search for the migrations in phases, each with its share of the proof that there are no better ones.
 
 1. *Targets.* An integer program chooses the layout of every GPU at the end, see
    :mod:`mig_opt.models.fleet.defragmentation`. It leaves out only the order of the migrations, so its optimum is a
@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -83,7 +83,9 @@ class Planner:
     most_moves : int, optional
         Most migrations that are allowed.
     limits : Limits
-        Time and seed.
+        Time and seed; once they are done no plan is kept.
+    report : callable
+        Called whenever more is known.
 
     Attributes
     ----------
@@ -94,12 +96,20 @@ class Planner:
     """
 
     def __init__(
-        self, fleet: FleetMasks, goal: DefragmentationGoal, *, within: bool, most_moves: int | None, limits: Limits
+        self,
+        fleet: FleetMasks,
+        goal: DefragmentationGoal,
+        *,
+        within: bool,
+        most_moves: int | None,
+        limits: Limits,
+        report: Callable[[], None] = lambda: None,
     ) -> None:
         self.fleet = fleet
         self.goal = goal
         self._most_moves = most_moves
         self._limits = limits
+        self._report = report
         self._within = within or len(fleet.masks) == 1
         cost, least_cost = fleet.cost(fleet.masks), 0
         if goal.least:
@@ -112,10 +122,12 @@ class Planner:
     def run(self) -> None:
         """Search for the best plan."""
         found = self.found
-        if found.moves is not None and not self.goal.least:
+        self._report()
+        if self._limits.done or (found.moves is not None and not self.goal.least):
             return
         columns = target_columns(self.fleet, self.goal, within=self._within)
         choice = self._choose_only(columns) if len(self.fleet.masks) == 1 else self._choose(columns)
+        self._report()
         if choice is None:
             return
         if self._within:
@@ -149,6 +161,7 @@ class Planner:
             least = self._solve(columns, "cost", None)
             if least.bound is not None:
                 self.found.least_cost = max(self.found.least_cost, least.bound)
+                self._report()
             if not least.counts:
                 return None
             most_cost = least.cost
@@ -197,8 +210,10 @@ class Planner:
     # Phases 2 to 4: from targets to migrations
 
     def _offer(self, moves: list[Relocation] | None) -> bool:
-        """Keep a plan if it reaches the goal and is the best; return True if no better plan exists."""
+        """Keep a plan if it reaches the goal and is the best; return True if nothing better exists, or the run is over."""
         found, goal = self.found, self.goal
+        if self._limits.done:
+            return True
         if moves is None or (self._most_moves is not None and len(moves) > self._most_moves):
             return False
         masks = relocated(self.fleet.masks, moves)
@@ -207,8 +222,17 @@ class Planner:
             return False
         if found.moves is None or goal.rank(cost, len(moves)) < goal.rank(found.cost, len(found.moves)):
             found.moves, found.masks, found.cost = moves, masks, cost
-        proven_cost = not goal.least or found.cost <= found.least_cost
-        return proven_cost and len(found.moves) <= found.lower_bound
+            self._report()
+        return self._limits.done or "migrations" in self.proven
+
+    @property
+    def proven(self) -> tuple[str, ...]:
+        """The goals in which no plan is better: ``fragmentation`` if it is to be least, ``migrations``."""
+        goal, found = self.goal, self.found
+        if found.moves is None or (goal.least and found.cost > found.least_cost):
+            return ()
+        fewest = ("migrations",) if len(found.moves) <= found.lower_bound else ()
+        return (*(("fragmentation",) if goal.least else ()), *fewest)
 
     def _order(self, columns: list[TargetColumn], choice: TargetChoice) -> None:
         """Find an order for these targets or for others that are as good, else search."""
@@ -243,7 +267,7 @@ class Planner:
             choice = self._solve(columns, "moves", most_cost, most_moves, refused)
 
     def _search(self, most_work: int) -> bool:
-        """Search state by state; return True if that settles the matter."""
+        """Search state by state; return True if that settles the matter, or the run is over."""
         goal, found = self.goal, self.found
         search = BreadthFirstSearch(self.fleet, goal, found.least_cost)
         end = search.run(self._limits, self._most_moves, most_work)
@@ -255,4 +279,5 @@ class Planner:
             found.infeasible = f"{self._no_targets()} and can be reached by migrations"
         elif not goal.least:
             found.bound(max(found.lower_bound, end.depth + 1), None)
-        return end.complete
+        self._report()
+        return end.complete or self._limits.done

@@ -9,16 +9,17 @@ from fractions import Fraction
 from mig_opt.arguments import wrong_number
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import DECIMALS
+from mig_opt.control import check_run
 from mig_opt.errors import Problem
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
 from mig_opt.explaining.oracle import LEAST_SECONDS, Clock, Kept, Oracle, in_time
 from mig_opt.explaining.remedies import misfit_conflicts, misfit_remedies, remedies
 from mig_opt.explaining.requirements import Requirements, spelled, target_requirement
 from mig_opt.explaining.shrinking import Shrinker
-from mig_opt.result import Result, Status
-from mig_opt.solving import check_options, solve
+from mig_opt.result import Status
+from mig_opt.solving import solve
 
 DEFAULT_TIME_LIMIT = 20.0
 """Seconds."""
@@ -105,7 +106,7 @@ def check_question(
     problems = [*also]
     if target is not None:
         problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)
-    check_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+    check_run(time_limit=time_limit, seed=seed, workers=workers, also=problems)
 
 
 class _Explaining:
@@ -126,7 +127,7 @@ class _Explaining:
         self._lower_bound = 0.0
         self._oracle: Oracle | None = None
         self._shrinker: Shrinker | None = None
-        self._least: Result | None = None
+        self._least: ScheduleResult | None = None
         self._remedies: list[Remedy] = []
 
     def run(self) -> None:
@@ -215,7 +216,7 @@ class _Explaining:
         if self._least.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
-    def _solve(self, batch: Batch) -> Result:
+    def _solve(self, batch: Batch) -> ScheduleResult:
         limit = self._worthwhile
         return solve(batch, time_limit=None if math.isinf(limit) else limit, seed=self._seed, workers=self._workers)
 
@@ -241,7 +242,7 @@ class _Explaining:
             makespan=None if schedule is None else schedule.makespan,
         )
 
-    def _keep(self, result: Result) -> None:
+    def _keep(self, result: ScheduleResult) -> None:
         self._improve(result.schedule)
         self._lower_bound = max(self._lower_bound, result.lower_bound)
         if result.status is Status.INTERRUPTED:

@@ -10,6 +10,7 @@ from mig_opt.arguments import MOST_GPUS, make_tuples, wrong_integer
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel
+from mig_opt.result import Result, Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +137,83 @@ class FleetState:
             instances[index] = dataclasses.replace(instances[index], gpu=migration.to_gpu, start=migration.to_start)
             where[migration.to_gpu, migration.profile, migration.to_start] = index
         return FleetState(self.gpu, self.gpus, tuple(instances), self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationPlan:
+    """Migrations of instances, and the state that they lead to.
+
+    Attributes
+    ----------
+    migrations : tuple of Migration
+        In an order in which each can be done.
+    fragmentation : float
+        Mean fragmentation of the GPUs at the end, from 0 to 1.
+    room : tuple of (int, str, int)
+        GPU, profile and start slice of the instances for which room was asked: where they can all be created at the
+        end.
+    """
+
+    migrations: tuple[Migration, ...]
+    fragmentation: float
+    room: tuple[tuple[int, str, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefragmentationResult(Result[MigrationPlan]):
+    """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`MigrationPlan`.
+
+    The status is ``optimal`` if no plan is better in any goal. The lower bound is a number of migrations: no plan that
+    ends with as little fragmentation, or with the room that was asked for, has fewer. The trajectory is about the first
+    goal, which is the mean fragmentation unless room was asked for. ``proven`` has some of ``fragmentation`` and
+    ``migrations``. Fragmentation is the mean over the GPUs of the fragmentation cost (the fragmentation-aware paper,
+    section IV-B).
+
+    Attributes
+    ----------
+    state : FleetState
+        State before the migrations.
+    fragmentation_before : float
+        Its mean fragmentation, from 0 to 1.
+    least_fragmentation : float
+        No allowed plan ends with less fragmentation; 0 where that was not asked for.
+    """
+
+    lower_bound: int
+    state: FleetState
+    fragmentation_before: float
+    least_fragmentation: float
+
+    @property
+    def migrations(self) -> tuple[Migration, ...] | None:
+        """Migrations in an order in which each can be done; None if no plan was found."""
+        return None if self.plan is None else self.plan.migrations
+
+    @property
+    def objective(self) -> int | None:
+        """Number of migrations; None without a plan."""
+        return None if self.plan is None else len(self.plan.migrations)
+
+    @property
+    def fragmentation(self) -> float | None:
+        """Mean fragmentation at the end, from 0 to 1; None without a plan."""
+        return None if self.plan is None else self.plan.fragmentation
+
+    @property
+    def room(self) -> tuple[tuple[int, str, int], ...]:
+        """Places where the instances for which room was asked can be created: GPU, profile and start slice."""
+        return () if self.plan is None else self.plan.room
+
+    @property
+    def after(self) -> FleetState | None:
+        """State after the migrations; None without a plan."""
+        return None if self.plan is None else self.state.after(self.plan.migrations)
+
+    def rows(self) -> Rows:
+        """Return migrations, lower bound and fragmentation."""
+        after = "-" if self.fragmentation is None else f"{self.fragmentation:.3f}"
+        return [
+            ("migrations", "-" if self.objective is None else str(self.objective)),
+            ("lower bound", str(self.lower_bound)),
+            ("fragmented", f"{self.fragmentation_before:.3f} before, {after} after"),
+        ]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, Placement, ProfileSet
+from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 
 _WANTED = "a partition such as '4+2+1', or its placements"
-_MOST_OFFERED = 3
+_MOST_OFFERED, _MOST_NAMED = 3, 3
+"""Partitions and tasks that a message names."""
 
 
 def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base") -> tuple[Placement, ...]:
@@ -66,6 +67,55 @@ def find_partition(gpu: GpuModel, wanted: object, profiles: ProfileSet = "base")
     raise InputError(
         [Problem("partition", f"{gpu.name} has no partition {wanted!r:.60}; {_offer(gpu, wanted, legal)}")]
     )
+
+
+def partitions_for(
+    gpu: GpuModel, profiles: ProfileSet, needs: Iterable[Collection[Profile]]
+) -> Iterator[tuple[Placement, ...]]:
+    """Yield the maximal partitions of a GPU that have, for each of the needs, an instance of one of its profiles."""
+    distinct = {frozenset(need) for need in needs}
+    for partition in gpu.maximal_partitions(profiles):
+        there = {placement.profile for placement in partition}
+        if not any(need.isdisjoint(there) for need in distinct):
+            yield partition
+
+
+def wrong_partition(
+    gpu: GpuModel, wanted: object, profiles: ProfileSet, needs: Mapping[str, frozenset[Profile]]
+) -> Iterator[Problem]:
+    """Yield a problem unless ``wanted`` is a partition with an instance for every task.
+
+    Parameters
+    ----------
+    gpu : GpuModel
+        The GPU.
+    wanted : object
+        Should be a partition as :func:`find_partition` takes it.
+    profiles : ProfileSet
+        The profiles that the partition may have.
+    needs : mapping of str to frozenset of Profile
+        For each task, by name, the profiles on which it can run.
+    """
+    if wanted is None:
+        choice = partition_list(gpu, gpu.maximal_partitions(profiles))
+        yield Problem("partition", f"fixpart needs one; the partitions of {gpu.name} are {choice}")
+        return
+    try:
+        found = find_partition(gpu, wanted, profiles)
+    except InputError as error:
+        yield from error.problems
+        return
+    there = {placement.profile for placement in found}
+    without = [repr(name) for name, need in needs.items() if need.isdisjoint(there)]
+    if not without or not all(needs.values()):
+        return  # a task that fits nowhere is no fault of the partition
+    names = ", ".join(without[:_MOST_NAMED])
+    if len(without) > _MOST_NAMED:
+        names += f" and {len(without) - _MOST_NAMED} more"
+    suitable = partition_list(gpu, list(partitions_for(gpu, profiles, needs.values())))
+    mend = f"choose one of {suitable}" if suitable else "no partition has one for every task, choose another method"
+    what = "task" if len(without) == 1 else "tasks"
+    yield Problem("partition", f"{partition_name(gpu, found)} has no instance for {what} {names}; {mend}")
 
 
 def _offer(gpu: GpuModel, wanted: str, legal: Sequence[Sequence[Placement]]) -> str:

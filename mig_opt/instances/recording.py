@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.instances.bundled import BestKnown, FewestGpus, Finding, load_demand, load_instance, recorded
-from mig_opt.result import DeploymentResult, Status
+from mig_opt.result import Status
+from mig_opt.serving.deployment import DeploymentResult
 
 if TYPE_CHECKING:
-    from mig_opt.result import Result
+    from mig_opt.batch.schedule import ScheduleResult
 
 _TOLERANCE = 1e-6
 """Seconds by which makespan and bound may cross before it is an error; far below any measured time."""
 
 
 def record_best_known(
-    results: Mapping[str, Result | DeploymentResult],
+    results: Mapping[str, ScheduleResult | DeploymentResult],
     *,
     found_by: str,
     on: dt.date | None = None,
@@ -37,7 +38,7 @@ def record_best_known(
 
     Parameters
     ----------
-    results : mapping of str to Result or DeploymentResult
+    results : mapping of str to ScheduleResult or DeploymentResult
         Runs of :func:`mig_opt.solve` on batches and of :func:`mig_opt.deploy` on demands, by instance name.
     found_by : str
         Who ran them.
@@ -84,7 +85,7 @@ def record_best_known(
 
 
 def _updated(
-    entry: Mapping[str, Any], result: Result | DeploymentResult, *, found_by: str, day: str
+    entry: Mapping[str, Any], result: ScheduleResult | DeploymentResult, *, found_by: str, day: str
 ) -> tuple[str, BestKnown | FewestGpus | None, BestKnown | FewestGpus | None]:
     """Return the key of what is known of an instance, its value, and that value with what ``result`` found."""
     if isinstance(result, DeploymentResult):
@@ -102,7 +103,7 @@ def _updated(
     return "best_known", known, BestKnown(*after) if after else None
 
 
-def _check_tasks(name: str, result: Result) -> None:
+def _check_tasks(name: str, result: ScheduleResult) -> None:
     batch = load_instance(name)
     if result.schedule is None:
         return
@@ -129,7 +130,7 @@ _Known = tuple[Status, Finding | None, Finding | None]
 class _Run:
     """Values that a run found, in seconds or GPUs."""
 
-    result: Result | DeploymentResult
+    result: ScheduleResult | DeploymentResult
     unit: str
     value: float | None
     proof: str

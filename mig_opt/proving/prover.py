@@ -12,13 +12,13 @@ from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
-from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Callbacks
+from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.control import Callbacks, check_run
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.proving.evidence import critical_task_of, slice_load_of
-from mig_opt.registry import get_method
-from mig_opt.result import Result, Status, TrajectoryPoint
-from mig_opt.solving import check_options, solve, versions_with
+from mig_opt.registry import METHODS, get_method
+from mig_opt.result import Status, TrajectoryPoint, versions_with
+from mig_opt.solving import solve
 from mig_opt.validation import validate
 
 DEFAULT_METHOD = "milp"
@@ -140,7 +140,7 @@ def prove(
     slice_load, critical_task = slice_load_of(batch), critical_task_of(batch)
     question = Question(Ticks.of(batch), schedule.makespan, float(within))
     lower_bound = question.seconds_below(max(Fraction(slice_load.value), Fraction(critical_task.value)))
-    result: Result | None = None
+    result: ScheduleResult | None = None
     if not question.met(lower_bound):
         result = solve(
             batch,
@@ -198,14 +198,14 @@ def check_proof_options(
     problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
     if isinstance(method, str):
         problems += wrong_method(method, also_unknown=False)
-    check_options(method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
+    check_run(METHODS, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
 
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
     """Yield a problem for each that is something else altogether."""
     yield from wrong_batch(batch)
     if not isinstance(schedule, Schedule):
-        yield wrong_type("schedule", schedule, "a Schedule, for example that of a Result")
+        yield wrong_type("schedule", schedule, "a Schedule, for example that of a ScheduleResult")
 
 
 def wrong_method(name: str, *, also_unknown: bool = True) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
 from mig_opt.rollout.layouts import batch_and_processes, layouts_of
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words
-from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.change_plan import ChangePlan, ChangeResult, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
 from mig_opt.validation import validate_migrations
@@ -26,7 +26,7 @@ _USAGE = (
 )
 
 
-def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -> str:
+def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] | None = None) -> str:
     """Return a bash script that carries out a change plan.
 
     The steps come one after the other, in the order of the plan: a segment that takes over serves before the next step
@@ -35,8 +35,8 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
 
     Parameters
     ----------
-    change : ChangePlan
-        A plan of :func:`mig_opt.plan_change`; its ``gpus``, ``kept`` and ``steps`` count.
+    change : ChangePlan or ChangeResult
+        A plan, or a result of :func:`mig_opt.plan_change`; its ``gpus``, ``kept`` and ``steps`` count.
     devices : sequence of str, optional
         As for :func:`mig_opt.deployment_script`.
 
@@ -78,7 +78,7 @@ def change_script(change: ChangePlan, *, devices: Sequence[str] | None = None) -
     return script([title], _USAGE, places, ["functions.sh", "segments.sh", "changes.sh"], body)
 
 
-def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:
+def _illegal(change: ChangePlan | ChangeResult, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:
     """Yield a problem for each step that cannot be done when its turn comes."""
     held = [set(layout) for layout in layouts]
     for index, step in enumerate(change.steps):

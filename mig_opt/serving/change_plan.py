@@ -12,6 +12,7 @@ from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.result import Result, Rows, card
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -71,7 +72,7 @@ class ChangeStep:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """The way from a running deployment to a new one, as :func:`mig_opt.plan_change` returns it.
+    """The way from a running deployment to a new one.
 
     Attributes
     ----------
@@ -118,15 +119,68 @@ class ChangePlan:
             live[step.place] = step.begins
         return Deployment(self.gpus, tuple(segment for segment in live.values() if segment is not None))
 
-    def __str__(self) -> str:
-        rows = [
+    def rows(self) -> Rows:
+        """Return method, steps, segments, duration and what is proven."""
+        return [
             ("method", self.method),
             ("steps", str(len(self.steps))),
             ("segments", f"{len(self.kept)} kept, {len(self.interrupted)} interrupted"),
             ("duration", f"{self.duration:.6g} s"),
             ("proven", ", ".join(self.proven) or "-"),
         ]
-        return "\n".join(f"{label:<12} {value}" for label, value in rows)
+
+    def __str__(self) -> str:
+        return card(self.rows())
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeResult(Result[ChangePlan]):
+    """Outcome of :func:`mig_opt.plan_change`: its plan is a :class:`ChangePlan`.
+
+    The lower bound is a number of interrupted segments. The status is ``optimal`` if no plan has fewer of them, or as
+    few and a shorter duration. There always is a plan, and all that can be asked of it can be asked of the result.
+    """
+
+    plan: ChangePlan
+    lower_bound: int
+
+    @property
+    def objective(self) -> int:
+        """Number of interrupted segments."""
+        return len(self.plan.interrupted)
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """The kind of each GPU of the fleet."""
+        return self.plan.gpus
+
+    @property
+    def kept(self) -> tuple[Segment, ...]:
+        """The segments that go on all the time."""
+        return self.plan.kept
+
+    @property
+    def steps(self) -> tuple[ChangeStep, ...]:
+        """The steps of the plan, by the moments at which segments end and begin."""
+        return self.plan.steps
+
+    @property
+    def interrupted(self) -> tuple[Segment, ...]:
+        """The segments after whose end their service lacks throughput."""
+        return self.plan.interrupted
+
+    @property
+    def duration(self) -> float:
+        """Seconds until the last step ends."""
+        return self.plan.duration
+
+    def state_after(self, steps: int) -> Deployment:
+        """Return the segments that serve after so many steps, as :meth:`ChangePlan.state_after` does."""
+        return self.plan.state_after(steps)
+
+    def rows(self) -> Rows:
+        """Return the lines of the plan."""
+        return self.plan.rows()
 
 
 def needs_during(running: Deployment, deployment: Deployment, demand: Demand | None = None) -> dict[str, float]:

@@ -10,6 +10,7 @@ from mig_opt.arguments import make_tuples, wrong_type
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.result import Result, Rows
 from mig_opt.serving.demand import Demand, Service
 
 
@@ -196,3 +197,43 @@ def check_deployments(**arguments: object) -> None:
 
 def _slack(service: Service, throughput: float) -> float:
     return 1 - service.rate / throughput if throughput else -float("inf")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class DeploymentResult(Result[Deployment]):
+    """Outcome of :func:`mig_opt.deploy`: its plan is a deployment, its lower bound counts GPUs.
+
+    The status is ``optimal`` if no deployment has fewer GPUs. The lower bound is 0 if none is known, or if there is no
+    deployment at all. ``proven`` has some of ``gpus``, ``compute slices`` and ``changes``.
+    """
+
+    lower_bound: int
+
+    @property
+    def deployment(self) -> Deployment | None:
+        """The best deployment found; it has passed the validator."""
+        return self.plan
+
+    @property
+    def gpus(self) -> int | None:
+        """GPUs with a segment; None without a deployment."""
+        return None if self.plan is None else self.plan.used_gpus
+
+    @property
+    def objective(self) -> int | None:
+        """GPUs with a segment; None without a deployment."""
+        return self.gpus
+
+    @property
+    def compute_slices(self) -> int | None:
+        """Compute slices of all segments; None without a deployment."""
+        return None if self.plan is None else self.plan.compute_slices
+
+    def rows(self) -> Rows:
+        """Return method, GPUs, lower bound and compute slices."""
+        return [
+            ("method", self.method),
+            ("GPUs", "-" if self.gpus is None else str(self.gpus)),
+            ("lower bound", str(self.lower_bound)),
+            ("slices", "-" if self.compute_slices is None else str(self.compute_slices)),
+        ]

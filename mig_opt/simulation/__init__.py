@@ -8,7 +8,6 @@ from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
 from mig_opt.simulation.cluster import Cluster, Policy
 from mig_opt.simulation.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
-from mig_opt.simulation.registry import PolicyEntry, get_policy, policies
 from mig_opt.simulation.simulator import Simulation, simulate
 from mig_opt.validation.fleet.logs import check_log
 
@@ -19,7 +18,6 @@ __all__ = [
     "LoggedRun",
     "Metrics",
     "Policy",
-    "PolicyEntry",
     "PowerModel",
     "ProfiledRun",
     "RunOutcome",
@@ -30,10 +28,8 @@ __all__ = [
     "check_log",
     "fit_sensitivity",
     "fragmentation_series",
-    "get_policy",
     "measure",
     "partition_state_machine",
-    "policies",
     "reachable_configurations",
     "simulate",
 ]

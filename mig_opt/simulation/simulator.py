@@ -14,10 +14,11 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
+from mig_opt.registry import get_policy
 from mig_opt.simulation.cluster import Cluster, Policy
 from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.registry import get_policy, policy_label
+from mig_opt.simulation.policies import option_problems, policy_label
 
 Observer = Callable[[Cluster], None]
 
@@ -152,14 +153,14 @@ def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) 
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     if isinstance(policy, str):
         entry = get_policy(policy)
-        problems += entry.option_problems(options)
+        problems += option_problems(entry, options)
     elif isinstance(policy, type) or not callable(getattr(policy, "arrived", None)):
         problems.append(wrong_type("policy", policy, "the name of a policy or an object with the methods of Policy"))
     elif options:
         problems += [Problem(option, "is for policies that are given by name") for option in options]
     if problems:
         raise InputError(problems)
-    return get_policy(policy).load(**options) if isinstance(policy, str) else policy
+    return get_policy(policy).load()(**options) if isinstance(policy, str) else policy
 
 
 def _cluster(trace: Trace) -> Cluster:

@@ -13,15 +13,15 @@ from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
-from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.control import Control, check_run
 from mig_opt.errors import InputError, Problem
 from mig_opt.files import read_batch
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances import generate_batch, load_instance
-from mig_opt.registry import get_method
-from mig_opt.result import Result, Status, relative_gap
-from mig_opt.solving import check_options, check_partition, solve
+from mig_opt.registry import METHODS, get_method
+from mig_opt.result import Status, relative_gap
+from mig_opt.solving import partition_problems, solve
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded
 from mig_opt.studies.runs import StudyRun, combinations
@@ -160,7 +160,7 @@ def measure(batch: Batch, method: str, *, memory: bool = False, **options: Any) 
     return shielded(run)
 
 
-def _outcome(batch: Batch, result: Result, seconds: float, *, memory: bool) -> Outcome:
+def _outcome(batch: Batch, result: ScheduleResult, seconds: float, *, memory: bool) -> Outcome:
     peak = peak_bytes() if memory else None  # before the validation, which is no part of the run
     return Outcome(
         status=result.status.value,
@@ -174,7 +174,7 @@ def _outcome(batch: Batch, result: Result, seconds: float, *, memory: bool) -> O
     )
 
 
-def _seconds_to(gap: float, result: Result) -> float | None:
+def _seconds_to(gap: float, result: ScheduleResult) -> float | None:
     for point in result.trajectory:
         if point.makespan is not None and relative_gap(point.makespan, point.lower_bound) <= gap:
             return point.seconds
@@ -258,7 +258,7 @@ def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str
 def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
     """Yield what :func:`solve` would say about an option."""
     try:
-        check_options(**options)
+        check_run(METHODS, **options)
     except InputError as error:
         yield from (Problem(where, problem.message) for problem in error.problems if problem.path == name)
 
@@ -270,12 +270,10 @@ def _partition_problems(
         yield wrong_type(where, partition, "a text such as '4+2+1'")
         return
     for path, batch in [("", None), *samples()]:
-        try:
-            check_partition(method, partition, batch)
-        except InputError as error:
-            # Without a batch this is about the method alone, and so are the batches then.
-            yield from (Problem(where, f"{path}: {it.message}" if path else it.message) for it in error.problems)
-            return
+        problems = list(partition_problems(method, partition, batch))
+        yield from (Problem(where, f"{path}: {it.message}" if path else it.message) for it in problems)
+        if problems:
+            return  # without a batch this is about the method alone, and so are the batches then
 
 
 def sample_batches(sources: Sequence[BatchSource | None], folder: Path) -> Iterator[tuple[str, Batch]]:

@@ -11,11 +11,11 @@ from typing import Any
 
 from mig_opt.arguments import wrong_type
 from mig_opt.batch.batch import Batch
-from mig_opt.control import Callbacks
+from mig_opt.control import Callbacks, check_run
 from mig_opt.errors import InputError, Problem, UnknownMethodError
 from mig_opt.registry import get_method, methods
 from mig_opt.result import Status
-from mig_opt.solving import check_options, check_partition
+from mig_opt.solving import partition_problems
 from mig_opt.studies.batch import BatchRun, measure, tolerance
 from mig_opt.studies.execution import run_missing
 from mig_opt.studies.rows import Outcome, Row, contradictions, failures
@@ -183,7 +183,7 @@ def check_comparison(
         problems.append(Problem("methods", "needs at least one method"))
     problems += _partition_problems(names, partition, batches)
     try:
-        check_options(time_limit=time_limit, seed=seed, workers=workers, also=problems)
+        check_run(time_limit=time_limit, seed=seed, workers=workers, also=problems)
     except UnknownMethodError as error:
         raise InputError(error.problems) from None
     return tuple(names)
@@ -208,10 +208,8 @@ def _partition_problems(
         yield wrong_type("partition", partition, "a text such as '4+2+1'")
         return
     for name, batch in (batches or {}).items():
-        try:
-            check_partition(takers[0], partition, batch)
-        except InputError as error:
-            yield from (Problem("partition", f"{name}: {problem.message}") for problem in error.problems)
+        for problem in partition_problems(takers[0], partition, batch):
+            yield Problem("partition", f"{name}: {problem.message}")
 
 
 _CELLS: Mapping[str, Callable[[Batch, Judged], Any]] = {

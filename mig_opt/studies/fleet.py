@@ -18,8 +18,9 @@ from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.fleet import generate_trace, get_trace_family
+from mig_opt.registry import get_policy
 from mig_opt.result import Status, relative_gap
-from mig_opt.simulation.registry import get_policy, policy_label
+from mig_opt.simulation.policies import option_problems, policy_label
 from mig_opt.simulation.simulator import Simulation, simulate
 from mig_opt.studies.batch import violations
 from mig_opt.studies.environment import peak_bytes
@@ -191,7 +192,7 @@ def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
         yield from error.problems
         return
     problems = [*list_problems("options", settings.options)]
-    problems += (problem.below("options") for problem in entry.option_problems(settings.options))
+    problems += (problem.below("options") for problem in option_problems(entry, settings.options))
     yield from problems
     for options in () if problems else combinations(settings.options):
         try:

@@ -15,9 +15,9 @@ from mig_opt.files import read_batch
 from mig_opt.files.shapes import Kind
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.instances import FewestGpus, Finding, generate_batch, instance_info, instance_names
-from mig_opt.registry import deploy_methods, methods
+from mig_opt.registry import deploy_methods, methods, policies
 from mig_opt.result import Status
-from mig_opt.simulation import policies
+from mig_opt.simulation.policies import policy_options
 
 
 def test_instances(run):
@@ -74,7 +74,7 @@ def test_methods(run):
     assert all(f"\n{method.name} " in text.out for method in deploy_methods())
     assert [entry["name"] for entry in as_json.json["policies"]] == [policy.name for policy in policies()]
     assert all(f"\n{policy.name} " in text.out for policy in policies())
-    assert as_json.json["policies"][-1]["options"] == list(policies()[-1].options())
+    assert as_json.json["policies"][-1]["options"] == list(policy_options(policies()[-1]))
 
 
 def test_versions(run):

@@ -39,9 +39,9 @@ from mig_opt import (
 )
 from mig_opt.defragmentation import greedy_migrations
 from mig_opt.defragmentation.ordering import ordered
+from mig_opt.fleet.state import DefragmentationResult
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.models.fleet.defragmentation import TargetChoice, choose_targets
-from mig_opt.result import DefragmentationResult
 
 A100, A30 = get_gpu("A100"), get_gpu("A30")
 

@@ -16,6 +16,7 @@ from strategies import whole_seconds
 import mig_opt.explaining.oracle as oracle_module
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.errors import InputError
 from mig_opt.explaining import Conflict, Explanation, Requirement, RequirementKind, Verdict, explain
 from mig_opt.explaining.oracle import in_time
@@ -23,7 +24,6 @@ from mig_opt.explaining.requirements import Requirements
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances import generate_batch, load_instance
-from mig_opt.result import Result
 from mig_opt.solving import solve
 from mig_opt.validation import validate
 
@@ -325,7 +325,7 @@ def test_a_large_batch_is_explained_within_the_limit() -> None:
 def test_tasks_that_stand_in_for_each_other_are_proven_needed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     questions = []
 
-    def counted(*arguments: object, **options: object) -> Result:
+    def counted(*arguments: object, **options: object) -> ScheduleResult:
         questions.append(arguments)
         return solve(*arguments, **options)
 
@@ -342,7 +342,7 @@ def test_tasks_that_stand_in_for_each_other_are_proven_needed_together(monkeypat
 def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """A solver that is never sure: FAR alone, with nothing but its bound."""
 
-    def unsure(batch: Batch, method: str = "far", **options: object) -> Result:
+    def unsure(batch: Batch, method: str = "far", **options: object) -> ScheduleResult:
         found = solve(batch, "far")
         return dataclasses.replace(found, lower_bound=0.0)
 
@@ -356,7 +356,7 @@ def test_what_cannot_be_decided_is_unknown(monkeypatch: pytest.MonkeyPatch) -> N
 def test_ctrl_c_keeps_what_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
-    def interrupted(*arguments: object, **options: object) -> Result:
+    def interrupted(*arguments: object, **options: object) -> ScheduleResult:
         asked.append(arguments)
         if len(asked) == 4:
             signal.raise_signal(signal.SIGINT)

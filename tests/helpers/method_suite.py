@@ -6,7 +6,7 @@ from typing import Any
 
 import tiny
 
-from mig_opt import Batch, Callbacks, Result, Schedule, Task, generate_batch, methods
+from mig_opt import Batch, Callbacks, Schedule, ScheduleResult, Task, generate_batch, methods
 from mig_opt.heuristics.batch.fixed_partition import suitable_partitions
 from mig_opt.registry import get_method
 
@@ -35,7 +35,7 @@ class Diary(Callbacks):
         self.events.append("bound")
         self.bounds.append(lower_bound)
 
-    def on_end(self, result: Result) -> None:
+    def on_end(self, result: ScheduleResult) -> None:
         self.events.append(f"end {result.status}")
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError
 from mig_opt.instances import BestKnown, FewestGpus, Finding, bundled, load_demand, load_instance, record_best_known
-from mig_opt.result import DeploymentResult, Result, Status
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.result import Status
+from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 DATA = Path(bundled.__file__).with_name("data")
 
@@ -34,14 +34,14 @@ def result(
     status: Status = Status.FEASIBLE,
     method: str = "cp",
     name: str = "rodinia-a30",
-) -> Result:
+) -> ScheduleResult:
     schedule = None
     if makespan is not None:
         schedule = Schedule(tuple(Run(t.name, 0, "", 0, 0.0, makespan) for t in load_instance(name).tasks))
-    return Result(status, method, schedule, bound, 1.0, versions={"mig_opt": "0.1.0", "ortools": "9.15"})
+    return ScheduleResult(status, method, schedule, bound, 1.0, versions={"mig_opt": "0.1.0", "ortools": "9.15"})
 
 
-def record(index: Path, outcome: Result, day: int = 1) -> tuple[str, ...]:
+def record(index: Path, outcome: ScheduleResult, day: int = 1) -> tuple[str, ...]:
     return record_best_known({"rodinia-a30": outcome}, found_by="someone", on=dt.date(2025, 1, day), index=index)
 
 
@@ -153,7 +153,8 @@ def serving(name: str = "parvagpu-s1") -> Deployment:
 
 
 def fleet(deployment: Deployment | None, bound: int, status: Status = Status.FEASIBLE) -> DeploymentResult:
-    return DeploymentResult(status, "exact", deployment, bound, "slices are full", 1.0, versions={"mig_opt": "0.1.0"})
+    versions = {"mig_opt": "0.1.0"}
+    return DeploymentResult(status, "exact", deployment, bound, 1.0, reason="slices are full", versions=versions)
 
 
 def record_fleet(index: Path, outcome: DeploymentResult, name: str = "parvagpu-s1") -> FewestGpus | None:

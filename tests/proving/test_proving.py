@@ -20,7 +20,7 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_digest, schedule_digest
 from mig_opt.batch.integer_time import Ticks
-from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
 from mig_opt.files import certificate_from_json, certificate_to_json, read_certificate, write_certificate
 from mig_opt.gpu.catalogue import get_gpu
@@ -28,7 +28,7 @@ from mig_opt.instances import load_instance
 from mig_opt.proving import check, prove
 from mig_opt.proving.evidence import critical_task_of, slice_load_of, slice_load_value
 from mig_opt.proving.prover import Question
-from mig_opt.result import Result, Status
+from mig_opt.result import Status
 from mig_opt.solving import solve
 from mig_opt.validation import validate
 
@@ -157,8 +157,8 @@ def test_ticks_that_are_not_exact() -> None:
 def test_ctrl_c_keeps_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     batch = tiny.BATCH
 
-    def interrupted(*arguments: Any, **options: Any) -> Result:
-        return Result(Status.INTERRUPTED, "milp", None, 5.5, 1.0, versions={"mig-opt": "1"})
+    def interrupted(*arguments: Any, **options: Any) -> ScheduleResult:
+        return ScheduleResult(Status.INTERRUPTED, "milp", None, 5.5, 1.0, versions={"mig-opt": "1"})
 
     monkeypatch.setattr(prover_module, "solve", interrupted)
     found = prove(batch, tiny.BEST)
@@ -179,8 +179,8 @@ def test_ctrl_c_during_the_search(far: Schedule) -> None:
 
 
 def test_a_bound_above_the_schedule_is_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(*arguments: Any, **options: Any) -> Result:
-        return Result(Status.NO_SOLUTION, "milp", None, 6.4, 1.0)
+    def wrong(*arguments: Any, **options: Any) -> ScheduleResult:
+        return ScheduleResult(Status.NO_SOLUTION, "milp", None, 6.4, 1.0)
 
     monkeypatch.setattr(prover_module, "solve", wrong)
     with pytest.raises(SolverError, match=r"method milp claims the lower bound 6\.4 s above a valid schedule"):

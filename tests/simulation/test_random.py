@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from online_worlds import Chaos, assert_sound, audit, columns, traces
 
 from mig_opt import Simulation, Trace, policies, simulate
-from mig_opt.simulation import RunOutcome, get_policy
+from mig_opt.registry import get_policy
+from mig_opt.simulation import RunOutcome
+from mig_opt.simulation.policies import policy_options
 
 NAMES = [policy.name for policy in policies()]
 
@@ -33,7 +35,7 @@ def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
 @given(traces(), st.booleans(), st.data())
 @pytest.mark.parametrize("name", NAMES)
 def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObject) -> None:
-    options: dict[str, object] = {"backfill": backfill} if "backfill" in get_policy(name).options() else {}
+    options: dict[str, object] = {"backfill": backfill} if "backfill" in policy_options(get_policy(name)) else {}
     if name == "planner":
         options = {"method": "list", "rounds": 20, "balance": data.draw(st.sampled_from([0.0, 0.5, 1.0]))}
         options |= {"window": data.draw(st.sampled_from([0.0, 2.5])), "most": data.draw(st.sampled_from([3, 48]))}

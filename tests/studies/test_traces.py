@@ -16,7 +16,8 @@ from study_traces import FIRST_FIT, document, two_jobs
 
 from mig_opt import Trace, generate_trace, trace_bounds, write_trace
 from mig_opt.models.fleet.bounds import TraceBounds
-from mig_opt.simulation import PolicyEntry, Simulation, simulate
+from mig_opt.registry import Method
+from mig_opt.simulation import Simulation, simulate
 from mig_opt.studies import (
     GeneratedBatches,
     GeneratedTraces,
@@ -205,7 +206,7 @@ class Broken(Scripted):
 def test_a_scheduler_that_crashes_is_a_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, path = two_jobs(tmp_path), tmp_path / "rows.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr(PolicyEntry, "load", lambda entry, **options: Broken({}))
+        patch.setattr(Method, "load", lambda entry: lambda **options: Broken({}))
         found = run_study(study, path, folder=tmp_path)
     assert found.failures == ["first-fit on two: ZeroDivisionError: broken"]
     assert [(line.runs, line.complete, line.failed, line.makespan) for line in found.trace_summary()] == [

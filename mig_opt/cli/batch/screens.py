@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, Rows, card, noted, seconds, status, styled, table, verdict
-from mig_opt.result import Result
 from mig_opt.texts import plural
 from mig_opt.validation import Validation
 
@@ -22,7 +21,7 @@ def batch_rows(batch: Batch) -> Rows:
     ]
 
 
-def result_card(batch: Batch, result: Result) -> Part:
+def result_card(batch: Batch, result: ScheduleResult) -> Part:
     """Return the card of a result."""
     schedule, gap = result.schedule, result.gap
     return card(

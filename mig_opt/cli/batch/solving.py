@@ -9,6 +9,7 @@ import typer
 from typer import Option
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
 from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share
 from mig_opt.cli.options import (
@@ -26,9 +27,10 @@ from mig_opt.cli.options import (
 )
 from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, say, say_infeasible
 from mig_opt.cli.screens import bullets, show, show_remarks, show_written
-from mig_opt.registry import AUTO, get_method
-from mig_opt.result import Result, Status
-from mig_opt.solving import check_options, check_partition
+from mig_opt.control import check_run
+from mig_opt.registry import AUTO, METHODS, get_method
+from mig_opt.result import Status
+from mig_opt.solving import partition_problems
 from mig_opt.solving import solve as run_method
 
 _NO_PARTITION = "No partition has an instance for every task; methods that change partitions may find a schedule."
@@ -63,14 +65,14 @@ def solve(
     """
     checks = Checks()
     with checks.step():
-        check_options(method, time_limit=time_limit, seed=seed, workers=workers)
+        check_run(METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
     with checks.step():
         share = parsed_share("--gap", gap)
     problem: Batch | None = None
     with checks.step():
         problem = load_batch(batch, gpu, gpus, cost_free=cost_free)
     with checks.step():
-        check_partition(method, partition, problem)
+        check_run(also=partition_problems(method, partition, problem))
     with checks.step():
         check_outputs([batch], chart, schedule=output)
     checks.finish()
@@ -118,7 +120,7 @@ def solve(
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
-def _written(result: Result, output: Path | None) -> list[str]:
+def _written(result: ScheduleResult, output: Path | None) -> list[str]:
     """Write the schedule if it is wanted and there is one; return the remark about it."""
     if output is None:
         return []
@@ -130,7 +132,7 @@ def _written(result: Result, output: Path | None) -> list[str]:
     return [f"Schedule written to {output}."]
 
 
-def _print(batch: Batch, result: Result) -> None:
+def _print(batch: Batch, result: ScheduleResult) -> None:
     from mig_opt.files.batch.schedules import result_summary
 
     print_json(result_summary(result))

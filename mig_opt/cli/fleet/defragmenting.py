@@ -23,8 +23,8 @@ from mig_opt.cli.options import (
 )
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, show, show_remarks, status, table
-from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.result import DefragmentationResult, Status
+from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
+from mig_opt.result import Status
 from mig_opt.texts import plural
 
 _MOST_WANTED = 10_000
@@ -62,8 +62,9 @@ def defragment(
     Exits with 0 if there is a plan, 1 if there is none, and 130 after Ctrl-C.
     """
     from mig_opt.cli.progress import shown_progress
+    from mig_opt.control import check_run
     from mig_opt.defragmentation import defragment as plan
-    from mig_opt.defragmentation.entry import check_defragment_options
+    from mig_opt.defragmentation.entry import defragment_problems
 
     checks = Checks()
     room: list[str] | None = None
@@ -75,13 +76,13 @@ def defragment(
     one_goal = wanted is None or fragmentation is None
     checks.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
     with checks.step():
-        check_defragment_options(most_migrations=most_migrations, time_limit=time_limit, seed=seed)
+        check_run(time_limit=time_limit, seed=seed, also=defragment_problems(most_migrations=most_migrations))
     found: FleetState | None = None
     with checks.step():
         found = load_state(state, gpu, gpus)
         if room is not None:
             with options_named({f"room[{index}]": "--for" for index in range(len(room))}):
-                check_defragment_options(found, room)
+                check_run(also=defragment_problems(found, room))
     with checks.step():
         if devices is not None and script is None:
             refuse("--devices", "is for --script; leave it out")

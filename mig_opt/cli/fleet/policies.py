@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Trace
-from mig_opt.simulation import Simulation, get_policy, simulate
+from mig_opt.registry import get_policy
+from mig_opt.simulation import Simulation, simulate
+from mig_opt.simulation.policies import option_problems, policy_options, read_option
 from mig_opt.simulation.simulator import check_policy
 from mig_opt.texts import printable
 
@@ -108,14 +110,15 @@ def _read(text: str) -> PolicyChoice:
     for setting in settings:
         option, equals, value = (part.strip() for part in setting.partition("="))
         if equals and value:
-            options[option] = entry.read_option(option, value)
+            options[option] = read_option(entry, option, value)
     choice, checks = PolicyChoice(text, name, options), Checks()
     with checks.step(), choice.named():
-        unknown = list(entry.option_problems(options))
+        unknown = list(option_problems(entry, options))
         if unknown:
             raise InputError(unknown)
     with checks.step(), choice.named():
-        entry.load(**{option: value for option, value in options.items() if option in entry.options()})
+        known = policy_options(entry)
+        entry.load()(**{option: value for option, value in options.items() if option in known})
     problems += [problem for error in checks.errors for problem in error.problems]
     if problems:
         raise InputError(problems)

@@ -34,9 +34,9 @@ class References:
     def optima(self) -> Iterator[tuple[str, float, float, bool]]:
         """Yield goal, seconds of the best schedule, its lower bound in seconds, and True if it is proven."""
         if self.makespan is not None and self.completion is not None:
-            yield "makespan", self.makespan.value, self.makespan.lower_bound, self.makespan.proven
+            yield "makespan", self.makespan.value, self.makespan.lower_bound, bool(self.makespan.proven)
             value, bound = map(self._per_job, (self.completion.value, self.completion.lower_bound))
-            yield "mean_completion", value, bound, self.completion.proven
+            yield "mean_completion", value, bound, bool(self.completion.proven)
 
     def gaps(self, simulation: Simulation) -> dict[str, dict[str, float | None]]:
         """Return for each reference and goal (value - reference) / value; none where jobs were not finished.

@@ -34,9 +34,9 @@ from mig_opt.cli.serving.inputs import load_services, read_running
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.errors import InputError
 from mig_opt.registry import AUTO, get_deploy_method
-from mig_opt.result import DeploymentResult, Status
+from mig_opt.result import Status
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
@@ -76,12 +76,13 @@ def deploy(
     best deployment found so far.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.deploying import check_deploy_options
+    from mig_opt.control import check_run
     from mig_opt.deploying import deploy as run_method
+    from mig_opt.registry import DEPLOY_METHODS
 
     checks = Checks()
     with checks.step():
-        check_deploy_options(method, time_limit=time_limit, seed=seed)
+        check_run(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
     with checks.step():
         check_export(export, devices)
     to_stdout = export is not None and output is None
@@ -160,7 +161,7 @@ def _change(demand: Demand, running: Deployment | None, result: DeploymentResult
 
     # Who has pressed Ctrl-C does not want to wait much longer.
     limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
-    return plan_change(running, result.deployment, demand=demand, time_limit=limit)
+    return plan_change(running, result.deployment, demand=demand, time_limit=limit).plan
 
 
 def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:

@@ -7,11 +7,11 @@ import math
 from pathlib import Path
 
 from mig_opt.batch.certificate import Certificate
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.files.kinds import FileKind, check_stated
 from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import CertificateFile, ResultFile, ScheduleFile
-from mig_opt.result import Result, TrajectoryPoint
+from mig_opt.result import TrajectoryPoint
 
 _TOLERANCE = 1e-6
 """Up to which a makespan or a gap that a file states may differ from that of its schedule."""
@@ -69,7 +69,7 @@ SCHEDULE = FileKind("schedule", _schedule, _encoded_schedule)
 schedule_from_json, schedule_to_json = SCHEDULE.from_json, SCHEDULE.to_json
 
 
-def read_result(path: str | Path) -> Result:
+def read_result(path: str | Path) -> ScheduleResult:
     """Read a result from a JSON file.
 
     Raises
@@ -80,12 +80,12 @@ def read_result(path: str | Path) -> Result:
     return RESULT.read(path)
 
 
-def write_result(result: Result, path: str | Path) -> None:
+def write_result(result: ScheduleResult, path: str | Path) -> None:
     """Write a result to a JSON file; an existing file is replaced only when all is written.
 
     Parameters
     ----------
-    result : Result
+    result : ScheduleResult
         The result. A lower bound that is infinite (there is no schedule) is written as null.
     path : str or Path
         The file.
@@ -98,7 +98,7 @@ def write_result(result: Result, path: str | Path) -> None:
     RESULT.write(result, path)
 
 
-def _result(raw: Raw, path: str, findings: Findings) -> Result:
+def _result(raw: Raw, path: str, findings: Findings) -> ScheduleResult:
     values = read_keys(ResultFile, raw, findings, path, readers={"schedule": SCHEDULE.part})
     stated = {key: values.pop(key) for key in ("makespan", "gap")}
     findings.check()
@@ -107,7 +107,7 @@ def _result(raw: Raw, path: str, findings: Findings) -> Result:
         TrajectoryPoint(point.seconds, point.makespan, _infinite_if_null(point.lower_bound))
         for point in values["trajectory"]
     )
-    result = Result(**values)
+    result = ScheduleResult(plan=values.pop("schedule"), **values)
     check_stated(raw, stated, result, "schedule", findings, same=_same)
     return result
 
@@ -122,7 +122,7 @@ def _same(stated: float | None, actual: float | None) -> bool:
     return math.isclose(stated, actual, rel_tol=_TOLERANCE, abs_tol=_TOLERANCE)
 
 
-def result_summary(result: Result) -> Raw:
+def result_summary(result: ScheduleResult) -> Raw:
     """Return a result as ``mig-opt solve --json`` prints it: without its seed, its trajectory and the versions."""
     return {
         "status": result.status.value,
@@ -135,7 +135,7 @@ def result_summary(result: Result) -> Raw:
     }
 
 
-def _encoded_result(result: Result) -> Raw:
+def _encoded_result(result: ScheduleResult) -> Raw:
     points = [
         {"seconds": point.seconds, "makespan": point.objective, "lower_bound": _null_if_infinite(point.lower_bound)}
         for point in result.trajectory

@@ -15,9 +15,8 @@ from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place
 from mig_opt.files.shapes import StateFile
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
-from mig_opt.fleet.state import FleetState
+from mig_opt.fleet.state import DefragmentationResult, FleetState
 from mig_opt.gpu.model import GpuModel
-from mig_opt.result import DefragmentationResult
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned")
 _FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}

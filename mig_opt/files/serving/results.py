@@ -6,15 +6,15 @@ from mig_opt.files.kinds import FileKind, check_stated
 from mig_opt.files.reading import Findings, Raw, read_keys
 from mig_opt.files.serving.deployments import DEPLOYMENT
 from mig_opt.files.shapes import DeploymentResultFile
-from mig_opt.result import DeploymentResult
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.deployment import DeploymentResult
 
 
 def _result(raw: Raw, path: str, findings: Findings) -> DeploymentResult:
     values = read_keys(DeploymentResultFile, raw, findings, path, readers={"deployment": DEPLOYMENT.part})
     stated = {key: values.pop(key) for key in ("gpus", "compute_slices")}
     findings.check()
-    result = DeploymentResult(**values)
+    result = DeploymentResult(plan=values.pop("deployment"), **values)
     check_stated(raw, stated, result, "deployment", findings)
     return result
 

@@ -7,24 +7,20 @@ stand for a GPU that is configured once, by hand.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.control import Control
-from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement, Profile
-from mig_opt.gpu.partitions import find_partition, partition_list, partition_name
+from mig_opt.gpu.partitions import partitions_for
 
 _SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
 """What it takes to give the tasks to the instances of a partition."""
 
 _CHUNK = 500
 """Tasks between two looks at what has been reached."""
-
-_MOST_NAMED = 3
-"""Tasks that a message names."""
 
 
 def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placement]) -> None:
@@ -42,7 +38,7 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
     control : Control
         Limits and reports.
     partition : sequence of Placement
-        A maximal partition on which every task can run, see :func:`misfits`.
+        A maximal partition on which every task can run.
     """
     plan = _Plan(batch, partition)
     plan.run()
@@ -73,45 +69,9 @@ def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
             return
 
 
-def misfits(batch: Batch, partition: Iterable[Placement]) -> tuple[Task, ...]:
-    """Return the tasks that can run on no instance of a partition."""
-    profiles = {placement.profile for placement in partition}
-    return tuple(task for task in batch.tasks if all(task.time_on(profile) is None for profile in profiles))
-
-
 def suitable_partitions(batch: Batch) -> Iterator[tuple[Placement, ...]]:
-    """Yield the maximal partitions that have an instance for every task."""
-    profiles = batch.gpu.profiles_of(batch.profile_set)
-    # Tasks are many, but of few kinds.
-    kinds = {frozenset(p for p in profiles if task.time_on(p) is not None) for task in batch.tasks}
-    for partition in batch.gpu.maximal_partitions(batch.profile_set):
-        there = {placement.profile for placement in partition}
-        if not any(kind.isdisjoint(there) for kind in kinds):
-            yield partition
-
-
-def partition_problems(batch: Batch, partition: object) -> Iterator[Problem]:
-    """Yield what is wrong with the partition that :func:`fixpart` is to take, whatever its type."""
-    gpu = batch.gpu
-    if partition is None:
-        choice = partition_list(gpu, gpu.maximal_partitions(batch.profile_set))
-        yield Problem("partition", f"fixpart needs one; the partitions of {gpu.name} are {choice}")
-        return
-    try:
-        found = find_partition(gpu, partition, batch.profile_set)
-    except InputError as error:
-        yield from error.problems
-        return
-    without = misfits(batch, found)
-    if not without or batch.unplaceable():
-        return  # a task that fits nowhere is no fault of the partition
-    names = ", ".join(repr(task.name) for task in without[:_MOST_NAMED])
-    if len(without) > _MOST_NAMED:
-        names += f" and {len(without) - _MOST_NAMED} more"
-    suitable = partition_list(gpu, list(suitable_partitions(batch)))
-    mend = f"choose one of {suitable}" if suitable else "no partition has one for every task, choose another method"
-    what = "task" if len(without) == 1 else "tasks"
-    yield Problem("partition", f"{partition_name(gpu, found)} has no instance for {what} {names}; {mend}")
+    """Return the maximal partitions that have an instance for every task."""
+    return partitions_for(batch.gpu, batch.profile_set, batch.usable_profiles().values())
 
 
 class _Plan:

@@ -10,6 +10,7 @@ from functools import partial
 from typing import ClassVar
 
 from mig_opt.arguments import wrong_integer, wrong_number, wrong_share
+from mig_opt.control import check_run
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy
@@ -17,7 +18,7 @@ from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
 from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
-from mig_opt.registry import get_method, run_problems
+from mig_opt.registry import METHODS, methods
 from mig_opt.simulation.cluster import Cluster
 
 _MOST_GPUS = 64
@@ -109,12 +110,12 @@ class Planner(ConfigurablePolicy):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        problems, error = run_problems(self.method, get_method, None, self.seed)
-        if not problems and (needed := get_method(self.method).options):
-            problems.append(Problem("method", f"must work without a {needed[0]}, is {self.method!r}"))
-        problems += self.option_problems()
-        if problems:
-            raise error(problems)
+        problems = [
+            Problem("method", f"must work without a {entry.options[0]}, is {self.method!r}")
+            for entry in methods()
+            if entry.name == self.method and entry.options
+        ]
+        check_run(METHODS, self.method, seed=self.seed, also=[*problems, *self.option_problems()])
 
     def begin(self, cluster: Cluster) -> None:
         """Start without a plan."""

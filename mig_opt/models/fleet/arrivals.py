@@ -23,55 +23,64 @@ from ortools.sat.python import cp_model
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.control import Limits
+from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request
+from mig_opt.result import Result, Rows, Status
 
 Goal = Literal["makespan", "completion"]
 """What is least: the last end of a job, or the sum of all ends."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceOptimum:
-    """The best schedule of a trace for somebody who knows all arrivals.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptimum(Result[Schedule]):
+    """Outcome of :func:`mig_opt.trace_optimum`: its plan is a schedule, its lower bound counts seconds.
+
+    No schedule without preemption and migration falls below the lower bound. ``proven`` has the goal if the schedule is
+    the best one, as exactly as ticks of integer time tell.
 
     Attributes
     ----------
     goal : str
         ``makespan``, or ``completion`` for the sum of all ends.
-    value : float
-        Seconds that the schedule achieves; infinite without one.
-    lower_bound : float
-        Seconds; no schedule without preemption and migration achieves less.
-    proven : bool
-        Whether the schedule is the best one, as exactly as ticks of integer time tell.
     batch : Batch
         The jobs as tasks, so that :func:`mig_opt.validate` can check the schedule.
-    schedule : Schedule or None
-        The best schedule that was found.
     """
 
     goal: Goal
-    value: float
-    lower_bound: float
-    proven: bool
     batch: Batch
-    schedule: Schedule | None
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The best schedule that was found."""
+        return self.plan
+
+    @property
+    def objective(self) -> float | None:
+        """Seconds that the schedule achieves; None without one."""
+        return None if self.plan is None else seconds_of(self.goal, self.plan)
+
+    @property
+    def value(self) -> float:
+        """Seconds that the schedule achieves; infinite without one."""
+        return math.inf if self.objective is None else self.objective
+
+    def rows(self) -> Rows:
+        """Return the goal, its value and its lower bound."""
+        return [("goal", self.goal), ("value", f"{self.value:.6g} s"), ("lower bound", f"{self.lower_bound:.6g} s")]
 
 
-def best_schedule(
-    trace: Trace,
-    goal: Goal = "makespan",
-    *,
-    at_least: float = 0.0,
-    time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-) -> TraceOptimum:
-    """Return the schedule of a trace with the least makespan or sum of ends; for about a dozen jobs.
+def seconds_of(goal: Goal, schedule: Schedule) -> float:
+    """Return the makespan of a schedule or the sum of all its ends, in seconds."""
+    ends = (run.end for run in schedule.runs)
+    return max(ends) if goal == "makespan" else math.fsum(ends)
+
+
+def best_schedule(trace: Trace, goal: Goal, control: Control[Schedule], *, at_least: float = 0.0) -> None:
+    """Report schedules of a trace with ever less makespan or sum of ends; for about a dozen jobs.
 
     Jobs run alone: PCIe slows nobody down. Schedulers that preempt or migrate jobs can do better.
 
@@ -80,33 +89,27 @@ def best_schedule(
     trace : Trace
         The jobs and the fleet.
     goal : str
-        ``makespan`` or ``completion``.
+        ``makespan``, or ``completion`` for the sum of all ends.
+    control : Control
+        Limits and reports; it judges by :func:`seconds_of`.
     at_least : float
         Seconds that no schedule falls below, if something is known.
-    time_limit : float, optional
-        Seconds.
-    seed : int
-        For the solver.
-    workers : int, optional
-        Threads; by default one for each core.
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere, or the goal is unknown.
     """
-    if goal not in ("makespan", "completion"):
-        raise InputError([Problem("goal", f"must be makespan or completion, is {goal!r:.60}")])
     model = _ArrivalModel(trace, goal, at_least)
-    outcome = cpsat.run(model.model, Limits(time_limit, seed, workers), Request())
-    bound = max(model.seconds_of_bound(outcome.bound), at_least)
-    batch = batch_of(trace)
-    if outcome.values is None:
-        return TraceOptimum(goal, math.inf, bound, False, batch, None)
-    schedule = model.schedule(outcome.values)
-    ends = [run.end for run in schedule.runs]
-    value = max(ends) if goal == "makespan" else math.fsum(ends)
-    return TraceOptimum(goal, value, min(bound, value), outcome.proven, batch, schedule)
+
+    def on_bound(bound: int) -> None:
+        control.raise_bound(max(model.seconds_of_bound(bound), at_least), "no solution of the model is better")
+
+    def on_solution(values: Sequence[int]) -> None:
+        control.offer(model.schedule(values))
+
+    outcome = cpsat.run(model.model, control, Request(on_solution=on_solution, on_bound=on_bound))
+    if outcome.values is not None:
+        on_solution(outcome.values)
+    on_bound(outcome.bound)
+    met = control.objective is not None and control.objective <= control.lower_bound
+    if met or outcome.status is Status.OPTIMAL:
+        control.prove(goal)
 
 
 def batch_of(trace: Trace) -> Batch:

@@ -22,16 +22,34 @@ The larger of the two for each k, summed up, bounds the sum of all ends.
 
 from __future__ import annotations
 
+import functools
 import heapq
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import Bound, slice_dual_prices
+from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.models.fleet.arrivals import Goal, TraceOptimum, batch_of, best_schedule, check_jobs
+from mig_opt.models.fleet.arrivals import Goal, TraceOptimum, batch_of, best_schedule, check_jobs, seconds_of
+from mig_opt.registry import Method
+from mig_opt.validation import validate
+
+_METHOD = Method(
+    "optimum",
+    "exact",
+    "every job with its place and time, by constraint programming",
+    "this package",
+    "mig_opt.models.fleet.arrivals:best_schedule",
+    packages=("ortools",),
+)
 
 _SAFE = 1 - 1e-9
 """Factor on every bound: more than a million rounded additions can be too large by."""
@@ -126,6 +144,10 @@ def trace_optimum(
     time_limit: float | None = None,
     seed: int = 0,
     workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
 ) -> TraceOptimum:
     """Return the best schedule of a small trace for somebody who knows all arrivals.
 
@@ -144,6 +166,14 @@ def trace_optimum(
         For the solver.
     workers : int, optional
         Threads; by default one for each core.
+    callbacks, gap, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the makespan or the sum of all ends, in seconds.
+
+    Returns
+    -------
+    TraceOptimum
+        The best schedule that was found, which has passed the validator. Ctrl-C ends the run early; the best schedule
+        is kept.
 
     Raises
     ------
@@ -156,11 +186,55 @@ def trace_optimum(
     >>> jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
     >>> found = trace_optimum(Trace(jobs, get_gpu("A30")), "completion", workers=1)
     >>> round(found.value, 3), found.proven  # 10.13, 12.13 and 16.13
-    (38.39, True)
+    (38.39, ('completion',))
     """
-    bounds = trace_bounds(trace)
-    known = bounds.completion if goal == "completion" else bounds.makespan
-    return best_schedule(trace, goal, at_least=known[0].value, time_limit=time_limit, seed=seed, workers=workers)
+    problems = []
+    if goal not in get_args(Goal):
+        problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
+    check_run(
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=problems,
+    )
+    best = getattr(trace_bounds(trace), goal)[0]
+    batch = batch_of(trace)
+    control = Control[Schedule](
+        time_limit,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        judge=lambda schedule: (seconds_of(goal, schedule),),
+    )
+
+    def work() -> None:
+        control.raise_bound(best.value, best.reason)
+        best_schedule(trace, goal, control, at_least=best.value)
+
+    return run(
+        control,
+        trace,
+        _METHOD,
+        work,
+        violations=lambda schedule: _violations(trace, batch, schedule),
+        optimal=lambda: bool(control.proven),
+        same=equal_within_resolution,
+        conclude=functools.partial(TraceOptimum, goal=goal, batch=batch),
+    )
+
+
+def _violations(trace: Trace, batch: Batch, schedule: Schedule) -> list[object]:
+    """Return what is wrong with a schedule of a trace: as one of a batch, or because a job runs before it arrives."""
+    arrivals = {job.name: job.arrival for job in trace.jobs}
+    early = [f"job {run.task!r} runs before it arrives" for run in schedule.runs if run.begin < arrivals[run.task]]
+    return [*validate(batch, schedule).violations, *early]
 
 
 @dataclass(frozen=True, slots=True)

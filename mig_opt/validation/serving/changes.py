@@ -12,7 +12,15 @@ from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement
-from mig_opt.serving.change_plan import ENOUGH, ChangePlan, ChangeStep, Place, needs_during, operation_costs
+from mig_opt.serving.change_plan import (
+    ENOUGH,
+    ChangePlan,
+    ChangeResult,
+    ChangeStep,
+    Place,
+    needs_during,
+    operation_costs,
+)
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
@@ -53,7 +61,7 @@ class ChangeCase:
     ----------
     running, deployment : Deployment
         Before and after.
-    plan : ChangePlan
+    plan : ChangePlan or ChangeResult
         The steps between.
     tolerance : float
         Seconds by which two times may differ and still count as equal.
@@ -77,7 +85,7 @@ class ChangeCase:
 def validate_change(
     running: Deployment,
     deployment: Deployment,
-    plan: ChangePlan,
+    plan: ChangePlan | ChangeResult,
     *,
     demand: Demand | None = None,
     operations: Mapping[str, OperationCosts] | None = None,
@@ -89,7 +97,7 @@ def validate_change(
     ----------
     running, deployment : Deployment
         Before and after, as in :func:`mig_opt.plan_change`.
-    plan : ChangePlan
+    plan : ChangePlan or ChangeResult
         The steps between. Its claims about what is proven are not checked.
     demand : Demand, optional
         Has the rates of the services.
@@ -117,6 +125,7 @@ def validate_change(
     >>> print(validate_change(running, nothing, ChangePlan(("H100-80GB",), (), (step,), (), 0.23)))
     valid, 0 interrupted, 0.23 s
     """
+    plan = plan.plan if isinstance(plan, ChangeResult) else plan
     check_instances(running=running, deployment=deployment)
     check_same_gpus(running, deployment)
     check_throughputs(running=running, deployment=deployment)

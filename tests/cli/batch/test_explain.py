@@ -13,9 +13,9 @@ from command_line import Command
 
 import mig_opt.explaining.explainer as explainer_module
 from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.files import write_batch
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.result import Result
 from mig_opt.solving import solve
 
 
@@ -141,7 +141,7 @@ def test_very_many_tasks_share_a_line(run: Command, tmp_path: Path) -> None:
 def test_what_is_not_proven_is_marked(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same problem solved by FAR alone proves no requirement of a tight target to be needed."""
 
-    def hasty(batch: Batch, method: str = "far", **options: object) -> Result:
+    def hasty(batch: Batch, method: str = "far", **options: object) -> ScheduleResult:
         return solve(batch, "far")
 
     monkeypatch.setattr("mig_opt.explaining.oracle.solve", hasty)
@@ -160,7 +160,7 @@ def test_not_known(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*arguments: object, **options: object) -> Result:
+    def interrupted(*arguments: object, **options: object) -> ScheduleResult:
         signal.raise_signal(signal.SIGINT)
         raise AssertionError
 
@@ -174,7 +174,7 @@ def test_ctrl_c(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ctrl_c_later_on_shows_what_is_proven(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     questions = []
 
-    def interrupted(*arguments: object, **options: object) -> Result:
+    def interrupted(*arguments: object, **options: object) -> ScheduleResult:
         questions.append(arguments)
         if len(questions) == 3:
             signal.raise_signal(signal.SIGINT)

@@ -14,6 +14,7 @@ from command_line import Command, Outcome
 
 import mig_opt.proving.prover as prover_module
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.files import (
     certificate_from_json,
     read_certificate,
@@ -23,7 +24,7 @@ from mig_opt.files import (
     write_schedule,
 )
 from mig_opt.proving import prove
-from mig_opt.result import Result, TrajectoryPoint
+from mig_opt.result import TrajectoryPoint
 from mig_opt.solving import solve
 from mig_opt.validation import validate
 
@@ -128,7 +129,7 @@ def test_a_method_that_can_tell_no_more(run: Command, there: Path, monkeypatch: 
 
 
 def test_ctrl_c(run: Command, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(batch: Batch, method: str, **options: Any) -> Result:
+    def interrupted(batch: Batch, method: str, **options: Any) -> ScheduleResult:
         def press(point: TrajectoryPoint) -> bool:
             signal.raise_signal(signal.SIGINT)
             return False

@@ -11,7 +11,8 @@ import pytest
 from command_line import Command, called, refuses
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu, read_state, write_state
-from mig_opt.result import DefragmentationResult, Status
+from mig_opt.fleet.state import DefragmentationResult
+from mig_opt.result import Status
 
 A100 = get_gpu("A100")
 STATE = FleetState(

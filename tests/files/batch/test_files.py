@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.files import (
     batch_from_json,
     batch_to_json,
@@ -34,7 +34,7 @@ from mig_opt.files.batch.schedules import result_summary
 from mig_opt.files.documents import rendered
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Result, Status, TrajectoryPoint
+from mig_opt.result import Status, TrajectoryPoint
 
 moments = st.floats(min_value=0, max_value=1e9)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)
@@ -82,7 +82,7 @@ schedules = st.builds(
 )
 bounds = moments | st.just(math.inf)
 results = st.builds(
-    Result,
+    ScheduleResult,
     status=st.sampled_from(Status),
     method=names,
     schedule=st.none() | schedules,
@@ -116,7 +116,7 @@ def test_schedule_round_trip(schedule: Schedule) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(results)
-def test_result_round_trip(result: Result) -> None:
+def test_result_round_trip(result: ScheduleResult) -> None:
     text = result_to_json(result)
     assert result_from_json(text) == result
     document = json.loads(text, parse_constant=pytest.fail)
@@ -200,7 +200,7 @@ def test_result_without_details_has_the_keys_of_the_contract() -> None:
 
 
 def test_infinite_bound_is_null() -> None:
-    text = result_to_json(Result(Status.INFEASIBLE, "cp", None, math.inf, 1.0))
+    text = result_to_json(ScheduleResult(Status.INFEASIBLE, "cp", None, math.inf, 1.0))
     assert json.loads(text)["lower_bound"] is None
     assert result_from_json(text).lower_bound == math.inf
 

@@ -34,8 +34,8 @@ from mig_opt.files import (
 from mig_opt.files.documents import rendered
 from mig_opt.files.serving.results import deployment_result_summary
 from mig_opt.instances import load_demand
-from mig_opt.result import DeploymentResult, Status
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.result import Status
+from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 PUBLISHED = SHARED / "parvagpu" / "published_deployments"
 HEADER = "Num instance,Num GPU,Model,Placement,Instance size,Batch size,Num proc"

@@ -13,8 +13,9 @@ import pytest
 from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, trace
 
 from mig_opt import Batch, InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
+from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.heuristics.fleet.planning import search
-from mig_opt.result import Result, Status
+from mig_opt.result import Status
 from mig_opt.simulation import check_log
 
 
@@ -201,7 +202,7 @@ def test_many_gpus_and_a_long_queue() -> None:
 def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     """The result of a solver that is interrupted is as good as any, and the next plan would start another one."""
 
-    def interrupted(batch: Batch, method: str, **options: Any) -> Result:
+    def interrupted(batch: Batch, method: str, **options: Any) -> ScheduleResult:
         return dataclasses.replace(solve(batch, method, **options), status=Status.INTERRUPTED)
 
     monkeypatch.setattr(search, "solve", interrupted)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, Result, Status, Task, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
@@ -53,7 +53,7 @@ def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None
     assert max(one.lower_bound, two.lower_bound) <= min(one.makespan, two.makespan) * (1 + 1e-9) + 2e-9
 
 
-def consistent(batch: Batch, result: Result) -> None:
+def consistent(batch: Batch, result: ScheduleResult) -> None:
     assert result.schedule is not None
     assert validate(batch, result.schedule).valid
     assert result.makespan is not None

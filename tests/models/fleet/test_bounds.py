@@ -12,11 +12,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, validate
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
 from mig_opt.errors import InputError
 from mig_opt.fleet.describing import describe_trace
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.models.fleet.arrivals import TraceOptimum, batch_of, best_schedule
+from mig_opt.models.fleet.arrivals import TraceOptimum, batch_of, best_schedule, seconds_of
 from mig_opt.models.fleet.bounds import _shortest_remaining_first, trace_bounds, trace_optimum
+from mig_opt.result import Status
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 GOALS = ("makespan", "completion")
@@ -37,6 +40,22 @@ def traces(draw: st.DrawFn, most: int) -> Trace:
     return Trace(tuple(jobs), A30, draw(st.integers(1, 2)) if most < 3 else 1, costs)
 
 
+def without_bounds(trace: Trace, goal: str, time_limit: float | None = None) -> TraceOptimum:
+    """The best schedule as the model finds it alone."""
+    control = Control[Schedule](time_limit, workers=1, judge=lambda schedule: (seconds_of(goal, schedule),))  # type: ignore[arg-type]
+    best_schedule(trace, goal, control)  # type: ignore[arg-type]
+    return TraceOptimum(
+        status=Status.FEASIBLE,
+        method="optimum",
+        plan=control.plan,
+        lower_bound=control.lower_bound,
+        runtime_s=control.seconds,
+        proven=tuple(control.proven),
+        goal=goal,  # type: ignore[arg-type]
+        batch=batch_of(trace),
+    )
+
+
 def check(trace: Trace, found: TraceOptimum) -> None:
     assert found.proven
     assert found.schedule is not None
@@ -55,7 +74,7 @@ def check(trace: Trace, found: TraceOptimum) -> None:
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(trace=traces(2) | traces(3))
 def test_the_exact_model_finds_what_search_through_everything_finds(goal: str, trace: Trace) -> None:
-    found = best_schedule(trace, goal, workers=1)  # type: ignore[arg-type]
+    found = without_bounds(trace, goal)
     check(trace, found)
     assert found.value == pytest.approx(arrival_search.least(trace, goal))
 
@@ -68,14 +87,14 @@ def test_without_arrivals_it_is_the_makespan_of_the_batch(seed: int) -> None:
         for i in range(3)
     )
     trace = Trace(jobs, A30)
-    assert best_schedule(trace, workers=1).value == pytest.approx(interval_model.optimum(batch_of(trace)))
+    assert without_bounds(trace, "makespan").value == pytest.approx(interval_model.optimum(batch_of(trace)))
 
 
 @pytest.mark.parametrize("goal", GOALS)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(trace=traces(5))
 def test_no_bound_is_above_the_optimum(goal: str, trace: Trace) -> None:
-    found = best_schedule(trace, goal, workers=1, time_limit=5)  # type: ignore[arg-type]
+    found = without_bounds(trace, goal, time_limit=5)
     for bound in getattr(trace_bounds(trace), goal):
         assert bound.value <= found.value
         assert bound.reason
@@ -154,12 +173,12 @@ def test_instances_never_have_more_compute_slices_than_the_gpu(gpu) -> None:  # 
 
 def test_a_job_that_can_run_nowhere() -> None:
     trace = Trace((Job("a", 0.0, {1: 2.0}, memory_gb=1000.0), Job("b", 0.0, {1: 2.0})), A100)
-    for ask in (trace_bounds, trace_optimum, best_schedule):
+    for ask in (trace_bounds, trace_optimum):
         with pytest.raises(InputError, match=r"jobs\[0\]: job 'a' can run nowhere") as caught:
             ask(trace)
         assert len(caught.value.problems) == 1
     with pytest.raises(InputError, match="goal: must be makespan or completion, is 'mean'"):
-        best_schedule(trace, "mean")  # type: ignore[arg-type]
+        trace_optimum(trace, "mean")  # type: ignore[arg-type]
 
 
 def test_the_bounds_help_the_model() -> None:
@@ -178,8 +197,8 @@ def test_times_that_no_tick_holds() -> None:
 
 def test_without_time_there_is_no_schedule_but_a_bound() -> None:
     trace = generate_trace("far-stream", batches=2, tasks=5)
-    found = trace_optimum(trace, time_limit=0.0)
-    assert (found.schedule, found.proven, found.value) == (None, False, math.inf)
+    found = trace_optimum(trace, time_limit=1e-9)
+    assert (found.schedule, found.proven, found.value) == (None, (), math.inf)
     assert found.lower_bound == trace_bounds(trace).makespan[0].value
 
 
@@ -187,7 +206,7 @@ def test_a_larger_instance_is_used_where_it_is_there_anyway() -> None:
     """b needs 1g.10gb; a, which needs 1g only, can use it before instead of an instance of its own."""
     costs = OperationCosts(dict.fromkeys(A100.sizes, 5.0), dict.fromkeys(A100.sizes, 5.0))
     jobs = (Job("a", 0.0, {1: 2.0}), Job("b", 6.0, {1: 2.0}, memory_gb=8.0))
-    found = best_schedule(Trace(jobs, A100, 1, costs), "makespan", workers=1)
+    found = without_bounds(Trace(jobs, A100, 1, costs), "makespan")
     assert found.value == pytest.approx(9.0)
     check(Trace(jobs, A100, 1, costs), found)
 
