@@ -142,7 +142,7 @@ class Control(Limits, Generic[Plan]):
     time_limit, seed, workers, deterministic
         As in :class:`Limits`.
     callbacks : Callbacks or sequence of Callbacks
-        Receivers of the progress.
+        Receivers of the progress; kept as a tuple.
     gap : float
         The run is over as soon as the gap between objective and lower bound is at most this share of the objective. If
         plans have several goals, 0 does not end a run that has reached the bound of the first.
@@ -170,8 +170,8 @@ class Control(Limits, Generic[Plan]):
     trajectory : list of TrajectoryPoint
         Every improvement.
     done : bool
-        True if the run is over, whatever time is left: the gap is closed, or ``stop`` said so. Nothing that is reported
-        later counts, so the last point of the trajectory is the one that ended the run.
+        True if the run is over: the gap is closed, or ``stop`` said so. Nothing that is reported later counts, so the
+        last point of the trajectory is the one that ended the run.
     """
 
     def __init__(
@@ -268,14 +268,8 @@ def check_run(
 ) -> None:
     """Refuse options that no run can work with, whatever their type.
 
-    Parameters
-    ----------
-    known : Registry, optional
-        Methods among which ``method`` has to be.
-    method, time_limit, seed, workers, callbacks, gap, stop, deterministic
-        As :func:`mig_opt.solve` takes them.
-    also : iterable of Problem
-        Problems of other arguments, which come first.
+    The options are those of :func:`mig_opt.solve`. ``method`` has to be one of those that are ``known``, if any are;
+    ``also`` has the problems of other arguments, which come first.
 
     Raises
     ------
@@ -333,10 +327,8 @@ def run(
     ----------
     control : Control
         Limits and receivers of the run; it has the incumbent in the end.
-    problem : object
-        The problem, for :meth:`Callbacks.on_start`.
-    method : Method
-        The method, for its name and the versions of its packages.
+    problem, method : object, Method
+        Problem and method, for :meth:`Callbacks.on_start` and the result.
     work : callable
         Runs the method, which reports to the control.
     violations : callable

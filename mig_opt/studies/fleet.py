@@ -196,7 +196,7 @@ def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
     yield from problems
     for options in () if problems else combinations(settings.options):
         try:
-            entry.load(**options)
+            entry.load()(**options)
         except InputError as error:
             yield from (problem.below("options") for problem in error.problems)
 

@@ -250,7 +250,7 @@ def test_log_and_chart_need_two_files(mig_opt: Command) -> None:
 
 
 def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen = type(get_policy("first-fit").load())
+    chosen = get_policy("first-fit").load()
     monkeypatch.setattr(chosen, "arrived", lambda policy, cluster, job: cluster.stop(job))
     code, out, err = mig_opt("t.json", "--policy", "first-fit")
     assert (code, out) == (2, "")
