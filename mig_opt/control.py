@@ -60,9 +60,8 @@ class Callbacks:
 class Limits:
     """Time and threads that a run may use.
 
-    A method polls :attr:`expired` and ends soon after it is true; that is all it has to do for limits of any kind. To
-    be deterministic it also counts its work with :meth:`spend`, looks at no other clock, and uses no more than
-    :attr:`workers` threads.
+    A method polls :attr:`expired` and ends soon after it is true. To be deterministic it also counts its work with
+    :meth:`spend`, looks at no other clock, and uses no more than :attr:`workers` threads.
 
     Parameters
     ----------
@@ -75,11 +74,6 @@ class Limits:
     deterministic : bool
         True if work counts, and not the clock. There is one worker then: what several threads find depends on how they
         happen to be scheduled.
-
-    Attributes
-    ----------
-    done : bool
-        True if the run is over, whatever time is left.
     """
 
     def __init__(
@@ -93,7 +87,7 @@ class Limits:
         self.seed = seed
         self.workers = 1 if deterministic else workers or available_cores()
         self.deterministic = deterministic
-        self.done = False
+        self.done = False  # the run is over, whatever time is left
         self._lock = threading.RLock()
         self._started = time.monotonic()
         self._time_limit = time_limit

@@ -65,7 +65,7 @@ class Method:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Registry:
     """Methods or policies, to be found by name.
 

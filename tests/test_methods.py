@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from method_suite import FITS, NAMES, Diary, options_of
 from strategies import tiny_batches
 
-import mig_opt.registry
 from mig_opt import (
     Batch,
     InputError,
@@ -31,6 +30,7 @@ from mig_opt import (
 )
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.fixed_partition import suitable_partitions
+from mig_opt.registry import METHODS
 
 EXACT = [method.name for method in methods() if method.kind == "exact"]
 FIXED = ("fixpart", "fixpart-best")
@@ -197,7 +197,7 @@ def cheat_with_bound(batch: Batch, control: Control[Schedule]) -> None:
 )
 def test_a_method_that_cheats_is_caught(cheat: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Method("fake", "heuristic", "cheats", "nowhere", f"{__name__}:{cheat}")
-    monkeypatch.setattr(mig_opt.registry, "_METHODS", (*methods(), fake))
+    monkeypatch.setattr(METHODS, "entries", (*methods(), fake))
     with pytest.raises(SolverError, match=message):
         solve(tiny.BATCH, "fake")
 

@@ -210,7 +210,7 @@ class Planner:
     # Phases 2 to 4: from targets to migrations
 
     def _offer(self, moves: list[Relocation] | None) -> bool:
-        """Keep a plan if it reaches the goal and is the best; return True if nothing better exists, or the run is over."""
+        """Keep a plan if it reaches the goal and is the best; return True if nothing is better, or the run is over."""
         found, goal = self.found, self.goal
         if self._limits.done:
             return True

@@ -16,7 +16,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from mig_opt.registry import Method, methods
+from mig_opt.registry import METHODS, Method, methods
 from mig_opt.studies import GeneratedBatches
 
 
@@ -26,7 +26,7 @@ def test_every_heuristic_takes_part(part: str, monkeypatch: pytest.MonkeyPatch) 
     names = [settings.method for settings in study.methods]
     assert names == ["cp", *(one.name for one in methods() if one.kind == "heuristic" and not one.options)]
     new = Method("newest", "heuristic", "", "", "")
-    monkeypatch.setattr("mig_opt.registry._METHODS", (*methods(), new))
+    monkeypatch.setattr(METHODS, "entries", (*methods(), new))
     added = gaps.planned(part).methods[-1]
     assert (added.method, added.time_limit) == ("newest", study.methods[-1].time_limit)
     (source,) = gaps.planned(part, cut=True).batches
