@@ -28,7 +28,7 @@ from mig_opt.files.shapes import (
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import DeploymentResult, Result, TrajectoryPoint
+from mig_opt.result import Result, TrajectoryPoint
 from mig_opt.serving.demand import MOST_REPLICAS, Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -78,7 +78,7 @@ DESCRIBED_BY: dict[type, type] = {
     ServicesFile: Demand,
     SegmentEntry: Segment,
     DeploymentFile: Deployment,
-    DeploymentResultFile: DeploymentResult,
+    DeploymentResultFile: Result,
     TraceFile: Trace,
     StateFile: FleetState,
     StudyFile: Study,

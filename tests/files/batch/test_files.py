@@ -85,7 +85,7 @@ results = st.builds(
     ScheduleResult,
     status=st.sampled_from(Status),
     method=names,
-    schedule=st.none() | schedules,
+    plan=st.none() | schedules,
     lower_bound=bounds,
     runtime_s=moments,
     trajectory=st.lists(st.builds(TrajectoryPoint, moments, st.none() | moments, bounds), max_size=3).map(tuple),

@@ -51,11 +51,11 @@ def results(draw: st.DrawFn) -> DeploymentResult:
         draw(names),
         draw(st.none() | deployments()),
         draw(whole),
-        draw(st.just("") | names),
         draw(st.floats(min_value=0, max_value=1e9)),
-        tuple(draw(st.lists(names, max_size=3))),
-        draw(whole),
-        draw(st.dictionaries(names, names, max_size=2)),
+        reason=draw(st.just("") | names),
+        proven=tuple(draw(st.lists(names, max_size=3))),
+        seed=draw(whole),
+        versions=draw(st.dictionaries(names, names, max_size=2)),
     )
 
 
