@@ -9,7 +9,8 @@ import pytest
 from command_line import Command, called, refuses
 
 from mig_opt import Job, Trace, get_gpu, write_trace
-from mig_opt.simulation import get_policy, simulate
+from mig_opt.registry import get_policy
+from mig_opt.simulation import simulate
 
 
 @pytest.fixture

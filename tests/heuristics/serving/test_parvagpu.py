@@ -24,7 +24,7 @@ from mig_opt.heuristics.serving.parvagpu import (
     parvagpu_unoptimized,
     relocate,
 )
-from mig_opt.registry import Runner, get_deploy_method
+from mig_opt.registry import get_deploy_method
 from mig_opt.serving.demand import Demand, GpuPool, Option, Service, SloRule
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -60,7 +60,7 @@ def shown(gpus: FilledGpus) -> list[list[str]]:
     ]
 
 
-def run(method: Runner, wanted: Demand) -> Control[Deployment]:
+def run(method: Callable[..., None], wanted: Demand) -> Control[Deployment]:
     control = Control(judge=Deployment.goals)
     method(wanted, control)
     return control
@@ -325,7 +325,7 @@ def published_demand(scenario: str) -> Demand:
 
 
 @pytest.mark.parametrize(("method", "processes"), COUNTS, ids=lambda value: getattr(value, "__name__", str(value)))
-def test_published_counts(method: Runner, processes: int) -> None:
+def test_published_counts(method: Callable[..., None], processes: int) -> None:
     demands = [published_demand(scenario).replace(max_processes=processes) for scenario in published.SCENARIOS]
     assert tuple(run(method, wanted).goals[0] for wanted in demands) == COUNTS[method, processes]
 
