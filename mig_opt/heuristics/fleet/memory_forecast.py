@@ -62,16 +62,13 @@ class LinearFit:
 
 
 class MemoryForecast:
-    """Predicts the most memory that a job will need, from its iterations so far.
+    """Forecast of the most memory that a job will need, from its iterations so far.
 
-    Memory that was requested and memory that is physically needed differ by what is reused: ``needed = requested x
-    reuse``, with a ratio from 0 to 1. Lines are fitted to the requested memory and to 1 / ratio. The predicted peak is
-    the upper end of the interval of the first over the lower end of that of the second (at least 1) at the last
-    iteration, and at least what has been needed so far.
-
-    The paper leaves open what convergence is. Here the prediction has to have changed by no more than ``tolerance`` of
-    itself, ``steady`` times one after the other. The first prediction is made of three iterations, so ``steady=3``
-    converges at the sixth at the earliest.
+    The memory that is physically needed is the requested one times a *reuse ratio* from 0 to 1. Lines are fitted to the
+    requested memory and to 1 / ratio. The predicted peak is the upper end of the interval of the first over the lower
+    end of that of the second (at least 1) at the last iteration, and at least what has been needed so far. It has
+    converged (which the paper leaves open) when it has changed by no more than ``tolerance`` of itself ``steady`` times
+    in a row; the first prediction is made of three iterations.
 
     Parameters
     ----------
@@ -80,9 +77,9 @@ class MemoryForecast:
     confidence : float
         Probability of the two-sided interval around each line, above 0 and below 1.
     tolerance : float
-        Share of a prediction by which it may differ from the one before without being a change.
+        Share of a prediction by which it may differ from the one before.
     steady : int
-        Consecutive predictions that must differ by no more than that.
+        Number of such predictions in a row.
 
     Raises
     ------
@@ -123,20 +120,20 @@ class MemoryForecast:
         self._tolerance = tolerance
         self._steady = steady
         self._requested = LinearFit()
-        self._saved = LinearFit()
-        self._most = 0.0
+        self._inverse_reuse = LinearFit()
+        self._needed = 0.0
         self._steady_so_far = 0
-        self._before: float | None = None
+        self._previous_peak: float | None = None
         self.peak = 0.0
         """GB that the job is predicted to need; what it has needed until there are three iterations."""
 
     def observe(self, iteration: float, requested_gb: float, reuse: float = 1.0) -> None:
-        """Add the observation of an iteration.
+        """Add the observation of an iteration, which is later than those before.
 
         Parameters
         ----------
         iteration : float
-            Its number, or the share of the work; each is later than the one before.
+            Its number, or the share of the work that is done.
         requested_gb : float
             Memory that the job has requested, in GB.
         reuse : float
@@ -150,17 +147,17 @@ class MemoryForecast:
         if not 0 < reuse <= 1:
             raise InputError([Problem("reuse", f"must be a share above 0 and up to 1, is {reuse!r:.60}")])
         self._requested.add(iteration, requested_gb)
-        self._saved.add(iteration, 1 / reuse)
-        self.peak = self._most = max(self._most, requested_gb * reuse)
+        self._inverse_reuse.add(iteration, 1 / reuse)
+        self.peak = self._needed = max(self._needed, requested_gb * reuse)
         if self._requested.count < _LEAST:
             return
         upper = self._requested.at(self._last) + self._deviations * self._requested.deviation
-        lower = self._saved.at(self._last) - self._deviations * self._saved.deviation
-        self.peak = max(self._most, upper / max(1.0, lower))
-        if self._before is not None:
-            steady = abs(self.peak - self._before) <= self._tolerance * self.peak
+        lower = self._inverse_reuse.at(self._last) - self._deviations * self._inverse_reuse.deviation
+        self.peak = max(self._needed, upper / max(1.0, lower))
+        if self._previous_peak is not None:
+            steady = abs(self.peak - self._previous_peak) <= self._tolerance * self.peak
             self._steady_so_far = self._steady_so_far + 1 if steady else 0
-        self._before = self.peak
+        self._previous_peak = self.peak
 
     @property
     def converged(self) -> bool:

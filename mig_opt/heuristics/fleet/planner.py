@@ -222,7 +222,7 @@ class Planner(ConfigurablePolicy):
         elapsed = problem.now - self._first_arrival
         if elapsed <= 0:
             return 0.0
-        offsets, area = problem.arrays.offsets, problem.arrays.area
+        offsets, area = problem.job_arrays.offsets, problem.job_arrays.area
         areas = sum(float(area[first:end].min()) for first, end in itertools.pairwise(offsets))
         expected = self._later_arrivals / elapsed * (areas + float(problem.available.free.mean()))
         return min(expected, _MOST_EXPECTED)

@@ -150,6 +150,7 @@ class Checked(FragmentationAware):
                 assert after >= TABLES.fragmentation(state.busy) - 1e-12
 
 
+@pytest.mark.deep
 def test_moves_within_a_gpu_repeat_until_none_helps() -> None:
     random = Random(5)
     jobs = [

@@ -383,6 +383,7 @@ def test_a_restarted_job_is_last() -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.deep
 @settings(max_examples=30, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 8), st.floats(0.5, 39), st.floats(0.5, 39)), min_size=1, max_size=10),

@@ -389,6 +389,7 @@ class Checked(PcieAware):
         return cluster.slowdown(job, gpu), -used.used_compute, -used.used_memory
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(traces(), st.sampled_from([None, 1.0, 1.5]), st.sampled_from([None, 0.0, 3.0]))
 def test_choices_are_those_of_the_rules(wanted: Trace, delay: float | None, wait: float | None) -> None:

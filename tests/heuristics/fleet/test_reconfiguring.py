@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import A100, TABLES
@@ -42,6 +43,7 @@ def counted(places: object) -> dict[int, int]:
     return counts
 
 
+@pytest.mark.deep
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_partitions_serve_the_most_jobs(data: st.DataObject) -> None:

@@ -95,7 +95,7 @@ class Objective(NamedTuple):
     later: float
 
 
-class Instance(NamedTuple):
+class DecoderProblem(NamedTuple):
     """Planning problem for the decoder."""
 
     placements: Placements
@@ -223,9 +223,9 @@ def _wins_tie(placements: Placements, available: Availability, one: _Candidate, 
 
 
 @loop
-def _cheapest(instance: Instance, available: Availability, job: int, mode: int, area_cost: float) -> _Candidate:
+def _cheapest(problem: DecoderProblem, available: Availability, job: int, mode: int, area_cost: float) -> _Candidate:
     """Return where a job costs least, in one mode or (-1) in any."""
-    placements, jobs = instance.placements, instance.jobs
+    placements, jobs = problem.placements, problem.jobs
     best = _Candidate(-1, -1, -1, 0.0, 0.0, np.inf)
     factor = jobs.factor[job]
     first, stop = jobs.offsets[job], jobs.offsets[job + 1]
@@ -254,12 +254,12 @@ def _cheapest(instance: Instance, available: Availability, job: int, mode: int, 
 
 
 @loop
-def decode(instance: Instance, jobs: JobList, limit: float, workspace: Workspace) -> float:
+def decode(problem: DecoderProblem, jobs: JobList, limit: float, workspace: Workspace) -> float:
     """Decode a list into runs in the workspace, and return the value of the plan.
 
     As soon as the value is sure to exceed the limit, decoding stops and it is infinite.
     """
-    available, start = workspace.available, instance.available
+    available, start = workspace.available, problem.available
     available.holder[:] = start.holder
     available.free[:] = start.free
     available.bound_until[:] = start.bound_until
@@ -267,7 +267,7 @@ def decode(instance: Instance, jobs: JobList, limit: float, workspace: Workspace
     available.driver[:] = start.driver
     available.begin[:] = start.begin
     available.creates[:] = start.creates
-    arrays, later = instance.jobs, instance.objective.later
+    arrays, later = problem.jobs, problem.objective.later
     weight, least = 0.0, 0.0
     for job in jobs.order:
         weight += arrays.weight[job]
@@ -277,19 +277,19 @@ def decode(instance: Instance, jobs: JobList, limit: float, workspace: Workspace
         left -= arrays.weight[job]
         least -= arrays.least[job]
         area_cost = jobs.area_weight * (left + later) / arrays.weight[job]
-        best = _cheapest(instance, available, job, jobs.modes[job], area_cost)
+        best = _cheapest(problem, available, job, jobs.modes[job], area_cost)
         workspace.gpu[at], workspace.place[at] = best.gpu, best.place
         workspace.begin[at], workspace.end[at] = best.begin, best.end
-        _assign(instance.placements, available, best.gpu, best.place, best.end)
+        _assign(problem.placements, available, best.gpu, best.place, best.end)
         if arrays.factor[job] > 0:
-            available.bound_until[best.gpu, instance.placements.first[best.place]] = best.end
-            available.bound_factor[best.gpu, instance.placements.first[best.place]] = arrays.factor[job]
+            available.bound_until[best.gpu, problem.placements.first[best.place]] = best.end
+            available.bound_factor[best.gpu, problem.placements.first[best.place]] = arrays.factor[job]
         ends += arrays.weight[job] * best.end
         areas += arrays.area[best.mode]
         last = max(last, best.end)
-        if plan_value(instance.objective, ends + least, areas, weight, last) > limit:
+        if plan_value(problem.objective, ends + least, areas, weight, last) > limit:
             return np.inf
-    return plan_value(instance.objective, ends, areas, weight, last)
+    return plan_value(problem.objective, ends, areas, weight, last)
 
 
 @loop
@@ -311,11 +311,11 @@ def _move_job(order: Integers) -> None:
 
 
 @loop
-def anneal(instance: Instance, current: JobList, rounds: int, seed: int, workspace: Workspace) -> float:
+def anneal(problem: DecoderProblem, current: JobList, rounds: int, seed: int, workspace: Workspace) -> float:
     """Improve a list in place by so many rounds of simulated annealing; return its value, as :func:`decode` does."""
     np.random.seed(seed)
-    value = decode(instance, current, np.inf, workspace)
-    count, offsets = current.order.shape[0], instance.jobs.offsets
+    value = decode(problem, current, np.inf, workspace)
+    count, offsets = current.order.shape[0], problem.jobs.offsets
     most_modes = 0
     for job in current.order:
         most_modes = max(most_modes, offsets[job + 1] - offsets[job])
@@ -333,7 +333,7 @@ def anneal(instance: Instance, current: JobList, rounds: int, seed: int, workspa
             trial.modes[job] = np.random.randint(-1, offsets[job + 1] - offsets[job])
         # Metropolis rule: the rise that is accepted has an exponential distribution with the temperature as its mean.
         rise = _TEMPERATURE * best_value * (1 - at_round / rounds) * -np.log(1.0 - np.random.random())
-        found = decode(instance, trial, value + rise, workspace)
+        found = decode(problem, trial, value + rise, workspace)
         if found <= value + rise:
             value = found
             current.order[:] = trial.order
@@ -344,4 +344,4 @@ def anneal(instance: Instance, current: JobList, rounds: int, seed: int, workspa
                 best_modes[:] = current.modes
     current.order[:] = best_order
     current.modes[:] = best_modes
-    return decode(instance, current, np.inf, workspace)
+    return decode(problem, current, np.inf, workspace)

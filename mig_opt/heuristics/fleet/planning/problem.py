@@ -13,7 +13,7 @@ from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.planning.list_decoder import (
     Availability,
-    Instance,
+    DecoderProblem,
     JobArrays,
     Objective,
     Placements,
@@ -77,12 +77,12 @@ class PlanningProblem:
         self.jobs = list(jobs)
         self.gpus = list(gpus)
         self.now = cluster.now
-        self.arrays = self._job_arrays()
+        self.job_arrays = self._job_arrays()
         self.available = self._availability()
 
-    def instance(self, objective: Objective) -> Instance:
-        """Return the problem for the decoder."""
-        return Instance(self.placements, self.available, self.arrays, objective)
+    def for_decoder(self, objective: Objective) -> DecoderProblem:
+        """Return the problem in arrays."""
+        return DecoderProblem(self.placements, self.available, self.job_arrays, objective)
 
     def free(self, gpu: int, place: int) -> float:
         """Return the expected number of seconds until an instance is free."""

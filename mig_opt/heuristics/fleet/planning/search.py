@@ -77,10 +77,10 @@ class PlanSearch:
 
     def __init__(self, problem: PlanningProblem, objective: Objective, effort: Effort) -> None:
         self._problem = problem
-        self._instance = problem.instance(objective)
+        self._arrays = problem.for_decoder(objective)
         self._effort = effort
         self._count = count = len(problem.jobs)
-        self._contention = bool(problem.arrays.factor.any())
+        self._contention = bool(problem.job_arrays.factor.any())
         self._thorough = objective.later < _MOST_LATER or not self._contention
         available = Availability(**{name: times.copy() for name, times in problem.available._asdict().items()})
         gpu, place = np.empty(count, np.int64), np.empty(count, np.int64)
@@ -136,7 +136,7 @@ class PlanSearch:
 
     def _simple_lists(self) -> Iterator[JobList]:
         """Yield the jobs as they are (short ones first), in the order of arrival, and long ones first."""
-        offsets, area = self._problem.arrays.offsets, self._problem.arrays.area
+        offsets, area = self._problem.job_arrays.offsets, self._problem.job_arrays.area
         short = np.arange(self._count)
         arrival = np.argsort([waiting.job for waiting in self._problem.jobs])
         smallest = np.array([area[begin:end].argmin() for begin, end in itertools.pairwise(offsets)])
@@ -174,13 +174,13 @@ class PlanSearch:
         return np.full(self._count, -1, np.int64)
 
     def _decode(self, jobs: JobList) -> float:
-        return decode(self._instance, jobs, np.inf, self._workspace)
+        return decode(self._arrays, jobs, np.inf, self._workspace)
 
     def _anneal(self, jobs: JobList) -> float:
         placements_of = self._problem.cluster.geometry.placements_of
         placements = sum(len(placements_of[profile]) for waiting in self._problem.jobs for profile, _ in waiting.modes)
         rounds = min(self._effort.rounds, _MOST_CANDIDATES // (placements * len(self._problem.gpus)))
-        return anneal(self._instance, jobs, rounds, self._effort.seed, self._workspace)
+        return anneal(self._arrays, jobs, rounds, self._effort.seed, self._workspace)
 
     def _decoded(self, order: Integers) -> list[PlannedRun]:
         problem, (_, *runs) = self._problem, self._workspace
@@ -195,15 +195,15 @@ class PlanSearch:
         return self._value(plan.runs[job] for job in jobs) if plan.runs.keys() >= set(jobs) else np.inf
 
     def _value(self, runs: Iterable[PlannedRun]) -> float:
-        problem, arrays = self._problem, self._problem.arrays
+        problem, jobs = self._problem, self._problem.job_arrays
         numbers = {waiting.job: number for number, waiting in enumerate(problem.jobs)}
         profile_of = problem.cluster.geometry.profile_of
         weight = ends = areas = last = 0.0
         for run in runs:
             number = numbers[run.job]
-            mode = int(arrays.offsets[number]) + problem.jobs[number].mode(profile_of[run.placement])
-            weight += float(arrays.weight[number])
-            ends += float(arrays.weight[number]) * (run.end - problem.now)
-            areas += float(arrays.area[mode])
+            mode = int(jobs.offsets[number]) + problem.jobs[number].mode(profile_of[run.placement])
+            weight += float(jobs.weight[number])
+            ends += float(jobs.weight[number]) * (run.end - problem.now)
+            areas += float(jobs.area[mode])
             last = max(last, run.end - problem.now)
-        return plan_value(self._instance.objective, ends, areas, weight, last)
+        return plan_value(self._arrays.objective, ends, areas, weight, last)
