@@ -209,8 +209,7 @@ class ScheduleChart(Sheet):
         self.figure.set_size_inches(self.width, height)
         for gpu, axes in enumerate(self.panels):
             bottom = height - above - gpu * (self.panel + self.gap) - self.panel
-            width = self.panel_width / self.width
-            axes.set_position((self.left / self.width, bottom / height, width, self.panel / height))
+            self.place(axes, self.left, bottom, self.panel_width, self.panel)
 
     def dress_panel(self, gpu: int, axes: Axes) -> None:
         """Draw the axes of a panel, its ticks and labels."""

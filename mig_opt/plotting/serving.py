@@ -272,9 +272,7 @@ class DeploymentChart(Sheet):
         for number, axes in enumerate(self.panels):
             rows = min(self.per_column, max(1, len(self.shown) - number * self.per_column))
             left, bottom = self.left + number * self.step, height - above - self.row * rows
-            axes.set_position(
-                (left / self.width, bottom / height, self.column_width / self.width, self.row * rows / height)
-            )
+            self.place(axes, left, bottom, self.column_width, self.row * rows)
 
     def dress_panel(self, axes: Axes, rows: Sequence[Row]) -> None:
         """Draw the axes of a column; its units are points from left to right and rows from top to bottom."""

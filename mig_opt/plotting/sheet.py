@@ -90,6 +90,11 @@ class Sheet(ABC):
     def place_panels(self, above: float, below: float) -> None:
         """Give the panels their places, and the figure its height, with room above and below them."""
 
+    def place(self, axes: Axes, left: float, bottom: float, width: float, height: float) -> None:
+        """Put a panel at a place in the figure, in inches."""
+        across, up = self.figure.get_size_inches()
+        axes.set_position((left / across, bottom / up, width / across, height / up))
+
     def bounds(self, text: Text) -> Bbox:
         """Return where a text is, in dots at the fine resolution."""
         return text.get_window_extent(self.renderers[FINE])

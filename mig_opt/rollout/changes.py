@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from mig_opt.arguments import entries_of, wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.rollout.devices import devices_of
 from mig_opt.rollout.layouts import batch_and_processes, layouts_of
@@ -88,20 +89,21 @@ def _illegal(change: ChangePlan | ChangeResult, layouts: Sequence[Sequence[Place
             continue
         here = held[step.gpu]
         try:
-            placement = Deployment(change.gpus, ()).model(step.gpu).placement(step.profile, step.start)
+            placement = get_gpu(change.gpus[step.gpu]).placement(step.profile, step.start)
         except InputError as error:
             yield from (problem.below(path) for problem in error.problems)
             continue
-        clashes = sorted(str(other) for other in here if other.conflicts(placement))
-        alike = sum(other.profile == placement.profile for other in here)
-        if step.kind != "create" and placement not in here:
+        if step.kind == "create":
+            clashes = ", ".join(sorted(str(other) for other in here if other.conflicts(placement)))
+            if clashes:
+                yield Problem(path, f"{placement} shares memory slices of GPU {step.gpu} with {clashes} then")
+            elif not placement.fits_beside(here):
+                most = placement.profile.max_count
+                yield Problem(path, f"GPU {step.gpu} can have no more than {most} of {step.profile}")
+            else:
+                here.add(placement)
+        elif placement not in here:
             yield Problem(path, f"there is no {placement} on GPU {step.gpu} then")
-        elif step.kind == "create" and clashes:
-            yield Problem(path, f"{placement} shares memory slices of GPU {step.gpu} with {', '.join(clashes)} then")
-        elif step.kind == "create" and alike == placement.profile.max_count:
-            yield Problem(path, f"GPU {step.gpu} can have no more than {alike} of {step.profile}")
-        elif step.kind == "create":
-            here.add(placement)
         elif step.kind == "destroy":
             here.remove(placement)
 

@@ -9,7 +9,7 @@ from functools import cache
 from mig_opt.errors import InputError
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
-from mig_opt.validation.serving.instances import instance_problems
+from mig_opt.validation.serving.instances import deployment_problems
 
 
 def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
@@ -22,7 +22,7 @@ def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
         illegal or overlap, more instances of a profile than a GPU can have.
     """
     check_deployments(deployment=deployment)
-    problems = instance_problems(deployment)
+    problems = deployment_problems(deployment)
     if problems:
         raise InputError(problems)
     placed: list[list[Placement]] = [[] for _ in deployment.gpus]

@@ -84,7 +84,13 @@ def plot_simulation(
     ['fleet 0', 'fleet 1', 'fragmentation', 'waits']
     """
     given = (simulations,) if isinstance(simulations, Simulation) else simulations
-    return draw_figure(_problems(given), lambda: SimulationChart(given, bounds, title))
+    try:
+        found = entries_of("simulations", given, Simulation, "what simulate() returned")
+    except InputError as error:
+        found, problems = (), error.problems
+    else:
+        problems = tuple(_problems(found))
+    return draw_figure(problems, lambda: SimulationChart(found, bounds, title))
 
 
 def save_simulation_plot(
@@ -115,15 +121,10 @@ def save_simulation_plot(
 
 
 def _problems(simulations: Sequence[Simulation]) -> Iterator[Problem]:
-    try:
-        found = entries_of("simulations", simulations, Simulation, "what simulate() returned")
-    except InputError as error:
-        yield from error.problems
-        return
-    if not found:
+    if not simulations:
         yield Problem("simulations", "needs at least one, is empty")
-    for index, simulation in enumerate(found[1:], 1):
-        if simulation.trace != found[0].trace:
+    for index, simulation in enumerate(simulations[1:], 1):
+        if simulation.trace != simulations[0].trace:
             yield Problem(f"simulations[{index}]", "is of another trace than the first; draw each trace for itself")
 
 
@@ -203,16 +204,15 @@ class SimulationChart(Sheet):
         top = height - above
         for axes, gap, tall in lines:
             top -= gap + tall
-            axes.set_position((self.left / self.width, top / height, self.panel_width / self.width, tall / height))
+            self.place(axes, self.left, top, self.panel_width, tall)
         top -= _AXIS + _HEADING + bars
         between = 0.25
         each = (self.panel_width - 2 * between) / 3
         for index, axes in enumerate(self.bars):
-            left = self.left + index * (each + between)
-            axes.set_position((left / self.width, top / height, each / self.width, bars / height))
+            self.place(axes, self.left + index * (each + between), top, each, bars)
 
     def summary(self, simulation: Simulation, name: str) -> str:
-        """Return what stands above a fleet."""
+        """Return the heading of a fleet."""
         metrics = simulation.metrics
         parts = [name, f"{metrics.finished} of {metrics.jobs} jobs done" if simulation.unfinished else ""]
         parts.append(f"{100 * metrics.utilisation:.1f} % of the compute slices busy")

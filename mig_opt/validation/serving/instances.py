@@ -138,7 +138,7 @@ INSTANCE_RULES: tuple[InstanceRule, ...] = (
 )
 
 
-def instance_problems(deployment: Deployment) -> list[Problem]:
+def deployment_problems(deployment: Deployment) -> list[Problem]:
     """Return everything that keeps the instances of a deployment from existing together."""
     case = PlacedDeployment.of(deployment)
     return [Problem(violation.path, violation.message) for rule in INSTANCE_RULES for violation in rule(case)]
@@ -154,7 +154,7 @@ def check_instances(**deployments: Deployment) -> None:
     """
     check_deployments(**deployments)
     problems = [
-        problem.below(name) for name, deployment in deployments.items() for problem in instance_problems(deployment)
+        problem.below(name) for name, deployment in deployments.items() for problem in deployment_problems(deployment)
     ]
     if problems:
         raise InputError(problems)
