@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import json
 import pickle
+import random
 from collections import Counter
 
 import networkx as nx
@@ -410,3 +411,19 @@ def test_profiles_as_collected() -> None:
             printed["maximal_multisets"],
             printed["all_placed_states_incl_empty"],
         )
+
+
+@pytest.mark.parametrize("name", ["A30", "A100"])
+def test_placements_exclude_each_other_and_fit_beside_others_as_the_placed_states_say(name: str) -> None:
+    gpu = get_gpu(name)
+    placements, states = gpu.placements("all"), {frozenset(state) for state in gpu.placed_states("all")}
+    pairs = set(itertools.permutations(placements, 2))
+    assert {(one, two) for one, two in pairs if not one.excludes(two)} == {
+        (one, two) for one, two in pairs if frozenset({one, two}) in states
+    }
+    assert all(one.excludes(one) for one in placements)
+    for state in random.Random(1).sample(sorted(states, key=str), min(60, len(states))):
+        outside = [placement for placement in placements if placement not in state]
+        assert [placement.fits_beside(state) for placement in outside] == [
+            state | {placement} in states for placement in outside
+        ]
