@@ -304,12 +304,7 @@ class GpuModel:
 
     def maximal_partitions(self, profiles: ProfileSet = "base") -> tuple[tuple[Placement, ...], ...]:
         """Return the placed states to which no instance can be added (19 on an A100, 5 on an A30)."""
-        placements = self.placements(profiles)
-        return tuple(
-            state
-            for state in self.placed_states(profiles)
-            if not any(placement.fits_beside(state) for placement in placements)
-        )
+        return _maximal_partitions(self, profiles)
 
     def partition_multisets(self, profiles: ProfileSet = "base") -> tuple[tuple[str, ...], ...]:
         """Return the distinct multisets of profile names among the maximal partitions (14 on an A100)."""
@@ -360,4 +355,14 @@ def _placements(gpu: GpuModel, profiles: ProfileSet) -> tuple[Placement, ...]:
                 placement.start,
             ),
         )
+    )
+
+
+@cache
+def _maximal_partitions(gpu: GpuModel, profiles: ProfileSet) -> tuple[tuple[Placement, ...], ...]:
+    placements = gpu.placements(profiles)
+    return tuple(
+        state
+        for state in gpu.placed_states(profiles)
+        if not any(placement.fits_beside(state) for placement in placements)
     )

@@ -163,6 +163,7 @@ def test_never_above_any_schedule(case: Decisions) -> None:
         assert bound.value <= makespan + EPS, bound
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 def test_never_above_the_optimum(batch: Batch) -> None:
     result = solve(batch, "brute-force", workers=1)

@@ -1,12 +1,10 @@
-"""The catalogue and everything that is derived from the footprints."""
+"""Kinds of GPUs: everything that is derived from the footprints."""
 
 from __future__ import annotations
 
 import copy
-import csv
 import dataclasses
 import itertools
-import json
 import pickle
 import random
 from collections import Counter
@@ -15,10 +13,9 @@ import networkx as nx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from places import SHARED
 from strategies import PROFILE_SETS, any_gpu, states
 
-from mig_opt.errors import InputError, UnknownGpuError
+from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
 
@@ -39,11 +36,6 @@ def together(state: tuple[Placement, ...]) -> bool:
 def counts(gpu: GpuModel, profiles: ProfileSet) -> tuple[int, int, int]:
     partitions = gpu.maximal_partitions(profiles)
     return len(partitions), len(gpu.partition_multisets(profiles)), len(list(gpu.placed_states(profiles)))
-
-
-def test_the_family_of_the_a100_has_eleven_members() -> None:
-    assert len(FAMILY) == 11
-    assert set(FAMILY) | {"A30-24GB", "RTX-PRO-6000-96GB"} == {gpu.name for gpu in catalogue()}
 
 
 @pytest.mark.parametrize("name", FAMILY)
@@ -231,42 +223,6 @@ def test_a_count_below_what_has_room_is_respected() -> None:
     assert len(list(gpu.placed_states())) == 7
 
 
-# Names
-
-
-@pytest.mark.parametrize(
-    ("alias", "name"), [("A100", "A100-40GB"), ("h100", "H100-80GB"), ("a30", "A30-24GB"), ("A100-40gb", "A100-40GB")]
-)
-def test_short_names(alias: str, name: str) -> None:
-    assert get_gpu(alias).name == name
-
-
-def test_every_name_and_alias_leads_to_its_gpu_only() -> None:
-    names = [name.casefold() for gpu in catalogue() for name in (gpu.name, *gpu.aliases)]
-    assert len(names) == len(set(names))
-    for gpu in catalogue():
-        for name in (gpu.name, *gpu.aliases):
-            assert get_gpu(name) is get_gpu(name.lower()) is gpu
-
-
-@pytest.mark.parametrize(
-    ("wrong", "offer"), [("A10O", "A100"), ("H100-80G", "H100-80GB"), ("rtxpro6000", "RTX-PRO-6000")]
-)
-def test_unknown_gpus_offer_the_nearest(wrong: str, offer: str) -> None:
-    with pytest.raises(UnknownGpuError) as caught:
-        get_gpu(wrong)
-    (problem,) = caught.value.problems
-    assert problem.path == "gpu"
-    assert problem.message.startswith(f"unknown GPU {wrong!r}; did you mean ")
-    assert offer in problem.message
-
-
-def test_a_name_like_no_other_lists_all() -> None:
-    with pytest.raises(UnknownGpuError) as caught:
-        get_gpu("zzz")
-    assert all(gpu.name in str(caught.value) for gpu in catalogue())
-
-
 def test_unknown_profiles_and_starts() -> None:
     a100 = get_gpu("A100")
     with pytest.raises(InputError, match=r"profile: A100-40GB has no profile '3g.40gb'; did you mean .*3g.20gb"):
@@ -278,36 +234,6 @@ def test_unknown_profiles_and_starts() -> None:
 
 
 # Operation costs
-
-
-TABLE_1 = {
-    "A30-24GB": ({1: 0.11, 2: 0.12, 4: 0.13}, {1: 0.1, 2: 0.1, 4: 0.1}),
-    "A100-40GB": (
-        {1: 0.16, 2: 0.17, 3: 0.2, 4: 0.21, 7: 0.24},
-        {1: 0.2, 2: 0.2, 3: 0.21, 4: 0.21, 7: 0.22},
-    ),
-    "H100-80GB": (
-        {1: 0.16, 2: 0.21, 3: 0.33, 4: 0.38, 7: 0.42},
-        {1: 0.21, 2: 0.23, 3: 0.25, 4: 0.26, 7: 0.26},
-    ),
-}
-
-
-@pytest.mark.parametrize("name", TABLE_1)
-def test_measured_operation_costs_are_table_1_of_the_far_paper(name: str) -> None:
-    costs = get_gpu(name).operation_costs
-    assert (costs.create, costs.destroy) == TABLE_1[name]
-    assert not costs.assumed
-    assert "10.1016/j.jpdc.2025.105128" in costs.source
-
-
-@pytest.mark.parametrize("gpu", [gpu for gpu in GPUS if gpu.id not in TABLE_1])
-def test_elsewhere_those_of_the_h100_are_assumed(gpu: GpuModel) -> None:
-    create, destroy = TABLE_1["H100-80GB"]
-    assert gpu.operation_costs.create == {size: create[size] for size in gpu.sizes}
-    assert gpu.operation_costs.destroy == {size: destroy[size] for size in gpu.sizes}
-    assert gpu.operation_costs.assumed
-    assert gpu.name in gpu.operation_costs.source
 
 
 def test_costs_by_kind_and_profile() -> None:
@@ -352,65 +278,6 @@ def test_gpus_survive_pickle_and_copy(gpu: GpuModel) -> None:
 def test_gpus_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         get_gpu("A30").memory_slices = 8
-
-
-@pytest.mark.parametrize("gpu", GPUS)
-def test_the_catalogue_makes_sense(gpu: GpuModel) -> None:
-    assert gpu.label
-    assert gpu.sources
-    assert gpu.profiles_status
-    assert gpu.placements_status
-    assert len({profile.name for profile in gpu.profiles}) == len(gpu.profiles)
-    assert max(gpu.sizes) == gpu.compute_slices
-    for placement in gpu.placements("all"):
-        assert 0 <= placement.footprint.start < placement.footprint.stop <= gpu.memory_slices
-        assert 0 < placement.profile.memory_gb <= gpu.memory_gb
-    for partition in gpu.maximal_partitions():
-        assert sum(placement.profile.compute_slices for placement in partition) <= gpu.compute_slices
-
-
-# Against the sources, where they lie beside the checkout
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
-def test_table_1_as_typed_in() -> None:
-    table = (SHARED / "paper_tables" / "far_table1_reconfiguration_seconds.csv").read_text(encoding="utf-8")
-    for row in csv.DictReader(table.splitlines()):
-        costs, size = get_gpu(row["gpu"]).operation_costs, int(row["slices"])
-        assert costs.create[size] == float(row["create_s"])
-        assert costs.destroy[size] == float(row["destroy_s"])
-
-
-@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
-def test_profiles_as_collected() -> None:
-    collected = json.loads((SHARED / "mig_profiles.json").read_text(encoding="utf-8"))
-    assert set(collected) == {gpu.name for gpu in catalogue()}
-    for name, entry in collected.items():
-        gpu = get_gpu(name)
-        assert (gpu.memory_gb, gpu.memory_slices, gpu.compute_slices) == tuple(
-            entry[key] for key in ("memory_gb", "memory_slices", "compute_slices")
-        )
-        assert set(entry["aliases"]) <= set(gpu.aliases)
-        fields = ("name", "id", "compute_slices", "memory_slices", "memory_gb", "max_count")
-        assert [
-            (*(getattr(p, key) for key in fields), list(p.starts), list(p.attributes), p.usable_mib, p.sm_count)
-            for p in gpu.profiles
-        ] == [
-            (
-                *(row[key] for key in fields),
-                row["placements"],
-                row["attributes"],
-                row.get("memory_mib_usable"),
-                row.get("sm_count"),
-            )
-            for row in entry["profiles"]
-        ]
-        printed = entry["counts_base_profiles"]
-        assert counts(gpu, "base") == (
-            printed["maximal_placed"],
-            printed["maximal_multisets"],
-            printed["all_placed_states_incl_empty"],
-        )
 
 
 @pytest.mark.parametrize("name", ["A30", "A100"])

@@ -32,7 +32,7 @@ from mig_opt.plotting import plot_schedule, save_plot, texts
 
 
 @pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
-@pytest.mark.parametrize("count", [8, 100])
+@pytest.mark.parametrize("count", [8, pytest.param(100, marks=pytest.mark.deep)])
 def test_names_stay_inside_their_rectangles_and_nothing_overlaps(gpu: str, count: int) -> None:
     names = [f"{MISO_NAMES[index % len(MISO_NAMES)]}-{index}" for index in range(count)]
     batch, schedule = top_down(gpu, names)
