@@ -123,6 +123,8 @@ class Workspace(NamedTuple):
 
 
 class _Candidate(NamedTuple):
+    """Run that a job may have, with its cost."""
+
     gpu: int
     place: int
     mode: int
