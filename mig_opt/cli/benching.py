@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.options import JsonOption, output_option
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, exit_if_contradicting, print_json, say
 from mig_opt.cli.screens import show
 from mig_opt.texts import plural
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def bench(
     study: Annotated[Path, Argument(metavar="STUDY", help="JSON or TOML file.", show_default=False)],
     *,
-    output: Annotated[Path | None, output_option("Rows, one line of JSON each.  [default: STUDY with .jsonl]")] = None,
+    output: Annotated[Path | None, options.output("Rows, one line of JSON each.  [default: STUDY with .jsonl]")] = None,
     jobs: Annotated[
         int | None, Option(metavar="N", help="Runs at the same time.  [default: 1, or all threads of the cluster]")
     ] = None,
@@ -34,7 +34,7 @@ def bench(
     ] = False,
     retry: Annotated[bool, Option("--retry", help="Do runs again that ended with an error.")] = False,
     table: Annotated[bool, Option("--table", help="Run nothing, only show what is known.")] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Do the runs of a study that are missing, and show its tables: methods on batches, schedulers on traces.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.cli.options import JsonOption, ListedArgument
+from mig_opt.cli import options
 from mig_opt.cli.outcome import options_named, print_json
 from mig_opt.cli.screens import bullets, card, note, seconds, show, table
 from mig_opt.gpu.catalogue import catalogue, get_gpu
@@ -25,7 +25,7 @@ _PACKAGES = (
 _NO_FINDINGS: list[tuple[str, Finding | None]] = [("", None), ("", None)]
 
 
-def instances(name: ListedArgument = None, as_json: JsonOption = False) -> None:
+def instances(name: options.ListedArgument = None, as_json: options.Json = False) -> None:
     """List the bundled batches and demands, and the best that is known."""
     from mig_opt.instances import instance_info, instance_names
 
@@ -91,7 +91,7 @@ def _show_instance(info: InstanceInfo) -> None:
         show("", bullets(info.notes))
 
 
-def gpus(name: ListedArgument = None, as_json: JsonOption = False) -> None:
+def gpus(name: options.ListedArgument = None, as_json: options.Json = False) -> None:
     """List the GPUs with their slices, sizes and partitions."""
     with options_named({"gpu": "NAME"}):
         models = list(catalogue()) if name is None else [get_gpu(name)]
@@ -196,7 +196,7 @@ def _show_gpu(model: GpuModel) -> None:
     )
 
 
-def methods(as_json: JsonOption = False) -> None:
+def methods(as_json: options.Json = False) -> None:
     """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
     from mig_opt.registry import policies
     from mig_opt.simulation.policies import policy_options
@@ -235,7 +235,7 @@ def _method(method: Method) -> dict[str, str]:
     return {"name": method.name, "kind": method.kind, "summary": method.summary, "source": method.source}
 
 
-def versions(as_json: JsonOption = False) -> None:
+def versions(as_json: options.Json = False) -> None:
     """Show the versions of mig-opt and of what it runs on."""
     installed = versions_with(_PACKAGES)
     found = {package: installed.get(package) for package in ("mig-opt", "python", *_PACKAGES)}

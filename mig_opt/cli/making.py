@@ -7,8 +7,8 @@ from typing import Annotated, cast
 
 from typer import Argument, Option
 
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_number_of_gpus, check_outputs, load_batch
-from mig_opt.cli.options import BatchArgument, GpuOption, GpusOption, output_option
 from mig_opt.cli.outcome import Checks, print_text
 from mig_opt.cli.screens import show_written
 
@@ -30,7 +30,7 @@ def generate(
     seed: Annotated[int, Option(metavar="N", help="Same options and seed, same batch.")] = 0,
     decimals: Annotated[int, Option(metavar="N", help="Of the seconds.")] = 3,
     variant: Annotated[str, Option(metavar="NAME", help="paper or published-program.")] = "paper",
-    output: Annotated[Path | None, output_option("Write to a file, not to standard output.")] = None,
+    output: Annotated[Path | None, options.output("Write to a file, not to standard output.")] = None,
 ) -> None:
     """Make a synthetic batch as in the FAR paper (section 6.3)."""
     from mig_opt.files import batch_to_json, write_batch
@@ -62,11 +62,11 @@ def generate(
 
 
 def export(
-    batch: BatchArgument,
+    batch: options.BatchArgument,
     out: Annotated[Path, Argument(metavar="OUT", help=".lp or .mps file.", show_default=False)],
     *,
-    gpu: GpuOption = None,
-    gpus: GpusOption = None,
+    gpu: options.Gpu = None,
+    gpus: options.Gpus = None,
     strict: Annotated[
         bool, Option("--strict", help="Only schedules without re-creations; else a bound for all schedules.")
     ] = False,

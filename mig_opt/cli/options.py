@@ -14,27 +14,27 @@ _PROBLEM_HELP = "JSON or CSV file, bundled instance, or -."
 _PLAN_HELP = "JSON file; of a deployment if it is for services."
 
 
-def file_option(explanation: str, *names: str) -> Any:
+def file(explanation: str, *names: str) -> Any:
     """Return the declaration of an option that takes the name of a file."""
     return Option(*names, metavar="FILE", help=explanation)
 
 
-def output_option(explanation: str) -> Any:
+def output(explanation: str) -> Any:
     """Return the declaration of the option ``--output``."""
-    return file_option(explanation, "--output", "-o")
+    return file(explanation, "--output", "-o")
 
 
-def plot_option(subject: str) -> Any:
+def plot(subject: str) -> Any:
     """Return the declaration of the option ``--plot``."""
-    return file_option(f"Draw {subject} as .png, .pdf or .svg.", "--plot")
+    return file(f"Draw {subject} as .png, .pdf or .svg.", "--plot")
 
 
-def gpu_option(subject: str) -> Any:
+def in_place_of_gpu(subject: str) -> Any:
     """Return the declaration of the option ``--gpu``, for what names a GPU (or several) itself."""
     return Option("--gpu", metavar="GPU", help=f"In place of the {subject} names; CSV files need it.")
 
 
-def gpus_option(subject: str) -> Any:
+def in_place_of_gpus(subject: str) -> Any:
     """Return the declaration of the option ``--gpus``, for what has a number of GPUs itself."""
     return Option("--gpus", metavar="N", help=f"In place of {subject}'s number of GPUs.")
 
@@ -49,23 +49,21 @@ ServicesArgument = Annotated[
 TraceArgument = Annotated[str, Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)]
 ListedArgument = Annotated[str | None, Argument(metavar="NAME", help="Show everything about this one.")]
 
-GpuOption = Annotated[str | None, gpu_option("GPU that BATCH")]
-GpusOption = Annotated[int | None, gpus_option("BATCH")]
-TraceGpuOption = Annotated[str | None, gpu_option("GPU that TRACE")]
-TraceGpusOption = Annotated[int | None, gpus_option("TRACE")]
-CostFreeOption = Annotated[
-    bool, Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")
-]
+Gpu = Annotated[str | None, in_place_of_gpu("GPU that BATCH")]
+Gpus = Annotated[int | None, in_place_of_gpus("BATCH")]
+TraceGpu = Annotated[str | None, in_place_of_gpu("GPU that TRACE")]
+TraceGpus = Annotated[int | None, in_place_of_gpus("TRACE")]
+CostFree = Annotated[bool, Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")]
 
-MethodOption = Annotated[str, Option(metavar="NAME", help="One of: mig-opt methods.")]
-TimeLimitOption = Annotated[float, Option(metavar="S", help="Seconds.")]
-ExactTimeLimitOption = Annotated[
+Method = Annotated[str, Option(metavar="NAME", help="One of: mig-opt methods.")]
+TimeLimit = Annotated[float, Option(metavar="S", help="Seconds.")]
+ExactTimeLimit = Annotated[
     float | None, Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]")
 ]
-SeedOption = Annotated[int, Option(metavar="N", help="For what is random.")]
-WorkersOption = Annotated[int | None, Option(metavar="N", help="Threads.  [default: one per core]")]
-JsonOption = Annotated[bool, Option("--json", help="Print one JSON object.")]
-DevicesOption = Annotated[
+Seed = Annotated[int, Option(metavar="N", help="For what is random.")]
+Workers = Annotated[int | None, Option(metavar="N", help="Threads.  [default: one per core]")]
+Json = Annotated[bool, Option("--json", help="Print one JSON object.")]
+Devices = Annotated[
     str | None,
     Option(
         "--devices",
@@ -74,21 +72,19 @@ DevicesOption = Annotated[
     ),
 ]
 
-ProfilesOption = Annotated[
+Profiles = Annotated[
     list[Path] | None,
     Option("--profiles", metavar="FILE", help="Profile tables, or a folder of them; may be given repeatedly."),
 ]
-ScenarioOption = Annotated[str | None, Option(metavar="NAME", help="Which rows of a CSV file with such a column.")]
-SloShareOption = Annotated[
-    float | None, Option(metavar="S", help="Share of the SLO that latency may take.  [default: 0.5]")
-]
-WholeMsOption = Annotated[
+Scenario = Annotated[str | None, Option(metavar="NAME", help="Which rows of a CSV file with such a column.")]
+SloShare = Annotated[float | None, Option(metavar="S", help="Share of the SLO that latency may take.  [default: 0.5]")]
+WholeMs = Annotated[
     bool | None,
     Option(
         "--whole-ms/--no-whole-ms", help="SLO in whole ms, latency below the share: ParvaGPU's program (share 0.45)."
     ),
 ]
-MaxProcessesOption = Annotated[int | None, Option(metavar="N", help="Most processes that share an instance.")]
+MaxProcesses = Annotated[int | None, Option(metavar="N", help="Most processes that share an instance.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +94,11 @@ class ProblemOptions:
     Those up to ``cost_free`` have a meaning for batches, all but ``gpus`` and ``cost_free`` have one for services.
     """
 
-    gpu: GpuOption = None
-    gpus: GpusOption = None
-    cost_free: CostFreeOption = False
-    profiles: ProfilesOption = None
-    scenario: ScenarioOption = None
-    slo_share: SloShareOption = None
-    whole_ms: WholeMsOption = None
-    max_processes: MaxProcessesOption = None
+    gpu: Gpu = None
+    gpus: Gpus = None
+    cost_free: CostFree = False
+    profiles: Profiles = None
+    scenario: Scenario = None
+    slo_share: SloShare = None
+    whole_ms: WholeMs = None
+    max_processes: MaxProcesses = None

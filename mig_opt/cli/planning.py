@@ -2,41 +2,94 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
+from mig_opt.cli import options
 from mig_opt.cli.batch.plans import BatchPlans
-from mig_opt.cli.inputs import parsed_devices, piped
-from mig_opt.cli.options import DevicesOption, JsonOption, PlanArgument, ProblemArgument, ProblemOptions, output_option
+from mig_opt.cli.inputs import is_table, parsed_devices, piped
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json, say, say_infeasible
-from mig_opt.cli.plans import Plans, chosen_plans, violations_document
+from mig_opt.cli.plans import Plans, violations_document
 from mig_opt.cli.screens import bullets, card, show, show_remarks, show_written
 from mig_opt.cli.serving.plans import ServingPlans
+from mig_opt.errors import InputError, Problem
 from mig_opt.texts import plural
 
-_PROBLEMS: tuple[type[Plans[Any, Any, Any]], ...] = (BatchPlans, ServingPlans)
+PROBLEMS: tuple[type[Plans], ...] = (BatchPlans, ServingPlans)
+"""The kinds of problems; the first one is meant where nothing tells."""
 
 
-def _plans(argument: str, plan: Path | None, options: ProblemOptions, **for_batches: object) -> Plans[Any, Any, Any]:
-    """Return what a command does for the kind of problem that its arguments are about."""
+def chosen_plans(argument: str, plan: Path | None, given: options.ProblemOptions, **for_batches: object) -> Plans:
+    """Return what a command works on: a problem of the kind that its arguments are about.
+
+    Parameters
+    ----------
+    argument : str
+        The argument that names the problem; the kind of that file decides, if it can be told.
+    plan : Path or None
+        The file of a plan, which decides otherwise, as do options that are for one kind alone.
+    given : ProblemOptions
+        The options that all these commands have.
+    **for_batches
+        The values of other options that are for batches alone.
+
+    Raises
+    ------
+    InputError
+        If options were given that are for another kind.
+    """
     document = piped(argument)
-    values = {problem: problem.own_options(options) for problem in _PROBLEMS}
-    values[BatchPlans] |= for_batches
-    given = {
-        problem: [option for option, value in own.items() if value is not None and value is not False]
-        for problem, own in values.items()
+    kind = _kind(argument, document)
+    defaults = {field.name: field.default for field in dataclasses.fields(given)}
+    values = {name: getattr(given, name) for name in defaults}
+    named = {name for name, default in defaults.items() if values[name] not in (default, [])}
+    own = {
+        problem: [f"--{name.replace('_', '-')}" for name in problem.own_options if name in named]
+        for problem in PROBLEMS
     }
-    return chosen_plans(_PROBLEMS, argument, document, plan, given)(argument, document, options)
+    own[BatchPlans] += [option for option, value in for_batches.items() if value is not None]
+    chosen = next((problem for problem in PROBLEMS if problem.kind == kind), None)
+    if chosen is None:
+        plan_kind = None if plan is None else _kind(str(plan), None)
+        others = (problem for problem in PROBLEMS[1:] if own[problem] or plan_kind in problem.plan_kinds)
+        return next(others, PROBLEMS[0])(argument, document, given)
+    wrong = [
+        Problem(option, f"is for {problem.plural}, but {argument} {chosen.predicate}; leave it out")
+        for problem in PROBLEMS
+        if problem is not chosen
+        for option in own[problem]
+    ]
+    if wrong:
+        raise InputError(wrong)
+    return chosen(argument, document, given)
+
+
+def _kind(name: str, document: bytes | None) -> str | None:
+    """Return the kind of file that an argument names, None if that cannot be told."""
+    from mig_opt.files import document_kind
+    from mig_opt.files.documents import read_text
+    from mig_opt.instances import instance_names
+
+    if document is not None:
+        return document_kind(document)
+    if not os.access(name, os.F_OK):
+        return "batch" if name in instance_names() else "services" if name in instance_names("demand") else None
+    try:
+        return document_kind(read_text(name), table=is_table(name))
+    except InputError:  # reported where the file is read
+        return None
 
 
 def validate(
-    batch: ProblemArgument,
-    schedule: PlanArgument,
+    batch: options.ProblemArgument,
+    schedule: options.PlanArgument,
     *,
-    options: ProblemOptions,
+    given: options.ProblemOptions,
     tolerance: Annotated[
         float | None,
         Option(
@@ -44,43 +97,43 @@ def validate(
             help="By how much times may differ, or a share for figures of services.  [default: 1e-6 s; 1e-9]",
         ),
     ] = None,
-    output: Annotated[Path | None, output_option("Write the schedule with the operations that were found.")] = None,
-    as_json: JsonOption = False,
+    output: Annotated[Path | None, options.output("Write the schedule with the operations that were found.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Check a schedule of a batch, or a deployment of services, against every rule.
 
     A schedule without operations is valid if there are operations that make it so; they are looked for.
     Exits with 0 if it is valid, else 1.
     """
-    plans = _plans(batch, schedule, options, **{"-o": output})
-    problem, plan = plans.read(schedule, output=output)
-    found = plans.validate(problem, plan, tolerance)
+    plans = chosen_plans(batch, schedule, given, **{"-o": output})
+    plans.read(schedule, output=output)
+    plans.found = found = plans.validate(tolerance)
     if output is not None and found.valid:
         from mig_opt.files import write_schedule
 
         write_schedule(found.schedule, output)
     if as_json:
         violations = violations_document(found.violations)
-        print_json({"valid": found.valid, **plans.figures(found), "violations": violations})
+        print_json({"valid": found.valid, **plans.figures(), "violations": violations})
     else:
-        show(*plans.validation_parts(problem, plan, found))
+        show(*plans.validation_parts())
         if not found.valid:
             show("", bullets(map(str, found.violations)))
-        remarks = plans.remarks(plan, found)
+        remarks = plans.remarks()
         if output is not None:
             remarks.append(f"Schedule written to {output}." if found.valid else f"Nothing written to {output}.")
         show_remarks(remarks)
     raise typer.Exit(0 if found.valid else ANSWER_IS_NO)
 
 
-def bound(batch: ProblemArgument, *, options: ProblemOptions, as_json: JsonOption = False) -> None:
+def bound(batch: options.ProblemArgument, *, given: options.ProblemOptions, as_json: options.Json = False) -> None:
     """Show lower bounds that need no solver: on the makespan, or on the number of GPUs for services.
 
     Exits with 1 if they show that there is no schedule or deployment at all.
     """
-    plans = _plans(batch, None, options)
-    problem = plans.load()
-    found = plans.bounds(problem)
+    plans = chosen_plans(batch, None, given)
+    plans.problem = plans.load()
+    found = plans.bounds()
     if as_json:
         print_json({"lower_bound": found.best, "bounds": found.document})
         if found.reasons:
@@ -88,7 +141,7 @@ def bound(batch: ProblemArgument, *, options: ProblemOptions, as_json: JsonOptio
     else:
         bound_text = None if found.best is None else found.text
         none = "there is none" if found.reasons else None
-        show(card([*plans.rows(problem), ("lower bound", bound_text), (plans.noun, none)]))
+        show(card([*plans.rows(), ("lower bound", bound_text), (plans.noun, none)]))
         if found.reasons:
             show("", bullets(found.reasons))
         if found.best is not None:
@@ -97,33 +150,33 @@ def bound(batch: ProblemArgument, *, options: ProblemOptions, as_json: JsonOptio
 
 
 def plot(
-    batch: ProblemArgument,
-    schedule: PlanArgument,
+    batch: options.ProblemArgument,
+    schedule: options.PlanArgument,
     out: Annotated[Path, Argument(metavar="OUT", help=".png, .pdf or .svg file.", show_default=False)],
     *,
-    options: ProblemOptions,
+    given: options.ProblemOptions,
     lower_bound: Annotated[float | None, Option(metavar="S", help="Seconds, drawn as a line.")] = None,
 ) -> None:
     """Draw a schedule as a Gantt chart, or which services are on which GPU of a deployment.
 
     A schedule without operations is drawn with some that make it feasible, what is not valid as it is.
     """
-    plans = _plans(batch, schedule, options, **{"--lower-bound": lower_bound})
-    problem, plan = plans.read(schedule, out)
-    found = plans.validate(problem, plan)
-    if not found.valid:
-        say(f"warning: the {plans.noun} is not valid ({_violations(found)}); see: mig-opt validate")
-    plans.draw(problem, found, plan, out, lower_bound)
+    plans = chosen_plans(batch, schedule, given, **{"--lower-bound": lower_bound})
+    plans.read(schedule, out)
+    plans.found = plans.validate()
+    if not plans.found.valid:
+        say(f"warning: the {plans.noun} is not valid ({_violations(plans)}); see: mig-opt validate")
+    plans.draw(out, lower_bound)
     show_written("Chart", out)
 
 
 def script(
-    batch: ProblemArgument,
-    schedule: PlanArgument,
+    batch: options.ProblemArgument,
+    schedule: options.PlanArgument,
     out: Annotated[Path, Argument(metavar="OUT", help="File for bash.", show_default=False)],
     *,
-    options: ProblemOptions,
-    devices: DevicesOption = None,
+    given: options.ProblemOptions,
+    devices: options.Devices = None,
 ) -> None:
     """Write a bash script that carries out a schedule or a deployment: nvidia-smi commands, and hooks for the rest.
 
@@ -131,22 +184,22 @@ def script(
     """
     from mig_opt.files.documents import write_text
 
-    plans = _plans(batch, schedule, options)
+    plans = chosen_plans(batch, schedule, given)
     checks, count = Checks(), None
     with checks.step():
-        problem, plan = plans.read(schedule, output=out)
-        count = plans.number_of_gpus(problem, plan)
-        plans.check_script(plan, schedule)
+        plans.read(schedule, output=out)
+        count = plans.number_of_gpus()
+        plans.check_script(schedule)
     with checks.step():
         names = parsed_devices(devices, count)
     checks.finish()
-    found = plans.validate(problem, plan)
-    if not found.valid:
-        say(f"The {plans.noun} is not valid ({_violations(found)}); see: mig-opt validate")
+    plans.found = plans.validate()
+    if not plans.found.valid:
+        say(f"The {plans.noun} is not valid ({_violations(plans)}); see: mig-opt validate")
         raise typer.Exit(ANSWER_IS_NO)
-    write_text(out, plans.script(problem, found, plan, names))
+    write_text(out, plans.script(names))
     show_written("Script", out, hooks=plans.hooks)
 
 
-def _violations(found: Any) -> str:
-    return plural(len(found.violations), "violation")
+def _violations(plans: Plans) -> str:
+    return plural(len(plans.found.violations), "violation")

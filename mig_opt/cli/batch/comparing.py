@@ -11,9 +11,9 @@ import typer
 from typer import Argument, Option
 
 from mig_opt.batch.batch import Batch
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_batch
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.options import GpuOption, GpusOption, JsonOption, SeedOption, WorkersOption, output_option
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, exit_if_contradicting, print_json, refuse
 from mig_opt.cli.screens import Cell, Part, bullets, note, percent, percents, seconds, show, status, styled, table
 from mig_opt.study import COMPARISON_TIME_LIMIT
@@ -34,12 +34,12 @@ def compare(
     time_limit: Annotated[float, Option(metavar="S", help="Seconds for each method on each batch.")] = (
         COMPARISON_TIME_LIMIT
     ),
-    seed: SeedOption = 0,
-    workers: WorkersOption = None,
-    gpu: GpuOption = None,
-    gpus: GpusOption = None,
-    output: Annotated[Path | None, output_option("Write a line for each run as CSV.")] = None,
-    as_json: JsonOption = False,
+    seed: options.Seed = 0,
+    workers: options.Workers = None,
+    gpu: options.Gpu = None,
+    gpus: options.Gpus = None,
+    output: Annotated[Path | None, options.output("Write a line for each run as CSV.")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Run several methods on several batches, side by side.
 

@@ -11,18 +11,10 @@ import typer
 from typer import Option
 
 from mig_opt.batch.batch import Batch
+from mig_opt.cli import options
 from mig_opt.cli.batch.screens import batch_rows
 from mig_opt.cli.inputs import load_batch
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.options import (
-    BatchArgument,
-    GpuOption,
-    GpusOption,
-    JsonOption,
-    SeedOption,
-    TimeLimitOption,
-    WorkersOption,
-)
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, bullets, card, note, seconds, show, styled
 from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
@@ -50,18 +42,18 @@ _MANY = {
 
 
 def explain(
-    batch: BatchArgument,
+    batch: options.BatchArgument,
     *,
     target: Annotated[
         float | None,
         Option(metavar="S", help="Seconds that the makespan should not exceed.  [default: just below the bound]"),
     ] = None,
-    gpu: GpuOption = None,
-    gpus: GpusOption = None,
-    time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    seed: SeedOption = 0,
-    workers: WorkersOption = None,
-    as_json: JsonOption = False,
+    gpu: options.Gpu = None,
+    gpus: options.Gpus = None,
+    time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
+    seed: options.Seed = 0,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
 ) -> None:
     """Say why there is no schedule, or none within the target.
 

@@ -11,21 +11,10 @@ from typer import Argument, Option
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim
+from mig_opt.cli import options
 from mig_opt.cli.batch.screens import batch_rows, schedule_table, validation_card
 from mig_opt.cli.inputs import check_outputs, load_batch
 from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.options import (
-    BatchArgument,
-    GpuOption,
-    GpusOption,
-    JsonOption,
-    ScheduleArgument,
-    SeedOption,
-    TimeLimitOption,
-    WorkersOption,
-    file_option,
-    output_option,
-)
 from mig_opt.cli.outcome import ANSWER_IS_NO, DEFAULT_TIME_LIMIT, Checks, print_json, print_text
 from mig_opt.cli.plans import violations_document
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, Rows, bullets, card, seconds, show, styled
@@ -38,23 +27,23 @@ from mig_opt.validation import validate
 
 
 def prove(
-    batch: BatchArgument,
-    schedule: ScheduleArgument,
+    batch: options.BatchArgument,
+    schedule: options.ScheduleArgument,
     *,
-    gpu: GpuOption = None,
-    gpus: GpusOption = None,
+    gpu: options.Gpu = None,
+    gpus: options.Gpus = None,
     method: Annotated[str, Option(metavar="NAME", help="An exact one of: mig-opt methods.")] = DEFAULT_METHOD,
-    time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
+    time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     within: Annotated[
         float, Option(metavar="S", help="Seconds by which a schedule may be shorter without counting.")
     ] = 0.0,
-    seed: SeedOption = 0,
-    workers: WorkersOption = None,
-    output: Annotated[Path | None, output_option("Write the certificate as JSON.")] = None,
+    seed: options.Seed = 0,
+    workers: options.Workers = None,
+    output: Annotated[Path | None, options.output("Write the certificate as JSON.")] = None,
     save_better: Annotated[
-        Path | None, file_option("Write the shorter schedule, if any.", "--save-better", "-b")
+        Path | None, options.file("Write the shorter schedule, if any.", "--save-better", "-b")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Prove a second time that no schedule is shorter by a tick.
 
@@ -106,19 +95,19 @@ def prove(
 
 
 def check(
-    batch: BatchArgument,
-    schedule: ScheduleArgument,
+    batch: options.BatchArgument,
+    schedule: options.ScheduleArgument,
     certificate: Annotated[Path, Argument(metavar="CERTIFICATE", help="JSON file.", show_default=False)],
     *,
-    gpu: GpuOption = None,
-    gpus: GpusOption = None,
+    gpu: options.Gpu = None,
+    gpus: options.Gpus = None,
     rerun: Annotated[bool, Option("--rerun", help="Ask a method again where something rests on one.")] = False,
     method: Annotated[
         str | None, Option(metavar="NAME", help="For --rerun.  [default: that of the certificate]")
     ] = None,
-    time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    workers: WorkersOption = None,
-    as_json: JsonOption = False,
+    time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
+    workers: options.Workers = None,
+    as_json: options.Json = False,
 ) -> None:
     """Check a certificate of: mig-opt prove.
 

@@ -10,21 +10,9 @@ from typer import Option
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import ScheduleResult
+from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
 from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share
-from mig_opt.cli.options import (
-    BatchArgument,
-    CostFreeOption,
-    ExactTimeLimitOption,
-    GpuOption,
-    GpusOption,
-    JsonOption,
-    MethodOption,
-    SeedOption,
-    WorkersOption,
-    output_option,
-    plot_option,
-)
 from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, say, say_infeasible
 from mig_opt.cli.screens import bullets, show, show_remarks, show_written
 from mig_opt.control import check_run
@@ -37,25 +25,25 @@ _NO_PARTITION = "No partition has an instance for every task; methods that chang
 
 
 def solve(
-    batch: BatchArgument,
+    batch: options.BatchArgument,
     *,
-    gpu: GpuOption = None,
-    gpus: GpusOption = None,
-    cost_free: CostFreeOption = False,
-    method: MethodOption = AUTO,
+    gpu: options.Gpu = None,
+    gpus: options.Gpus = None,
+    cost_free: options.CostFree = False,
+    method: options.Method = AUTO,
     partition: Annotated[
         str | None, Option(metavar="P", help="For --method fixpart: instances in order, such as 4+2+1.")
     ] = None,
-    time_limit: ExactTimeLimitOption = None,
-    seed: SeedOption = 0,
-    workers: WorkersOption = None,
+    time_limit: options.ExactTimeLimit = None,
+    seed: options.Seed = 0,
+    workers: options.Workers = None,
     gap: Annotated[str, Option(metavar="SHARE", help="End as soon as the gap is so small, e.g. 0.3% or 0.003.")] = "0",
     deterministic: Annotated[
         bool, Option("--deterministic", help="Same plan on every run; S counts work, in one thread.")
     ] = False,
-    output: Annotated[Path | None, output_option("Write the schedule as JSON.")] = None,
-    chart: Annotated[Path | None, plot_option("the schedule")] = None,
-    as_json: JsonOption = False,
+    output: Annotated[Path | None, options.output("Write the schedule as JSON.")] = None,
+    chart: Annotated[Path | None, options.plot("the schedule")] = None,
+    as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress, and no table of the plan.")] = False,
 ) -> None:
     """Find a schedule of least makespan.

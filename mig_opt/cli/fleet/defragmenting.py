@@ -10,17 +10,8 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_state, parsed_devices, parsed_share
-from mig_opt.cli.options import (
-    DevicesOption,
-    JsonOption,
-    SeedOption,
-    TimeLimitOption,
-    file_option,
-    gpu_option,
-    gpus_option,
-    output_option,
-)
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, show, show_remarks, status, table
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
@@ -45,14 +36,14 @@ def defragment(
     ] = None,
     within_gpus: Annotated[bool, Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
     most_migrations: Annotated[int | None, Option(metavar="K", help="How many migrations there may be.")] = None,
-    gpu: Annotated[str | None, gpu_option("GPU that STATE")] = None,
-    gpus: Annotated[int | None, gpus_option("STATE")] = None,
-    time_limit: TimeLimitOption = DEFAULT_TIME_LIMIT,
-    seed: SeedOption = 0,
-    output: Annotated[Path | None, output_option("Write the state afterwards as JSON.")] = None,
-    script: Annotated[Path | None, file_option("Write the migrations as a script for bash.")] = None,
-    devices: DevicesOption = None,
-    as_json: JsonOption = False,
+    gpu: Annotated[str | None, options.in_place_of_gpu("GPU that STATE")] = None,
+    gpus: Annotated[int | None, options.in_place_of_gpus("STATE")] = None,
+    time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
+    seed: options.Seed = 0,
+    output: Annotated[Path | None, options.output("Write the state afterwards as JSON.")] = None,
+    script: Annotated[Path | None, options.file("Write the migrations as a script for bash.")] = None,
+    devices: options.Devices = None,
+    as_json: options.Json = False,
 ) -> None:
     """Move instances so that there is room, with the fewest migrations.
 

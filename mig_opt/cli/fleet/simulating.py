@@ -12,8 +12,8 @@ import typer
 from typer import Option
 
 from mig_opt.arguments import wrong_number
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_trace
-from mig_opt.cli.options import JsonOption, TraceArgument, TraceGpuOption, TraceGpusOption, file_option, plot_option
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
 from mig_opt.cli.screens import show, show_written
 from mig_opt.errors import InputError
@@ -31,7 +31,7 @@ _MOST_OPTIMAL = 20
 
 
 def simulate(
-    trace: TraceArgument,
+    trace: options.TraceArgument,
     *,
     policy: Annotated[
         list[str] | None,
@@ -41,17 +41,17 @@ def simulate(
             f"static:partition=4+3:backfill=true; may be repeated.  [default: {','.join(_EXPECTED)}]",
         ),
     ] = None,
-    gpu: TraceGpuOption = None,
-    gpus: TraceGpusOption = None,
+    gpu: options.TraceGpu = None,
+    gpus: options.TraceGpus = None,
     optimum: Annotated[
         bool, Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs.")
     ] = False,
     time_limit: Annotated[float, Option(metavar="S", help="Seconds for each of the two goals of --optimum.")] = 30.0,
-    chart: Annotated[Path | None, plot_option("fleets, fragmentation and waits")] = None,
+    chart: Annotated[Path | None, options.plot("fleets, fragmentation and waits")] = None,
     log: Annotated[
-        Path | None, file_option("Write every run and operation, one JSON object on a line.", "--save-log")
+        Path | None, options.file("Write every run and operation, one JSON object on a line.", "--save-log")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Let schedulers run the jobs of a trace, and compare what comes of it.
 

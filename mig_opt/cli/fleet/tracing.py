@@ -10,16 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from typer import Argument, Option
 
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_trace
-from mig_opt.cli.options import (
-    JsonOption,
-    ListedArgument,
-    SeedOption,
-    TraceArgument,
-    TraceGpuOption,
-    TraceGpusOption,
-    output_option,
-)
 from mig_opt.cli.outcome import Checks, options_named, print_json, print_text, say
 from mig_opt.cli.screens import Part, bounds_table, bullets, card, seconds, show, show_written, table
 from mig_opt.errors import InputError, Problem
@@ -30,11 +22,11 @@ if TYPE_CHECKING:
     from mig_opt.fleet.describing import TraceSummary
     from mig_opt.instances.fleet import TraceFamily
 
-_OutputOption = Annotated[Path | None, output_option("Write to a .json or .csv file, not to standard output.")]
+_OutputOption = Annotated[Path | None, options.output("Write to a .json or .csv file, not to standard output.")]
 _GpuOption = Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.")]
 
 
-def families(name: ListedArgument = None, as_json: JsonOption = False) -> None:
+def families(name: options.ListedArgument = None, as_json: options.Json = False) -> None:
     """List the families of traces that can be generated; with NAME its parameters and what is assumed."""
     from mig_opt.instances.fleet import get_trace_family, trace_families
 
@@ -73,7 +65,7 @@ def generate(
     jobs: Annotated[int | None, Option("-n", metavar="N", help="Number of jobs; short for --set jobs=N.")] = None,
     gpu: _GpuOption = "A100",
     gpus: Annotated[int | None, Option(metavar="N", help="How many; default: those of the family.")] = None,
-    seed: SeedOption = 0,
+    seed: options.Seed = 0,
     settings: Annotated[
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="Change a parameter of the family; may be repeated."),
@@ -189,12 +181,12 @@ def _write(trace: Trace, output: Path | None) -> None:
 
 
 def describe(
-    trace: TraceArgument,
+    trace: options.TraceArgument,
     *,
-    gpu: TraceGpuOption = None,
-    gpus: TraceGpusOption = None,
+    gpu: options.TraceGpu = None,
+    gpus: options.TraceGpus = None,
     bounds: Annotated[bool, Option("--bounds", help="Show what no schedule can fall below.")] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show what a trace asks of its fleet."""
     from mig_opt.fleet.describing import describe_trace

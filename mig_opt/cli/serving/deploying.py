@@ -9,24 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
+from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, parsed_devices
-from mig_opt.cli.options import (
-    DevicesOption,
-    ExactTimeLimitOption,
-    JsonOption,
-    MaxProcessesOption,
-    MethodOption,
-    ProblemOptions,
-    ProfilesOption,
-    ScenarioOption,
-    SeedOption,
-    ServicesArgument,
-    SloShareOption,
-    WholeMsOption,
-    gpu_option,
-    output_option,
-    plot_option,
-)
 from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, print_text, say, say_infeasible
 from mig_opt.cli.screens import bullets, show, show_remarks, show_written
 from mig_opt.cli.serving.exporting import ExportOption, check_deployment_names, check_export, check_names, exported
@@ -46,26 +30,26 @@ _CHANGE_TIME_LIMIT = 10.0
 
 
 def deploy(
-    services: ServicesArgument,
+    services: options.ServicesArgument,
     *,
-    profiles: ProfilesOption = None,
-    gpu: Annotated[str | None, gpu_option("GPUs that SERVICES")] = None,
-    scenario: ScenarioOption = None,
-    slo_share: SloShareOption = None,
-    whole_ms: WholeMsOption = None,
-    max_processes: MaxProcessesOption = None,
-    method: MethodOption = AUTO,
-    time_limit: ExactTimeLimitOption = None,
-    seed: SeedOption = 0,
+    profiles: options.Profiles = None,
+    gpu: Annotated[str | None, options.in_place_of_gpu("GPUs that SERVICES")] = None,
+    scenario: options.Scenario = None,
+    slo_share: options.SloShare = None,
+    whole_ms: options.WholeMs = None,
+    max_processes: options.MaxProcesses = None,
+    method: options.Method = AUTO,
+    time_limit: options.ExactTimeLimit = None,
+    seed: options.Seed = 0,
     running: Annotated[
         Path | None,
         Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
     ] = None,
     export: ExportOption = None,
-    devices: DevicesOption = None,
-    output: Annotated[Path | None, output_option("Write the deployment (.json or .csv), or what is exported.")] = None,
-    chart: Annotated[Path | None, plot_option("the deployment")] = None,
-    as_json: JsonOption = False,
+    devices: options.Devices = None,
+    output: Annotated[Path | None, options.output("Write the deployment (.json or .csv), or what is exported.")] = None,
+    chart: Annotated[Path | None, options.plot("the deployment")] = None,
+    as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress, and no tables.")] = False,
 ) -> None:
     """Find the fewest GPUs that serve all services in time.
@@ -90,9 +74,9 @@ def deploy(
     checks.require(not (as_json and to_stdout), "--json", message)
     with checks.step():
         names = parsed_devices(devices, None)
-    options = ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
+    given = options.ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
     with checks.step():
-        demand, old = _read(services, options, running, export)
+        demand, old = _read(services, given, running, export)
     with checks.step():
         check_outputs([services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
@@ -127,7 +111,7 @@ def deploy(
 
 
 def _read(
-    services: str, options: ProblemOptions, running: Path | None, export: str | None
+    services: str, given: options.ProblemOptions, running: Path | None, export: str | None
 ) -> tuple[Demand, Deployment | None]:
     """Return the demand and the deployment that is running, if a method and the export can work with them."""
     from mig_opt.deploying import check_size
@@ -136,7 +120,7 @@ def _read(
     demand: Demand | None = None
     old: Deployment | None = None
     with checks.step():
-        demand = load_services(services, options)
+        demand = load_services(services, given)
         if not demand.unservable():
             try:
                 check_size(demand)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from mig_opt.cli.options import ProblemOptions
 from mig_opt.cli.plans import BoundsFound, Plans
 from mig_opt.cli.screens import Part, Rows, table
 from mig_opt.cli.serving.exporting import check_deployment_names
@@ -17,50 +16,43 @@ from mig_opt.texts import plural
 from mig_opt.validation import DeploymentValidation, validate_deployment
 
 
-class ServingPlans(Plans[Demand, Deployment, DeploymentValidation]):
+class ServingPlans(Plans):
     """Services and a deployment of them."""
 
     kind, plan_kinds = "services", ("deployment", "deployment-result")
+    own_options = ("profiles", "scenario", "slo_share", "whole_ms", "max_processes")
     noun, plural, predicate, hooks = "deployment", "services", "has services", "[HOOKS]"
-
-    @staticmethod
-    def own_options(options: ProblemOptions) -> dict[str, object]:
-        return {
-            "--profiles": options.profiles or None,
-            "--scenario": options.scenario,
-            "--slo-share": options.slo_share,
-            # Given without a value, --no-whole-ms is given too.
-            "--whole-ms": None if options.whole_ms is None else "given",
-            "--max-processes": options.max_processes,
-        }
+    problem: Demand
+    plan: Deployment
+    found: DeploymentValidation
 
     def load(self) -> Demand:
         return load_services(self.argument, self.options, self.document)
 
-    def read_plan(self, path: Path, problem: Demand | None) -> Deployment:
-        return read_deployment_for(problem, path)
+    def read_plan(self, path: Path) -> Deployment:
+        return read_deployment_for(self.problem, path)
 
-    def validate(self, problem: Demand, plan: Deployment, tolerance: float | None = None) -> DeploymentValidation:
-        return validate_deployment(problem, plan, tolerance=1e-9 if tolerance is None else tolerance)
+    def validate(self, tolerance: float | None = None) -> DeploymentValidation:
+        return validate_deployment(self.problem, self.plan, tolerance=1e-9 if tolerance is None else tolerance)
 
-    def figures(self, found: DeploymentValidation) -> dict[str, float | None]:
-        return {"gpus": found.gpus}
+    def figures(self) -> dict[str, float | None]:
+        return {"gpus": self.found.gpus}
 
-    def validation_parts(self, problem: Demand, plan: Deployment, found: DeploymentValidation) -> Iterable[Part]:
-        yield validation_card(problem, plan, found)
-        if found.valid:
-            yield from ("", services_table(problem, plan))
+    def validation_parts(self) -> Iterable[Part]:
+        yield validation_card(self.problem, self.plan, self.found)
+        if self.found.valid:
+            yield from ("", services_table(self.problem, self.plan))
 
-    def rows(self, problem: Demand) -> Rows:
-        return demand_rows(problem)
+    def rows(self) -> Rows:
+        return demand_rows(self.problem)
 
-    def bounds(self, problem: Demand) -> BoundsFound:
+    def bounds(self) -> BoundsFound:
         from mig_opt.deploying import why_unservable
         from mig_opt.serving.bounds import fleet_bounds, shortage
 
-        reasons = why_unservable(problem)
-        bounds = () if reasons else fleet_bounds(problem)
-        if bounds and (lacking := shortage(problem, bounds[0])):
+        reasons = why_unservable(self.problem)
+        bounds = () if reasons else fleet_bounds(self.problem)
+        if bounds and (lacking := shortage(self.problem, bounds[0])):
             reasons = [lacking]
         best = bounds[0].gpus if bounds else None
         document = [
@@ -71,22 +63,18 @@ class ServingPlans(Plans[Demand, Deployment, DeploymentValidation]):
         shown = table(["bound", ">GPUs", ">not rounded", "~because"], rows)
         return BoundsFound(best, plural(best or 0, "GPU"), document, shown, reasons)
 
-    def draw(
-        self, problem: Demand, found: DeploymentValidation, plan: Deployment, out: Path, lower_bound: float | None
-    ) -> None:
+    def draw(self, out: Path, lower_bound: float | None) -> None:
         from mig_opt.plotting import save_deployment_plot
 
-        save_deployment_plot(plan, out, demand=problem)
+        save_deployment_plot(self.plan, out, demand=self.problem)
 
-    def number_of_gpus(self, problem: Demand, plan: Deployment) -> int:
-        return len(plan.gpus)
+    def number_of_gpus(self) -> int:
+        return len(self.plan.gpus)
 
-    def check_script(self, plan: Deployment, path: Path) -> None:
-        check_deployment_names("nvidia-smi", plan, path)
+    def check_script(self, path: Path) -> None:
+        check_deployment_names("nvidia-smi", self.plan, path)
 
-    def script(
-        self, problem: Demand, found: DeploymentValidation, plan: Deployment, devices: Sequence[str] | None
-    ) -> str:
+    def script(self, devices: Sequence[str] | None) -> str:
         from mig_opt.rollout import deployment_script
 
-        return deployment_script(plan, devices=devices)
+        return deployment_script(self.plan, devices=devices)
