@@ -49,12 +49,9 @@ def bench(
 
     results = study.parent / f"{study.stem}.jsonl" if output is None else output
     checks = Checks()
-    with checks.step():
-        plan = read_study(study)
-    with checks.step():
-        check_jobs(jobs)
-    with checks.step():
-        check_outputs([study], rows=results)
+    plan = checks.attempt(read_study, study)
+    checks.attempt(check_jobs, jobs)
+    checks.attempt(check_outputs, [study], rows=results)
     checks.finish()
     interrupted = False
     if not table:

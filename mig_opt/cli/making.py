@@ -51,8 +51,7 @@ def generate(
             variant=cast(Variant, variant),
         )
         check_number_of_gpus(gpus)
-    with checks.step():
-        check_outputs([], batch=output)
+    checks.attempt(check_outputs, [], batch=output)
     checks.finish()
     if output is None:
         print_text(batch_to_json(batch))
@@ -79,8 +78,7 @@ def export(
     from mig_opt.files.batch.programs import check_model_path, export_model
 
     checks = Checks()
-    with checks.step():
-        problem = load_batch(batch, gpu, gpus)
+    problem = checks.attempt(load_batch, batch, gpu, gpus)
     with checks.step():
         check_model_path(out)
         check_outputs([batch], program=out)

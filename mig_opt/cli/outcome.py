@@ -8,8 +8,8 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 
 import typer
 
@@ -18,6 +18,9 @@ from mig_opt.errors import InputError, PolicyError, Problem, SolverError
 from mig_opt.registry import Method
 from mig_opt.result import Result, Status
 from mig_opt.texts import printable
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ANSWER_IS_NO, BAD_INPUT, DEFECT, NO_READER = 1, 2, 70, 141
 
@@ -54,6 +57,12 @@ class Checks:
 
     def __init__(self) -> None:
         self.errors: list[InputError] = []
+
+    def attempt(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return the value of a function; without one, since it raised an input error, :meth:`finish` will raise."""
+        with self.step():
+            return function(*args, **kwargs)
+        return cast(T, None)
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:

@@ -190,8 +190,7 @@ def script(
         plans.read(schedule, output=out)
         count = plans.number_of_gpus()
         plans.check_script(schedule)
-    with checks.step():
-        names = parsed_devices(devices, count)
+    names = checks.attempt(parsed_devices, devices, count)
     checks.finish()
     plans.found = plans.validate()
     if not plans.found.valid:

@@ -73,12 +73,9 @@ class Plans(ABC):
             With everything that is wrong about any of them.
         """
         checks = Checks()
-        with checks.step():
-            self.problem = self.load()
-        with checks.step():
-            self.plan = self.read_plan(path)
-        with checks.step():
-            check_outputs([self.argument, path], chart, output=output)
+        self.problem = checks.attempt(self.load)
+        self.plan = checks.attempt(self.read_plan, path)
+        checks.attempt(check_outputs, [self.argument, path], chart, output=output)
         checks.finish()
 
     @abstractmethod

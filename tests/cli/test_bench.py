@@ -216,14 +216,6 @@ def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureF
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.parametrize("command", ["bench", "compare"])
-def test_the_help_has_an_example_and_fits(mig_opt: Command, command: str) -> None:
-    ending = mig_opt(command, "--help")
-    assert ending.code == 0
-    assert f"Example: mig-opt {command} " in ending.out
-    assert max(map(len, ending.out.splitlines())) <= 80
-
-
 def test_the_schema_is_printed(mig_opt: Command) -> None:
     assert mig_opt("schema", "study").json == json_schema("study")
 

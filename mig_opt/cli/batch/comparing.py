@@ -58,8 +58,7 @@ def compare(
         check_comparison(
             names, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=problems
         )
-    with checks.step():
-        check_outputs(batches, table=output)
+    checks.attempt(check_outputs, batches, table=output)
     checks.finish()
 
     with shown_progress(quiet=as_json) as callbacks:

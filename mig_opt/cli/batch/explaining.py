@@ -62,10 +62,8 @@ def explain(
     Exits with 0 if there is a schedule (within the target), else 1, and 130 after Ctrl-C.
     """
     checks = Checks()
-    with checks.step():
-        check_question(target, time_limit=time_limit, seed=seed, workers=workers)
-    with checks.step():
-        problem = load_batch(batch, gpu, gpus)
+    checks.attempt(check_question, target, time_limit=time_limit, seed=seed, workers=workers)
+    problem = checks.attempt(load_batch, batch, gpu, gpus)
     checks.finish()
     found = find_explanation(problem, target, time_limit=time_limit, seed=seed, workers=workers)
     if as_json:

@@ -55,14 +55,10 @@ def prove(
     from mig_opt.files import read_schedule
 
     checks = Checks()
-    with checks.step():
-        check_proof_options(method, time_limit=time_limit, within=within, seed=seed, workers=workers)
-    with checks.step():
-        problem = load_batch(batch, gpu, gpus)
-    with checks.step():
-        plan = read_schedule(schedule)
-    with checks.step():
-        check_outputs([batch, schedule], certificate=output, schedule=save_better)
+    checks.attempt(check_proof_options, method, time_limit=time_limit, within=within, seed=seed, workers=workers)
+    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    plan = checks.attempt(read_schedule, schedule)
+    checks.attempt(check_outputs, [batch, schedule], certificate=output, schedule=save_better)
     checks.finish()
     found = validate(problem, plan)
     if not found.valid:
@@ -123,12 +119,9 @@ def check(
         check_proof_options(
             DEFAULT_METHOD if method is None else method, time_limit=time_limit, workers=workers, also=also
         )
-    with checks.step():
-        problem = load_batch(batch, gpu, gpus)
-    with checks.step():
-        plan = read_schedule(schedule)
-    with checks.step():
-        read = read_certificate(certificate)
+    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    plan = checks.attempt(read_schedule, schedule)
+    read = checks.attempt(read_certificate, certificate)
     checks.finish()
     with shown_progress(quiet=as_json) as callbacks:
         found = check_certificate(

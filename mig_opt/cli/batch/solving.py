@@ -52,19 +52,12 @@ def solve(
     best schedule found so far.
     """
     checks = Checks()
-    with checks.step():
-        check_run(METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
-    with checks.step():
-        share = parsed_share("--gap", gap)
-    problem: Batch | None = None
-    with checks.step():
-        problem = load_batch(batch, gpu, gpus, cost_free=cost_free)
-    with checks.step():
-        check_run(also=partition_problems(method, partition, problem))
-    with checks.step():
-        check_outputs([batch], chart, schedule=output)
+    checks.attempt(check_run, METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
+    share = checks.attempt(parsed_share, "--gap", gap)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, cost_free=cost_free)
+    checks.attempt(check_run, also=partition_problems(method, partition, problem))
+    checks.attempt(check_outputs, [batch], chart, schedule=output)
     checks.finish()
-    assert problem is not None
     from mig_opt.cli.progress import shown_progress
 
     entry = get_method(method)

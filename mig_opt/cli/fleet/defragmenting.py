@@ -58,30 +58,22 @@ def defragment(
     from mig_opt.defragmentation.entry import defragment_problems
 
     checks = Checks()
-    room: list[str] | None = None
-    share: float | None = None
-    with checks.step():
-        room = None if wanted is None else _profiles(wanted)
-    with checks.step():
-        share = None if fragmentation is None else parsed_share("--fragmentation", fragmentation)
+    room = None if wanted is None else checks.attempt(_profiles, wanted)
+    share = None if fragmentation is None else checks.attempt(parsed_share, "--fragmentation", fragmentation)
     one_goal = wanted is None or fragmentation is None
     checks.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
-    with checks.step():
-        check_run(time_limit=time_limit, seed=seed, also=defragment_problems(most_migrations=most_migrations))
-    found: FleetState | None = None
-    with checks.step():
-        found = load_state(state, gpu, gpus)
-        if room is not None:
-            with options_named({f"room[{index}]": "--for" for index in range(len(room))}):
-                check_run(also=defragment_problems(found, room))
+    also = defragment_problems(most_migrations=most_migrations)
+    checks.attempt(check_run, time_limit=time_limit, seed=seed, also=also)
+    found = checks.attempt(load_state, state, gpu, gpus)
+    if room is not None and found is not None:
+        with checks.step(), options_named({f"room[{index}]": "--for" for index in range(len(room))}):
+            check_run(also=defragment_problems(found, room))
     with checks.step():
         if devices is not None and script is None:
             refuse("--devices", "is for --script; leave it out")
         names = parsed_devices(devices, None if found is None else found.gpus)
-    with checks.step():
-        check_outputs([state], state=output, script=script)
+    checks.attempt(check_outputs, [state], state=output, script=script)
     checks.finish()
-    assert found is not None
     with shown_progress("defragment", quiet=as_json):
         result = plan(
             found,

@@ -67,13 +67,11 @@ def simulate(
         problems = list(wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0))
         if problems:
             raise InputError(problems)
-    with checks.step():
-        check_outputs([trace], chart, log=log)
+    checks.attempt(check_outputs, [trace], chart, log=log)
     with checks.step():
         found = load_trace(trace, gpu, gpus)
         for choice in chosen:
-            with checks.step():
-                choice.check(found)
+            checks.attempt(choice.check, found)
         message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(found.jobs)}; leave it out"
         checks.require(not optimum or len(found.jobs) <= _MOST_OPTIMAL, "--optimum", message)
     checks.finish()

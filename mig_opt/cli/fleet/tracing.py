@@ -77,8 +77,7 @@ def generate(
 
     checks = Checks()
     values: dict[str, float | int | str] = {}
-    with checks.step():
-        _read_settings(family, settings or [], jobs, values)
+    checks.attempt(_read_settings, family, settings or [], jobs, values)
     with checks.step():
         names = {name: f"--set {name}" for name in values}
         with options_named(names if jobs is None else names | {"jobs": "-n"}):
@@ -164,8 +163,7 @@ def import_(
 
 def _check_output(output: Path | None, checks: Checks, *inputs: Path) -> None:
     """Refuse an output that cannot be written, together with what was wrong before."""
-    with checks.step():
-        check_outputs(inputs, trace=output)
+    checks.attempt(check_outputs, inputs, trace=output)
     checks.finish()
 
 

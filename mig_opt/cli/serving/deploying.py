@@ -16,8 +16,9 @@ from mig_opt.cli.screens import bullets, show, show_remarks, show_written
 from mig_opt.cli.serving.exporting import ExportOption, check_deployment_names, check_export, check_names, exported
 from mig_opt.cli.serving.inputs import load_services, read_running
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
+from mig_opt.control import check_run
 from mig_opt.errors import InputError
-from mig_opt.registry import AUTO, get_deploy_method
+from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Status
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
@@ -60,25 +61,19 @@ def deploy(
     best deployment found so far.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.control import check_run
     from mig_opt.deploying import deploy as run_method
-    from mig_opt.registry import DEPLOY_METHODS
 
     checks = Checks()
-    with checks.step():
-        check_run(DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
-    with checks.step():
-        check_export(export, devices)
+    checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
+    checks.attempt(check_export, export, devices)
     to_stdout = export is not None and output is None
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     checks.require(not (as_json and to_stdout), "--json", message)
-    with checks.step():
-        names = parsed_devices(devices, None)
+    names = checks.attempt(parsed_devices, devices, None)
     given = options.ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
-    with checks.step():
-        demand, old = _read(services, given, running, export)
-    with checks.step():
-        check_outputs([services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
+    demand = checks.attempt(_load, services, given, export)
+    old = None if running is None else checks.attempt(_load_running, running, demand, export)
+    checks.attempt(check_outputs, [services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
 
     entry = get_deploy_method(method)
@@ -110,31 +105,26 @@ def deploy(
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
-def _read(
-    services: str, given: options.ProblemOptions, running: Path | None, export: str | None
-) -> tuple[Demand, Deployment | None]:
-    """Return the demand and the deployment that is running, if a method and the export can work with them."""
+def _load(services: str, given: options.ProblemOptions, export: str | None) -> Demand:
+    """Return the demand, if a method and the export can work with it."""
     from mig_opt.deploying import check_size
 
-    checks = Checks()
-    demand: Demand | None = None
-    old: Deployment | None = None
-    with checks.step():
-        demand = load_services(services, given)
-        if not demand.unservable():
-            try:
-                check_size(demand)
-            except InputError as error:
-                raise InputError(error.problems, services) from None
-        names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
-        check_names(export, names, services)
-    if running is not None:
-        with checks.step():
-            old = read_running(running, demand)
-            check_deployment_names(export, old, running)
-    checks.finish()
-    assert demand is not None
-    return demand, old
+    demand = load_services(services, given)
+    if not demand.unservable():
+        try:
+            check_size(demand)
+        except InputError as error:
+            raise InputError(error.problems, services) from None
+    names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
+    check_names(export, names, services)
+    return demand
+
+
+def _load_running(path: Path, demand: Demand | None, export: str | None) -> Deployment:
+    """Return the deployment that is running, if the export can work with it."""
+    old = read_running(path, demand)
+    check_deployment_names(export, old, path)
+    return old
 
 
 def _change(demand: Demand, running: Deployment | None, result: DeploymentResult) -> ChangePlan | None:

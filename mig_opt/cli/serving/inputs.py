@@ -37,22 +37,14 @@ def load_services(name: str, options: ProblemOptions, document: bytes | None = N
     """
     checks = Checks()
     if options.gpu is not None:
-        with checks.step():
-            get_gpu(options.gpu)
+        checks.attempt(get_gpu, options.gpu)
     wrong_gpu = bool(checks.errors)
-    with checks.step():
-        _check_rule(options)
-    source: _Source | None = None
-    with checks.step():
-        source = _Source.of(name, document)
+    checks.attempt(_check_rule, options)
+    source = checks.attempt(_Source.of, name, document)
     if source is None or wrong_gpu:
         checks.finish()
-    assert source is not None
-    tables: list[ProfileTable] = []
-    with checks.step():
-        tables = _read_tables(options.profiles or (), options.gpu or source.gpu())
+    tables = checks.attempt(_read_tables, options.profiles or (), options.gpu or source.gpu()) or []
     lacking = bool(checks.errors)
-    demand: Demand | None = None
     with checks.step():
         try:
             with options_named(source.options):
@@ -63,8 +55,10 @@ def load_services(name: str, options: ProblemOptions, document: bytes | None = N
             if problems:
                 raise InputError(problems, error.source) from None
     checks.finish()
-    assert demand is not None
-    return _ruled(demand, options)
+    share = demand.rule.share if options.slo_share is None else options.slo_share
+    whole_ms = demand.rule.whole_ms if options.whole_ms is None else options.whole_ms
+    most = demand.max_processes if options.max_processes is None else options.max_processes
+    return demand.replace(rule=SloRule(share, whole_ms), max_processes=most)
 
 
 def _is_about_tables(problem: Problem) -> bool:
@@ -82,13 +76,6 @@ def _check_rule(options: ProblemOptions) -> None:
         problems += wrong_integer("max_processes", options.max_processes, 1, 2**31 - 1)
     if problems:
         raise InputError(problems)
-
-
-def _ruled(demand: Demand, options: ProblemOptions) -> Demand:
-    share = demand.rule.share if options.slo_share is None else options.slo_share
-    whole_ms = demand.rule.whole_ms if options.whole_ms is None else options.whole_ms
-    most = demand.max_processes if options.max_processes is None else options.max_processes
-    return demand.replace(rule=SloRule(share, whole_ms), max_processes=most)
 
 
 def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:

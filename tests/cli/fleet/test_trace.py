@@ -156,10 +156,3 @@ def test_import(mig_opt: Command, tmp_path: Path) -> None:
     refuses(mig_opt("import", "pods.csv", "--gpus", 0, "--cover", "x", "-o", "pods.csv"), "--gpus: must be", "--cover:",
             "is read as well (pods.csv)")  # fmt: skip
     refuses(mig_opt("import", "none.csv"), "error: none.csv: no such file")
-
-
-@pytest.mark.parametrize("command", ["families", "generate", "import", "describe"])
-def test_help(mig_opt: Command, command: str) -> None:
-    code, out, _ = mig_opt(command, "--help")
-    assert code == 0
-    assert f"Example: mig-opt trace {command}" in out
