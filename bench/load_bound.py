@@ -16,10 +16,9 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.instances import ScalingName
-from mig_opt.models.batch.cp import CpSat
+from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import LoadProgram
-from mig_opt.models.batch.search import BlockSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 
@@ -38,7 +37,7 @@ def distances(batch: Batch) -> dict[str, float]:
     outcome = solve_program(program.linear.program, Highs(), Control[Schedule](time_limit=100))
     control = Control[Schedule]()
     control.offer(result.schedule)
-    search = BlockSearch(batch, control, CpSat())
+    search = CpSearch(batch, control)
     raise_bound_by_dual_prices(search, share=1.0)
     bounds = {"load program": program.bound(outcome.bound, Highs().tolerance), "prices": search.lower}
     return {name: 1 - integer_batch.ticks.seconds_below(bound) / result.makespan for name, bound in bounds.items()}

@@ -23,8 +23,7 @@ from collections.abc import Mapping, Sequence
 from ortools.sat.python import cp_model
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
-from mig_opt.batch.schedule import Schedule
-from mig_opt.models.batch.slots import BlockForm, Slot, Slots
+from mig_opt.models.batch.slots import BlockForm, BlockFormulation, Slots
 
 Expression = cp_model.LinearExprT
 
@@ -37,7 +36,7 @@ def seconds_to_build(problem: IntegerBatch) -> float:
     return 14e-6 * problem.choices + 0.3e-6 * len(problem.places) ** 2
 
 
-class BlockModel:
+class BlockModel(BlockFormulation):
     """A CP-SAT model of a problem; the module says what it contains.
 
     Parameters
@@ -51,30 +50,19 @@ class BlockModel:
     ----------
     model : cp_model.CpModel
         Its objective is the makespan in ticks.
-    slots : list of Slot
-        What tasks are assigned to.
-    assigned : list of dict of int to literal
-        For each task its choice of slots, by index.
-    loose : dict of int to literal
-        The places that may be created more often, by index.
     """
 
     def __init__(self, problem: IntegerBatch, form: BlockForm) -> None:
+        super().__init__()
         self.problem = problem
         self.model = cp_model.CpModel()
-        self._layout = Slots(problem, form.copies)
-        self.slots: list[Slot] = self._layout.lifetimes
-        self._slots_of = self._layout.of_place
+        self.slots = Slots(problem, form.copies)
         self._horizon = form.at_most
         self._makespan = self.model.new_int_var(form.at_least, form.at_most, "makespan")
-        self.loose: dict[int, cp_model.IntVar] = {}
         self._assign()
         if form.relaxed and not problem.operations_take_no_time:
             self._loosen()
         self._bound_slices()
-        self._creation: dict[int, cp_model.IntVar] = {}
-        self._destruction: dict[int, cp_model.IntVar] = {}
-        self._before: dict[tuple[int, int], cp_model.IntVar] = {}
         if not problem.operations_take_no_time:
             self._order()
         self._break_symmetry()
@@ -85,26 +73,26 @@ class BlockModel:
     def _assign(self) -> None:
         model, places = self.model, self.problem.places
         self.assigned: list[dict[int, cp_model.IntVar]] = [
-            {slot: model.new_bool_var(f"task{task}_slot{slot}") for slot in self._layout.choices(task, self._horizon)}
+            {slot: model.new_bool_var(f"task{task}_slot{slot}") for slot in self.slots.choices(task, self._horizon)}
             for task in range(len(self.problem.batch.tasks))
         ]
-        entries: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in self.slots]
+        entries: list[list[tuple[cp_model.IntVar, int]]] = [[] for _ in self.slots.lifetimes]
         for task, choices in enumerate(self.assigned):
             model.add_exactly_one(choices.values())
             for slot, choice in choices.items():
-                entries[slot].append((choice, places[self.slots[slot].place].durations[task]))
+                entries[slot].append((choice, places[self.slots.lifetimes[slot].place].durations[task]))
         self._load: list[cp_model.LinearExpr] = [
             cp_model.LinearExpr.weighted_sum([choice for choice, _ in column], [ticks for _, ticks in column])
             for column in entries
         ]
-        self._used = [self._any([choice for choice, _ in column], f"used{at}") for at, column in enumerate(entries)]
+        self.used = [self._any([choice for choice, _ in column], f"used{at}") for at, column in enumerate(entries)]
         self._place_used = [
-            self._any([self._used[slot] for slot in slots], f"place_used{at}")
-            for at, slots in enumerate(self._slots_of)
+            self._any([self.used[slot] for slot in slots], f"place_used{at}")
+            for at, slots in enumerate(self.slots.of_place)
         ]
         for at in range(len(places)):
-            for earlier, later in itertools.pairwise(self._layout.created(at)):
-                model.add_implication(self._used[later], self._used[earlier])
+            for earlier, later in itertools.pairwise(self.slots.created(at)):
+                model.add_implication(self.used[later], self.used[earlier])
 
     def _any(self, literals: Sequence[cp_model.IntVar], name: str) -> cp_model.IntVar:
         """Return a boolean that is true exactly if one of ``literals`` is."""
@@ -125,11 +113,11 @@ class BlockModel:
         places = self.problem.places
         for at, place in enumerate(places):
             loose = self.loose[at] = self.model.new_bool_var(f"loose{at}")
-            first, *others = sorted(self._slots_of[at], key=lambda slot: self.slots[slot].initial)
-            self.model.add_implication(loose, self._used[first])
+            first, *others = sorted(self.slots.of_place[at], key=lambda slot: self.slots.lifetimes[slot].initial)
+            self.model.add_implication(loose, self.used[first])
             for slot in others:
-                self.model.add_implication(loose, ~self._used[slot])
-            created = len(self._layout.created(at))
+                self.model.add_implication(loose, ~self.used[slot])
+            created = len(self.slots.created(at))
             # Each lifetime runs something: without that, one lifetime less would do.
             tasks = [choices[first] for choices in self.assigned if first in choices]
             self.model.add(cp_model.LinearExpr.sum(tasks) >= created + 1).only_enforce_if(loose)
@@ -143,18 +131,18 @@ class BlockModel:
         self._gone = {
             slot: self._any(
                 [self._place_used[to] for to, other in enumerate(places) if places[lifetime.place].conflicts(other)]
-                + [self._used[other] for other in self._slots_of[lifetime.place] if other != slot],
+                + [self.used[other] for other in self.slots.of_place[lifetime.place] if other != slot],
                 f"gone{slot}",
             )
-            for slot, lifetime in enumerate(self.slots)
+            for slot, lifetime in enumerate(self.slots.lifetimes)
             if lifetime.initial
         }
         for covering in self.problem.slices():
             terms: list[Expression] = []
             lasts = []
             for at in covering:
-                place, slots = places[at], self._slots_of[at]
-                created = len(self._layout.created(at))
+                place, slots = places[at], self.slots.of_place[at]
+                created = len(self.slots.created(at))
                 if at in self.loose:
                     terms.append(created * (place.create + place.destroy) * self.loose[at])
                 for slot in slots:
@@ -165,7 +153,7 @@ class BlockModel:
 
     def _operation_terms(self, place: Place, slot: int, last: cp_model.IntVar) -> list[Expression]:
         """Return what the operations of ``slot`` (and the earlier work of a live instance) take on one slice."""
-        used = self._used[slot]
+        used = self.used[slot]
         if slot not in self._gone:
             self.model.add_implication(last, used)
             return [(place.create + place.destroy) * used, -place.destroy * last]
@@ -182,23 +170,23 @@ class BlockModel:
 
     def _order(self) -> None:
         model = self.model
-        self._in_time = [self._tight(slot) for slot in range(len(self.slots))]
+        self._in_time = [self._tight(slot) for slot in range(len(self.slots.lifetimes))]
         operations: list[list[cp_model.IntervalVar]] = [[] for _ in range(self.problem.batch.gpus)]
         gone: dict[int, cp_model.IntVar] = {}
         end: list[Expression] = []
-        for slot, lifetime in enumerate(self.slots):
+        for slot, lifetime in enumerate(self.slots.lifetimes):
             place, in_time = self.problem.places[lifetime.place], self._in_time[slot]
             ready: cp_model.LinearExpr | int = place.free or 0
             if not lifetime.initial:
-                creation = self._creation[slot] = model.new_int_var(0, self._horizon, f"creation{slot}")
+                creation = self.creation[slot] = model.new_int_var(0, self._horizon, f"creation{slot}")
                 ready = creation + place.create
                 operations[place.gpu].append(
                     model.new_optional_fixed_size_interval_var(creation, place.create, in_time, f"create{slot}")
                 )
             end.append(self._load[slot] + ready)
-            runs = in_time if not lifetime.initial else self._used[slot]
+            runs = in_time if not lifetime.initial else self.used[slot]
             model.add(end[slot] <= self._makespan).only_enforce_if(runs)
-            destruction = self._destruction[slot] = model.new_int_var(0, self._horizon, f"destruction{slot}")
+            destruction = self.destruction[slot] = model.new_int_var(0, self._horizon, f"destruction{slot}")
             gone[slot] = model.new_bool_var(f"destroyed{slot}")
             model.add(destruction >= end[slot]).only_enforce_if(gone[slot])
             operations[place.gpu].append(
@@ -211,34 +199,35 @@ class BlockModel:
 
     def _tight(self, slot: int) -> cp_model.LiteralT:
         """Return whether the lifetime of ``slot`` has a place in time: it exists, and its place is not loose."""
-        lifetime = self.slots[slot]
-        loose = self.loose.get(lifetime.place)
+        lifetime = self.slots.lifetimes[slot]
+        loose: cp_model.IntVar | None = self.loose.get(lifetime.place)
         if lifetime.initial:
             return self.model.new_constant(1) if loose is None else ~loose
         if loose is None:
-            return self._used[slot]
+            used: cp_model.IntVar = self.used[slot]
+            return used
         tight = self.model.new_bool_var(f"tight{slot}")
-        self.model.add_implication(tight, self._used[slot])
+        self.model.add_implication(tight, self.used[slot])
         self.model.add_implication(tight, ~loose)
-        self.model.add_bool_or([tight, ~self._used[slot], loose])
+        self.model.add_bool_or([tight, ~self.used[slot], loose])
         return tight
 
     def _exclude(self, gone: Mapping[int, cp_model.IntVar]) -> None:
         """Let conflicting lifetimes follow each other, destruction before creation; destroy only what is followed."""
         model, places = self.model, self.problem.places
-        followers: list[list[cp_model.IntVar]] = [[] for _ in self.slots]
+        followers: list[list[cp_model.IntVar]] = [[] for _ in self.slots.lifetimes]
 
         def put_before(one: int, two: int) -> cp_model.IntVar:
-            before = self._before[one, two] = model.new_bool_var(f"before{one}_{two}")
+            before = self.before[one, two] = model.new_bool_var(f"before{one}_{two}")
             model.add_implication(before, self._in_time[one])
             model.add_implication(before, self._in_time[two])
             model.add_implication(before, gone[one])
-            destroy = places[self.slots[one].place].destroy
-            model.add(self._destruction[one] + destroy <= self._creation[two]).only_enforce_if(before)
+            destroy = places[self.slots.lifetimes[one].place].destroy
+            model.add(self.destruction[one] + destroy <= self.creation[two]).only_enforce_if(before)
             followers[one].append(before)
             return before
 
-        for one, two, possible in self._layout.exclusions():
+        for one, two, possible in self.slots.exclusions():
             orders = [put_before(*pair) for pair in possible]
             model.add_bool_or([*orders, ~self._in_time[one], ~self._in_time[two]])
             model.add_at_most_one(orders)
@@ -262,7 +251,7 @@ class BlockModel:
                     (
                         self.problem.places[at].placement.profile.memory_slices * self._load[slot]
                         for at in members
-                        for slot in self._slots_of[at]
+                        for slot in self.slots.of_place[at]
                     ),
                     start=0,
                 )
@@ -277,7 +266,7 @@ class BlockModel:
         """Return a copy of the model in which each task is at its given place, in any lifetime of it."""
         model = self.model.clone()
         for choices, at in zip(self.assigned, places, strict=True):
-            there = [choices[slot].index for slot in self._slots_of[at] if slot in choices]
+            there = [choices[slot].index for slot in self.slots.of_place[at] if slot in choices]
             # A task that is longer than the limit at this place has no choice: then there is no solution.
             model.add_bool_or([model.get_bool_var_from_proto_index(index) for index in there])
         return model
@@ -288,23 +277,5 @@ class BlockModel:
         for index, value in enumerate(values):
             self.model.add_hint(self.model.get_int_var_from_proto_index(index), value)
 
-    def places_of(self, values: Sequence[int]) -> list[int]:
-        """Return the place of each task in a solution."""
-        return [
-            next(self.slots[slot].place for slot, choice in choices.items() if values[choice.index])
-            for choices in self.assigned
-        ]
-
-    def loose_places(self, values: Sequence[int]) -> list[int]:
-        """Return the places that are loose in a solution."""
-        return [at for at, literal in self.loose.items() if values[literal.index]]
-
-    def schedule(self, values: Sequence[int]) -> Schedule:
-        """Return the schedule of a solution without loose places, with the true times."""
-        chosen = [next(slot for slot, choice in choices.items() if values[choice.index]) for choices in self.assigned]
-        creations = {
-            slot: values[creation.index] for slot, creation in self._creation.items() if values[self._used[slot].index]
-        }
-        destructions = {slot: values[destruction.index] for slot, destruction in self._destruction.items()}
-        before = [pair for pair, literal in self._before.items() if values[literal.index]]
-        return self._layout.schedule(chosen, creations, destructions, before)
+    def _at(self, variable: cp_model.IntVar) -> int:
+        return variable.index

@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.batch.schedule import Schedule
-from mig_opt.models.batch.order import Lifetimes, Order
+from mig_opt.models.batch.order import OrderedFormulation
 from mig_opt.models.batch.slots import BlockForm, Slots
-from mig_opt.models.solvers.linear import LinearProgram, Term, Variable, distinct_names
+from mig_opt.models.solvers.linear import Term, Variable, distinct_names
 
 _LONGEST_NAME = 30
 """Characters of a task's name in names of variables; PuLP writes no LP file with names of more than 100."""
@@ -36,7 +34,7 @@ def seconds_to_build(problem: IntegerBatch) -> float:
     return 60e-6 * problem.choices + 20e-6 * len(problem.places) ** 2
 
 
-class BlockProgram:
+class BlockProgram(OrderedFormulation):
     """A mixed-integer program of a problem; the module says what it contains.
 
     Parameters
@@ -51,64 +49,33 @@ class BlockProgram:
 
     Attributes
     ----------
-    linear : LinearProgram
-        Its objective is the makespan in units.
-    unit : Fraction
-        Ticks in one unit of the program's time.
     start : dict of str to float or None
         Values by name for the solver to start from.
     """
 
     def __init__(self, problem: IntegerBatch, form: BlockForm, *, unit: Fraction | None = None) -> None:
-        self.problem = problem
-        self.unit = Fraction(10) ** (len(str(form.at_most)) - 3) if unit is None else unit
-        self.start: dict[str, float] | None = None
-        self.linear = LinearProgram("makespan")
-        self._layout = Slots(problem, form.copies)
-        self._horizon = Fraction(form.at_most)
+        horizon = Fraction(form.at_most)
         if unit is None:
+            unit = Fraction(10) ** (len(str(form.at_most)) - 3)
             # A solver's tolerance must not cut off what is just as long as allowed. Half a tick more changes nothing.
-            self._horizon += max(Fraction(1, 2), form.at_most * Fraction(2, 10**6))
-        self._slot_names = list(self._name_slots())
-        self._makespan = self._time("makespan", form.at_least)
-        self._loose: dict[int, Variable] = {}
+            horizon += max(Fraction(1, 2), form.at_most * Fraction(2, 10**6))
+        super().__init__(problem, Slots(problem, form.copies), unit, horizon, form.at_least)
+        self.start: dict[str, float] | None = None
         self._assign(form.at_most)
         if form.relaxed and not problem.operations_take_no_time:
             self._loosen()
         self._bound_slices()
-        lifetimes = Lifetimes(problem, self._layout, self._slot_names, self._used, self._load, self._loose)
-        self._order = Order(self.linear, lifetimes, self._makespan, self.unit, self._horizon)
         if not problem.operations_take_no_time:
-            self._order.constrain()
+            self._order()
         self._break_symmetry()
         self.linear.minimise(self._makespan)
-
-    # Parts of a program
-
-    def _name_slots(self) -> Iterator[str]:
-        count: dict[int, int] = {}
-        for lifetime in self._layout.lifetimes:
-            place = self.problem.places[lifetime.place]
-            profile = re.sub(r"\W", "_", place.placement.profile.name)
-            name = f"{f'gpu{place.gpu}_' if self.problem.batch.gpus > 1 else ''}{profile}_at_{place.placement.start}"
-            if lifetime.initial:
-                yield f"{name}_live"
-                continue
-            count[lifetime.place] = count.get(lifetime.place, 0) + 1
-            yield name if count[lifetime.place] == 1 else f"{name}_lifetime{count[lifetime.place]}"
-
-    def _units(self, ticks: Fraction | int) -> float:
-        return float(ticks / self.unit)
-
-    def _time(self, name: str, at_least: int = 0) -> Variable:
-        return self.linear.continuous(name, self._units(at_least), self._units(self._horizon))
 
     # What runs where
 
     def _assign(self, at_most: int) -> None:
-        tasks, places, layout = self.problem.batch.tasks, self.problem.places, self._layout
+        tasks, places, layout = self.problem.batch.tasks, self.problem.places, self.slots
         names = distinct_names((task.name for task in tasks), _LONGEST_NAME)
-        self._runs: list[dict[int, Variable]] = []
+        self.assigned = []
         load: list[list[tuple[Variable, int]]] = [[] for _ in layout.lifetimes]
         for task, name in enumerate(names):
             slots = layout.choices(task, at_most)
@@ -116,34 +83,34 @@ class BlockProgram:
             for slot, choice in choices.items():
                 load[slot].append((choice, places[layout.lifetimes[slot].place].durations[task]))
             self.linear.equal(f"once_{name}", [(choice, 1) for choice in choices.values()], 1)
-            self._runs.append(choices)
+            self.assigned.append(choices)
         self._load = [[(choice, self._units(ticks)) for choice, ticks in entries] for entries in load]
-        self._used = [self.linear.choice(f"use_{name}") for name in self._slot_names]
+        self.used = [self.linear.choice(f"use_{name}") for name in self._slot_names]
         for slot, name in enumerate(self._slot_names):
             for choice, _ in load[slot]:
-                self.linear.at_most(f"{choice.name}_in_use", [(choice, 1), (self._used[slot], -1)], 0)
-            self.linear.at_most(f"idle_{name}", [(self._used[slot], 1), *((choice, -1) for choice, _ in load[slot])], 0)
+                self.linear.at_most(f"{choice.name}_in_use", [(choice, 1), (self.used[slot], -1)], 0)
+            self.linear.at_most(f"idle_{name}", [(self.used[slot], 1), *((choice, -1) for choice, _ in load[slot])], 0)
         self._place_used = [
-            self.linear.any([self._used[slot] for slot in slots], f"use_any_{self._slot_names[slots[0]]}")
+            self.linear.any([self.used[slot] for slot in slots], f"use_any_{self._slot_names[slots[0]]}")
             for slots in layout.of_place
         ]
         for at in range(len(places)):
             for earlier, later in itertools.pairwise(layout.created(at)):
                 name = f"later_{self._slot_names[later]}"
-                self.linear.at_most(name, [(self._used[later], 1), (self._used[earlier], -1)], 0)
+                self.linear.at_most(name, [(self.used[later], 1), (self.used[earlier], -1)], 0)
 
     def _loosen(self) -> None:
         """Let places be created once more than they have lifetimes, or oftener; see the constraint model."""
-        places, layout = self.problem.places, self._layout
+        places, layout = self.problem.places, self.slots
         for at, place in enumerate(places):
             created = layout.created(at)
             first, name = created[0], self._slot_names[created[0]]
-            loose = self._loose[at] = self.linear.choice(f"loose_{name}")
-            self.linear.at_most(f"loose_{name}_used", [(loose, 1), (self._used[first], -1)], 0)
+            loose = self.loose[at] = self.linear.choice(f"loose_{name}")
+            self.linear.at_most(f"loose_{name}_used", [(loose, 1), (self.used[first], -1)], 0)
             for slot in layout.of_place[at]:
                 if slot != first:
                     self.linear.at_most(
-                        f"loose_{name}_not_{self._slot_names[slot]}", [(loose, 1), (self._used[slot], 1)], 1
+                        f"loose_{name}_not_{self._slot_names[slot]}", [(loose, 1), (self.used[slot], 1)], 1
                     )
             runs = [(choice, -1) for choice, _ in self._load[first]]
             self.linear.at_most(f"loose_{name}_tasks", [(loose, len(created) + 1), *runs], 0)
@@ -153,7 +120,7 @@ class BlockProgram:
     # The slice loads
 
     def _bound_slices(self) -> None:
-        places, layout = self.problem.places, self._layout
+        places, layout = self.problem.places, self.slots
         gone = {slot: self._gone(slot) for slot, lifetime in enumerate(layout.lifetimes) if lifetime.initial}
         for number, covering in enumerate(self.problem.slices()):
             terms: list[Term] = [(self._makespan, -1)]
@@ -161,8 +128,8 @@ class BlockProgram:
             for at in covering:
                 place = places[at]
                 both = place.create + place.destroy
-                if at in self._loose:
-                    terms.append((self._loose[at], self._units(len(layout.created(at)) * both)))
+                if at in self.loose:
+                    terms.append((self.loose[at], self._units(len(layout.created(at)) * both)))
                 for slot in layout.of_place[at]:
                     last = self.linear.share(f"last_{self._slot_names[slot]}_of_slice{number}")
                     lasts.append(last)
@@ -170,17 +137,17 @@ class BlockProgram:
                     if slot in gone:
                         terms += self._terms_of_live(slot, gone[slot], last, f"{self._slot_names[slot]}_slice{number}")
                         continue
-                    self.linear.at_most(f"{last.name}_used", [(last, 1), (self._used[slot], -1)], 0)
-                    terms += [(self._used[slot], self._units(both)), (last, -self._units(place.destroy))]
+                    self.linear.at_most(f"{last.name}_used", [(last, 1), (self.used[slot], -1)], 0)
+                    terms += [(self.used[slot], self._units(both)), (last, -self._units(place.destroy))]
             self.linear.at_most(f"one_last_of_slice{number}", ((last, 1) for last in lasts), 1)
             self.linear.at_most(f"load_of_slice{number}", terms, 0)
 
     def _gone(self, slot: int) -> Variable:
         """Return a variable that is 1 if a live instance has to make room."""
-        at, places, name = self._layout.lifetimes[slot].place, self.problem.places, self._slot_names[slot]
+        at, places, name = self.slots.lifetimes[slot].place, self.problem.places, self._slot_names[slot]
         gone = self.linear.share(f"gone_{name}")
         causes = [self._place_used[to] for to, other in enumerate(places) if places[at].conflicts(other)]
-        causes += [self._used[other] for other in self._layout.of_place[at] if other != slot]
+        causes += [self.used[other] for other in self.slots.of_place[at] if other != slot]
         for number, cause in enumerate(causes):
             self.linear.at_most(f"gone_{name}_for_{number}", [(cause, 1), (gone, -1)], 0)
         return gone
@@ -190,12 +157,12 @@ class BlockProgram:
 
         It holds the slice until it is free, if it runs something or makes room for something here.
         """
-        place = self.problem.places[self._layout.lifetimes[slot].place]
+        place = self.problem.places[self.slots.lifetimes[slot].place]
         free = place.free or 0
         holds, leaves = self.linear.share(f"hold_{name}"), self.linear.share(f"leave_{name}")
         self.linear.at_most(f"leave_or_last_{name}", [(gone, 1), (last, -1), (leaves, -1)], 0)
         self.linear.at_most(f"leave_held_{name}", [(leaves, 1), (holds, -1)], 0)
-        self.linear.at_most(f"use_held_{name}", [(self._used[slot], 1), (holds, -1)], 0)
+        self.linear.at_most(f"use_held_{name}", [(self.used[slot], 1), (holds, -1)], 0)
         if free > self._horizon:
             holds.upBound = 0
             free = 0
@@ -207,8 +174,8 @@ class BlockProgram:
         """Order interchangeable sets of places by the area that they run, and identical tasks by their lifetimes."""
         for tasks in self.problem.identical:
             for one, two in itertools.pairwise(tasks):
-                sooner = [(choice, slot) for slot, choice in self._runs[one].items()]
-                later = [(choice, -slot) for slot, choice in self._runs[two].items()]
+                sooner = [(choice, slot) for slot, choice in self.assigned[one].items()]
+                later = [(choice, -slot) for slot, choice in self.assigned[two].items()]
                 self.linear.at_most(f"alike_{one}_{two}", [*sooner, *later], 0)
         places = self.problem.places
         for number, group in enumerate(self.problem.interchangeable):
@@ -216,7 +183,7 @@ class BlockProgram:
                 [
                     (choice, places[at].placement.profile.memory_slices * seconds)
                     for at in members
-                    for slot in self._layout.of_place[at]
+                    for slot in self.slots.of_place[at]
                     for choice, seconds in self._load[slot]
                 ]
                 for members in group
@@ -248,39 +215,15 @@ class BlockProgram:
     def fixed(self, places: Sequence[int]) -> contextlib.AbstractContextManager[None]:
         """Put each task at its given place for a while (first created lifetime, or the live one)."""
         values = {
-            choice: float(slot == self._layout.of_place[at][0])
-            for at, choices in zip(places, self._runs, strict=True)
+            choice: float(slot == self.slots.of_place[at][0])
+            for at, choices in zip(places, self.assigned, strict=True)
             for slot, choice in choices.items()
         }
         return self.linear.fixed(values)
 
-    def places_of(self, values: Sequence[int]) -> list[int]:
-        """Return the place of each task in a solution."""
-        return [self._layout.lifetimes[slot].place for slot in self._chosen(values)]
-
-    def loose_places(self, values: Sequence[int]) -> list[int]:
-        """Return the places that are loose in a solution."""
-        at = self._index
-        return [place for place, loose in self._loose.items() if values[at[loose.name]]]
-
-    def schedule(self, values: Sequence[int]) -> Schedule:
-        """Return the schedule of a solution without loose places, with the true times."""
-        at = self._index
-        creations = {
-            slot: values[at[creation.name]]
-            for slot, creation in self._order.creation.items()
-            if values[at[self._used[slot].name]]
-        }
-        destructions = {slot: values[at[destruction.name]] for slot, destruction in self._order.destruction.items()}
-        before = [pair for pair, choice in self._order.before.items() if values[at[choice.name]]]
-        return self._layout.schedule(self._chosen(values), creations, destructions, before)
+    def _at(self, variable: Variable) -> int:
+        return self._index[variable.name]
 
     @cached_property
     def _index(self) -> dict[str, int]:
         return {variable.name: at for at, variable in enumerate(self.linear.variables)}
-
-    def _chosen(self, values: Sequence[int]) -> list[int]:
-        """Return the lifetime in which each task runs."""
-        return [
-            next(slot for slot, choice in choices.items() if values[self._index[choice.name]]) for choices in self._runs
-        ]

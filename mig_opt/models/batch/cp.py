@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.compilation import compiled
@@ -86,7 +85,7 @@ class Portfolio:
 
     Attributes
     ----------
-    search : BlockSearch
+    search : CpSearch
         The best schedule, the bound, and the search by block models.
     tasks, gpus : int
         Size of the batch.
@@ -97,7 +96,7 @@ class Portfolio:
     """
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
-        self.search = BlockSearch(batch, control, CpSat())
+        self.search = CpSearch(batch, control)
         self.tasks, self.gpus = len(batch.tasks), batch.gpus
         self.limited = control.remaining is not None
         self.local_search: TimedSearch | None = None
@@ -230,25 +229,23 @@ PHASES = (
 )
 
 
-class CpSat:
-    """CP-SAT as the solver of a search."""
+class CpSearch(BlockSearch[BlockModel]):
+    """Search by block models that CP-SAT solves."""
 
     name = "CP-SAT"
 
-    def seconds_to_build(self, problem: IntegerBatch) -> float:
+    def seconds_to_build(self) -> float:
         """Return the approximate seconds that it takes to build a model."""
-        return seconds_to_build(problem)
+        return seconds_to_build(self.problem)
 
-    def build(self, problem: IntegerBatch, form: BlockForm) -> BlockModel:
+    def build(self, form: BlockForm) -> BlockModel:
         """Return a model."""
-        return BlockModel(problem, form)
+        return BlockModel(self.problem, form)
 
-    def improve(self, model: BlockModel, control: Control[Schedule], request: Request) -> IntegerOutcome:
+    def minimise(self, model: BlockModel, request: Request) -> IntegerOutcome:
         """Minimise the makespan, and report on the way."""
-        return run(model.model, control, request)
+        return run(model.model, self.control, request)
 
-    def complete(
-        self, model: BlockModel, places: Sequence[int], control: Control[Schedule], *, share: float
-    ) -> IntegerOutcome:
+    def complete(self, model: BlockModel, places: Sequence[int], share: float) -> IntegerOutcome:
         """Find the best solution with each task at its given place."""
-        return run(model.fixed(places), control, Request(share=share), workers=1)
+        return run(model.fixed(places), self.control, Request(share=share), workers=1)

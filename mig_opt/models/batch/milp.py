@@ -13,7 +13,6 @@ import math
 from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
-from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError, Problem
@@ -58,31 +57,30 @@ def _search(batch: Batch, control: Control[Schedule], backend: Backend) -> None:
     missing = backend.missing()
     if missing is not None:
         raise InputError([Problem("method", missing)])
-    search = BlockSearch(batch, control, _Milp(backend))
+    search = _MilpSearch(batch, control, backend)
     if search.can_begin:
         search.run()
 
 
-class _Milp:
-    """A solver of mixed-integer programs as the solver of a search."""
+class _MilpSearch(BlockSearch[BlockProgram]):
+    """Search by block programs that a solver of mixed-integer programs solves."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, batch: Batch, control: Control[Schedule], backend: Backend) -> None:
         self._backend = backend
         self.name = backend.name
+        super().__init__(batch, control)
 
-    def seconds_to_build(self, problem: IntegerBatch) -> float:
-        return seconds_to_build(problem)
+    def seconds_to_build(self) -> float:
+        return seconds_to_build(self.problem)
 
-    def build(self, problem: IntegerBatch, form: BlockForm) -> BlockProgram:
-        return BlockProgram(problem, form)
+    def build(self, form: BlockForm) -> BlockProgram:
+        return BlockProgram(self.problem, form)
 
-    def complete(
-        self, model: BlockProgram, places: Sequence[int], control: Control[Schedule], *, share: float
-    ) -> IntegerOutcome:
+    def complete(self, model: BlockProgram, places: Sequence[int], share: float) -> IntegerOutcome:
         with model.fixed(places):
-            return self.improve(model, control, Request(share=share))
+            return self.minimise(model, Request(share=share))
 
-    def improve(self, model: BlockProgram, control: Control[Schedule], request: Request) -> IntegerOutcome:
+    def minimise(self, model: BlockProgram, request: Request) -> IntegerOutcome:
         leeway = model.ticks(model.linear.leeway(self._backend.tolerance))
 
         def whole(bound: float) -> int:
@@ -100,7 +98,7 @@ class _Milp:
         found = solve_program(
             model.linear.program,
             self._backend,
-            control,
+            self.control,
             share=request.share,
             start=model.start,
             on_solution=report_solution,

@@ -1,4 +1,4 @@
-"""Search for a proven optimum by block models, with any solver.
+"""Search for a proven optimum by block models, whatever solves them.
 
 1. The relaxed block model gives a bound that holds for every schedule. Each assignment of tasks that it meets on the
    way is turned into a schedule at once.
@@ -11,9 +11,10 @@
 from __future__ import annotations
 
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -21,7 +22,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.errors import SolverError
-from mig_opt.models.batch.slots import BlockForm
+from mig_opt.models.batch.slots import BlockForm, BlockFormulation
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
 _FIRST_SHARE = 0.85
@@ -41,50 +42,10 @@ _PROVABLE = 16
 """Up to so many tasks a proof within a minute is likely, and worth more than better schedules on the way."""
 
 
-class Model(Protocol):
-    """Interface of a block model."""
-
-    def places_of(self, values: Sequence[int]) -> list[int]:
-        """Return the place of each task."""
-
-    def loose_places(self, values: Sequence[int]) -> list[int]:
-        """Return the places that are loose."""
-
-    def schedule(self, values: Sequence[int]) -> Schedule:
-        """Return the schedule of a solution without loose places, with the true times."""
-
-    def hint(self, values: Sequence[int]) -> None:
-        """Let the solver start from this solution."""
+M = TypeVar("M", bound=BlockFormulation)
 
 
-M = TypeVar("M", bound=Model)
-
-
-class Solver(Protocol[M]):
-    """Interface of a solver that builds block models and solves them.
-
-    Attributes
-    ----------
-    name : str
-        Name for messages.
-    """
-
-    name: str
-
-    def seconds_to_build(self, problem: IntegerBatch) -> float:
-        """Return the approximate seconds that it takes to build a model."""
-
-    def build(self, problem: IntegerBatch, form: BlockForm) -> M:
-        """Return a model."""
-
-    def improve(self, model: M, control: Control[Schedule], request: Request) -> IntegerOutcome:
-        """Minimise the makespan, and report on the way."""
-
-    def complete(self, model: M, places: Sequence[int], control: Control[Schedule], *, share: float) -> IntegerOutcome:
-        """Find the best solution with each task at its given place, within that share of the time that is left."""
-
-
-class BlockSearch(Generic[M]):
+class BlockSearch(ABC, Generic[M]):
     """Search on one batch: the best schedule and the best bound are in the control, the bound also here in ticks.
 
     Parameters
@@ -93,11 +54,11 @@ class BlockSearch(Generic[M]):
         Every task has a placement.
     control : Control
         May hold a schedule to start from.
-    solver : Solver
-        For every model.
 
     Attributes
     ----------
+    name : str
+        Name of the solver for messages.
     problem : IntegerBatch
         The batch in ticks.
     lower : int
@@ -106,19 +67,36 @@ class BlockSearch(Generic[M]):
         Seconds that it takes to build a model.
     """
 
-    def __init__(self, batch: Batch, control: Control[Schedule], solver: Solver[M]) -> None:
+    name: str
+
+    def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
         self.batch = batch
         self.control = control
-        self.solver = solver
         self.problem = IntegerBatch(batch)
         self.lower = self.problem.ticks.floor(control.lower_bound)
         # Where times are rounded down, a schedule takes less in the model than in truth: what the model says counts.
         self._rounded = sys.maxsize
         self._blur = 0
-        self.building = solver.seconds_to_build(self.problem)
+        self.building = self.seconds_to_build()
         if control.plan is None:
             first = [batch.options(task)[0][0] for task in batch.tasks]
             control.offer(nested_schedule(batch, [(0, placement) for placement in first]))
+
+    @abstractmethod
+    def seconds_to_build(self) -> float:
+        """Return the approximate seconds that it takes to build a model."""
+
+    @abstractmethod
+    def build(self, form: BlockForm) -> M:
+        """Return a model."""
+
+    @abstractmethod
+    def minimise(self, model: M, request: Request) -> IntegerOutcome:
+        """Minimise the makespan, and report on the way."""
+
+    @abstractmethod
+    def complete(self, model: M, places: Sequence[int], share: float) -> IntegerOutcome:
+        """Find the best solution with each task at its given place, within that share of the time that is left."""
 
     @property
     def can_begin(self) -> bool:
@@ -149,7 +127,7 @@ class BlockSearch(Generic[M]):
         if outcome.values is not None:
             self.polish(relaxed.places_of(outcome.values))
         elif outcome.infeasible:
-            raise SolverError(f"{self.solver.name} finds no solution of a model that has one")
+            raise SolverError(f"{self.name} finds no solution of a model that has one")
         if outcome.proven:
             # A proof is likely, however long it seemed to be.
             share = 1.0
@@ -186,7 +164,7 @@ class BlockSearch(Generic[M]):
         """Return a model of the schedules between the bound and the best schedule, or only those ``below`` it."""
         self.control.spend(self.building)
         form = BlockForm(at_least=self.lower, at_most=self.upper - below, relaxed=relaxed, copies=copies or {})
-        return self.solver.build(self.problem, form)
+        return self.build(form)
 
     def _solve(self, model: M, *, share: float, holds_for_all: bool) -> IntegerOutcome:
         request = Request(
@@ -196,7 +174,7 @@ class BlockSearch(Generic[M]):
             on_solution=lambda values: self._keep(model, values),
             on_bound=self.raise_lower if holds_for_all else None,
         )
-        outcome = self.solver.improve(model, self.control, request)
+        outcome = self.minimise(model, request)
         self._note(model, outcome)
         if holds_for_all:
             self.raise_lower(outcome.bound)
@@ -206,7 +184,7 @@ class BlockSearch(Generic[M]):
         """Complete the best schedule to a solution of ``model``, if it is one, and let the solver start from it."""
         assert self.control.plan is not None
         places = self.problem.places_of(self.control.plan)
-        outcome = self.solver.complete(model, places, self.control, share=0.1)
+        outcome = self.complete(model, places, share=0.1)
         if outcome.values is not None:
             model.hint(outcome.values)
 
@@ -219,7 +197,7 @@ class BlockSearch(Generic[M]):
             self.offer_nested(places)
         elif self.open:
             model = self.model(relaxed=False)
-            self.offer(model, self.solver.complete(model, self.problem.canonical(places), self.control, share=share))
+            self.offer(model, self.complete(model, self.problem.canonical(places), share))
 
     def offer(self, model: M, outcome: IntegerOutcome) -> None:
         """Keep the schedule of a solution, if there is one and it is better."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import networkx as nx
 
@@ -155,3 +157,62 @@ class Slots:
                 [(places[at].gpu, places[at].placement) for at in (self.lifetimes[slot].place for slot in chosen)],
             )
         return timed_schedule(batch, instances, operations)
+
+
+class BlockFormulation(ABC):
+    """Block model for some solver: its decisions, and the reading of its solutions.
+
+    Attributes
+    ----------
+    slots : Slots
+        Lifetimes to which tasks are assigned.
+    assigned : list of dict of int to variable
+        For each task its choices of slots, by index.
+    used : list of variable
+        1 for each slot that runs something.
+    loose : dict of int to variable
+        1 for each place, by index, that may be created more often.
+    creation, destruction : dict of int to variable
+        Begin of the operations of each slot.
+    before : dict of (int, int) to variable
+        1 if the first slot is destroyed before the second one is created.
+    """
+
+    slots: Slots
+    assigned: list[dict[int, Any]]
+    used: Sequence[Any]
+
+    def __init__(self) -> None:
+        self.loose: dict[int, Any] = {}
+        self.creation: dict[int, Any] = {}
+        self.destruction: dict[int, Any] = {}
+        self.before: dict[tuple[int, int], Any] = {}
+
+    @abstractmethod
+    def _at(self, variable: Any) -> int:
+        """Return the index of a variable in the values of a solution."""
+
+    @abstractmethod
+    def hint(self, values: Sequence[int]) -> None:
+        """Let the solver start from a complete solution: the value of every variable."""
+
+    def _chosen(self, values: Sequence[int]) -> list[int]:
+        """Return the slot in which each task runs."""
+        return [next(slot for slot, choice in row.items() if values[self._at(choice)]) for row in self.assigned]
+
+    def places_of(self, values: Sequence[int]) -> list[int]:
+        """Return the place of each task in a solution."""
+        return [self.slots.lifetimes[slot].place for slot in self._chosen(values)]
+
+    def loose_places(self, values: Sequence[int]) -> list[int]:
+        """Return the places that are loose in a solution."""
+        return [place for place, loose in self.loose.items() if values[self._at(loose)]]
+
+    def schedule(self, values: Sequence[int]) -> Schedule:
+        """Return the schedule of a solution without loose places, with the true times."""
+        creations = {
+            slot: values[self._at(begin)] for slot, begin in self.creation.items() if values[self._at(self.used[slot])]
+        }
+        destructions = {slot: values[self._at(begin)] for slot, begin in self.destruction.items()}
+        before = [pair for pair, choice in self.before.items() if values[self._at(choice)]]
+        return self.slots.schedule(self._chosen(values), creations, destructions, before)

@@ -104,7 +104,7 @@ class _Candidates:
         places = search.problem.canonical(places)
         while search.open:
             model = search.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
-            outcome = search.solver.complete(model, places, search.control, share=1.0)
+            outcome = search.complete(model, places, share=1.0)
             if outcome.infeasible:
                 return True
             if outcome.values is None:

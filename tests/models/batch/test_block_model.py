@@ -71,7 +71,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
     """Whether the model has a solution that runs each task at its place and is at most so long."""
     fixed = model.model.clone()
     for choices, at in zip(model.assigned, places, strict=True):
-        there = [choice for slot, choice in choices.items() if model.slots[slot].place == at]
+        there = [choice for slot, choice in choices.items() if model.slots.lifetimes[slot].place == at]
         fixed.add_bool_or([fixed.get_bool_var_from_proto_index(choice.index) for choice in there])
     outcome = run(fixed, Control[Schedule](workers=1), Request())
     return outcome.objective is not None and outcome.objective <= at_most
@@ -226,8 +226,8 @@ def test_re_creations_become_schedules_too() -> None:
     (between,) = (slot for slot, life in enumerate(model.slots) if life.place == large)
     for task, slot in enumerate((first, between, second)):
         model.model.add(model.assigned[task][slot] == 1)
-    model.model.add(model._before[first, between] == 1)
-    model.model.add(model._before[between, second] == 1)
+    model.model.add(model.before[first, between] == 1)
+    model.model.add(model.before[between, second] == 1)
     outcome = solved(model)
     assert outcome.values is not None
     schedule = model.schedule(outcome.values)
@@ -247,7 +247,7 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
     problem = IntegerBatch(batch)
     model = BlockModel(problem, BlockForm(at_most=500, relaxed=True))
-    profiles = {problem.places[model.slots[slot].place].placement.profile.name for slot in model.assigned[0]}
+    profiles = {problem.places[model.slots.lifetimes[slot].place].placement.profile.name for slot in model.assigned[0]}
     assert profiles == {"2g.12gb"}
     slow = next(at for at, place in enumerate(problem.places) if place.placement.profile.name == "1g.6gb")
     assert run(model.fixed([slow]), Control[Schedule](workers=1), Request()).infeasible

@@ -109,8 +109,8 @@ def test_the_tiny_instance() -> None:
 
 def place_tasks(program: BlockProgram, places: list[int]) -> None:
     """Demand that each task runs at its place, in whatever life."""
-    for task, (at, choices) in enumerate(zip(places, program._runs, strict=True)):
-        there = [(choice, 1) for slot, choice in choices.items() if program._layout.lifetimes[slot].place == at]
+    for task, (at, choices) in enumerate(zip(places, program.assigned, strict=True)):
+        there = [(choice, 1) for slot, choice in choices.items() if program.slots.lifetimes[slot].place == at]
         program.linear.equal(f"task{task}_at{at}", there, 1)
 
 
@@ -189,7 +189,7 @@ def test_places_that_are_too_slow_are_no_choice() -> None:
     batch = Batch(tasks({1: 9.0, 2: 2.0}), A30)
     problem = IntegerBatch(batch)
     program = BlockProgram(problem, BlockForm(at_most=500, relaxed=True))
-    assert {variable.name for variable in program._runs[0].values()} == {
+    assert {variable.name for variable in program.assigned[0].values()} == {
         "run_t0_on_2g_12gb_at_0",
         "run_t0_on_2g_12gb_at_2",
     }
@@ -221,7 +221,7 @@ def test_lifetimes_that_take_no_time_may_stand_in_a_circle() -> None:
         operations=costs((0, 0, 0), (0, 0, 0)),
         initial=(LiveInstance(0, "4g.24gb", 0, 3e6 + 1e-9),),
     )
-    layout = block_program(batch, relaxed=False)._layout
+    layout = block_program(batch, relaxed=False).slots
     slots = {lifetime.place: slot for slot, lifetime in enumerate(layout.lifetimes) if not lifetime.initial}
     chosen = [
         next(slots[at] for at, place in enumerate(IntegerBatch(batch).places) if place.placement.profile.name == name)

@@ -219,7 +219,7 @@ def steps_of(batch: Batch, share: float, monkeypatch: pytest.MonkeyPatch) -> tup
 
     monkeypatch.setattr(cp_module, "run", watched)
     control = Control[Schedule](workers=1, time_limit=1000.0, deterministic=True)
-    search.BlockSearch(batch, control, cp_module.CpSat()).run(share)
+    cp_module.CpSearch(batch, control).run(share)
     assert control.objective == control.lower_bound
     return steps, shares
 

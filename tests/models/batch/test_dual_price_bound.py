@@ -18,7 +18,7 @@ from mig_opt.loads.pattern_starts import PatternStarts
 from mig_opt.loads.pricing import DualBound, PricingProblem
 from mig_opt.models.batch import cp, dual_price_bound
 from mig_opt.models.batch.block_model import BlockModel
-from mig_opt.models.batch.cp import CpSat
+from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.search import BlockSearch
@@ -30,7 +30,7 @@ def started(batch: Batch, method: str = "far", control: Control[Schedule] | None
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
-    return BlockSearch(batch, control, CpSat())
+    return CpSearch(batch, control)
 
 
 def bound(batch: Batch, method: str = "far") -> int:

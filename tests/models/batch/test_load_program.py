@@ -12,9 +12,8 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.tables import LoadTables
-from mig_opt.models.batch.cp import CpSat
+from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.load_program import LoadProgram, raise_bound_by_loads
-from mig_opt.models.batch.search import BlockSearch
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs
 
@@ -61,7 +60,7 @@ def raised(batch: Batch, method: str) -> tuple[int, int]:
     schedule = solve(batch, method).schedule
     assert schedule is not None
     control.offer(schedule)
-    search = BlockSearch(batch, control, CpSat())
+    search = CpSearch(batch, control)
     before = search.lower
     raise_bound_by_loads(search, share=1.0)
     return before, search.lower

@@ -17,14 +17,13 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.compilation import compiled
 from mig_opt.loads.tables import Assignments
-from mig_opt.models.batch.cp import CpSat
-from mig_opt.models.batch.search import BlockSearch
+from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 
 
 def by_subsets(batch: Batch) -> Control[Schedule]:
     control = Control[Schedule](workers=1)
-    search = BlockSearch(batch, control, CpSat())
+    search = CpSearch(batch, control)
     prove_by_subsets(search)
     return control
 
@@ -45,7 +44,7 @@ def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
 @settings(max_examples=15)
 def test_the_block_model_as_a_whole_finds_the_same_optimum(batch: Batch) -> None:
     one = Control[Schedule](workers=1)
-    BlockSearch(batch, one, CpSat()).run()
+    CpSearch(batch, one).run()
     two = by_subsets(batch)
     assert one.makespan is not None
     assert two.makespan is not None
@@ -95,7 +94,7 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
 
     assert compiled(Control[Schedule]())
     monkeypatch.setattr(Assignments, "within", slowly)
-    prove_by_subsets(BlockSearch(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1), CpSat()))
+    prove_by_subsets(CpSearch(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1)))
     assert 1 < told < 1000
 
 
