@@ -42,16 +42,16 @@ _DRAWS = 8
 """Number of best assignments that are drawn; the one of least weighted cost is taken."""
 
 _TOGETHER = 0.5
-"""How often tasks that run in the same places move together: what is left there otherwise says what fits."""
+"""Frequency with which tasks in the same places move together: else the tasks that stay decide what fits there."""
 
 _FEW = 200
 """With more tasks, a place has more of them than can move."""
 
 _ANYWHERE = 0.33
-"""How often a round shortens other GPUs than the longest: what they gain the longest ones can have later."""
+"""Frequency with which a round shortens other GPUs than the longest, which can then take its tasks later."""
 
 _DEEP = 0.3
-"""How often a round shortens the longest GPU further than to the length of the others."""
+"""Frequency with which a round shortens the longest GPU further than to the length of the others."""
 
 
 @loop
@@ -208,9 +208,9 @@ def _reassign(
             length, here = _divide(tables[tree.last[longer]], tables[tree.last[shorter]])
         length = max(length, others) + slack
         drawn = np.empty(free.shape[0], np.int64)
-        draw_assignment(costs, tree, state, longer, free, here, length, tables, drawn)
+        _draw_assignment(costs, tree, state, longer, free, here, length, tables, drawn)
         if shorter != longer:
-            draw_assignment(costs, tree, state, shorter, free, everything ^ here, length, tables, drawn)
+            _draw_assignment(costs, tree, state, shorter, free, everything ^ here, length, tables, drawn)
         cost = _weighted_cost(costs, state, free, drawn)
         if cost < cheapest:
             best, cheapest = drawn, cost
@@ -332,28 +332,14 @@ def _weighted_cost(costs: Costs, state: State, free: Integers, choice: Integers)
 
 
 @loop
-def draw_assignment(
+def _draw_assignment(
     costs: Costs, tree: FlatTree, state: State, gpu: int, free: Integers, tasks: int, limit: int, tables: Table,
     choice: Integers,
 ) -> None:  # fmt: skip
-    """Draw an assignment of ``tasks`` to places of a GPU that makes no path longer than ``limit``.
+    """Draw an assignment of ``tasks``, a subset of ``free``, to places of a GPU with no path longer than ``limit``.
 
-    Parameters
-    ----------
-    costs, tree, state
-        Ticks, load tree and state of the search; nothing of ``free`` runs anywhere in the state.
-    gpu : int
-        Index of the GPU.
-    free : array of int64, shape (k,)
-        The tasks for which there are tables.
-    tasks : int
-        Subset of them to assign, a bit for each.
-    limit : int
-        Ticks, at least the entry in the table of the root.
-    tables : array of int32, shape (nodes, 2**k)
-        Table of each branch.
-    choice : array of int64, shape (k,)
-        Filled in place with the places of those tasks.
+    ``limit`` is at least the entry in the table of the root. The places are written into ``choice``, shape (free,);
+    nothing of ``free`` runs anywhere in ``state``.
     """
     waiting = [(tree.last[gpu], tasks, limit)]
     here = np.empty(free.shape[0], np.int32)

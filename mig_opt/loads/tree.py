@@ -116,38 +116,36 @@ class LoadTree:
         return branches[0]
 
     def _split(self, one: int, two: int) -> int:
-        waits = (
-            *(self._first_creation(one, two), self._first_creation(two, one)),
-            *(self._last_destruction(one, two), self._last_destruction(two, one)),
-        )
+        waits = (*self._first_creations(one, two), *self._last_destructions(one, two))
         return self._add("split", (self.nodes[one].shape, self.nodes[two].shape, *waits), one=one, two=two, waits=waits)
 
-    def _first_creation(self, waiting: int, first: int) -> int:
-        """Return the ticks that the slices of one branch lose if the other one comes first.
+    def _sides(self, one: int, two: int) -> tuple[list[Place], list[Place], bool]:
+        """Return the places of two branches; True if they are on one GPU whose operations follow each other."""
+        sides = [[self._problem.places[at] for at in self.places_below(node)] for node in (one, two)]
+        gpus = {place.gpu for side in sides for place in side}
+        return sides[0], sides[1], len(gpus) == 1 and not self._problem.batch.parallel_operations
+
+    def _first_creations(self, one: int, two: int) -> tuple[int, int]:
+        """Return the ticks that the slices of each of two branches lose if the other one comes first.
 
         When the first instance in either branch is created there is nothing on the slices of the other one, nor can
         there be anything wider; and the driver creates nothing for them meanwhile.
         """
-        places = self._problem.places
-        there = self.places_below(first)
-        gpus = {places[at].gpu for at in (*there, *self.places_below(waiting))}
-        if len(gpus) > 1 or gpus & self._gpus_in_use or self._problem.batch.parallel_operations:
-            return 0
-        return min(places[at].create for at in there)
+        first, second, in_turn = self._sides(one, two)
+        if not in_turn or first[0].gpu in self._gpus_in_use:
+            return 0, 0
+        return min(place.create for place in second), min(place.create for place in first)
 
-    def _last_destruction(self, waiting: int, last: int) -> int:
-        """Return the ticks that the slices of one branch lose if the other is cleared later, before a wider instance.
+    def _last_destructions(self, one: int, two: int) -> tuple[int, int]:
+        """Return the ticks that the slices of each of two branches lose if the other is cleared later.
 
-        When the last instance in either branch is destroyed there is nothing on the slices of the other one any more,
-        nor can there be anything wider yet. That there was something before is certain only for live instances.
+        That is so before something wider comes: when the last instance in either branch is destroyed there is nothing
+        on the slices of the other one any more. Only live instances make sure that there was something before.
         """
-        places = self._problem.places
-        there, here = self.places_below(last), self.places_below(waiting)
-        gpus = {places[at].gpu for at in (*there, *here)}
-        both_live = all(any(places[at].free is not None for at in side) for side in (there, here))
-        if len(gpus) > 1 or not both_live or self._problem.batch.parallel_operations:
-            return 0
-        return min(places[at].destroy for at in there)
+        first, second, in_turn = self._sides(one, two)
+        if not in_turn or not all(any(place.free is not None for place in side) for side in (first, second)):
+            return 0, 0
+        return min(place.destroy for place in second), min(place.destroy for place in first)
 
     def _add(
         self,

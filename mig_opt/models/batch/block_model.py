@@ -198,7 +198,7 @@ class BlockModel(BlockFormulation):
                 model.add_no_overlap(intervals)
 
     def _tight(self, slot: int) -> cp_model.LiteralT:
-        """Return whether the lifetime of ``slot`` has a place in time: it exists, and its place is not loose."""
+        """Return a literal, true if a lifetime has a place in time: it exists, and its place is not loose."""
         lifetime = self.slots.lifetimes[slot]
         loose: cp_model.IntVar | None = self.loose.get(lifetime.place)
         if lifetime.initial:

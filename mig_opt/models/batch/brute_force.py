@@ -22,7 +22,7 @@ from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
 
 _SECONDS_PER_STEP = 1e-5
-"""What it takes to look at a partial schedule."""
+"""Seconds that it takes to look at a partial schedule."""
 
 Operations = tuple[tuple[OperationKind, int], ...]
 
@@ -67,12 +67,12 @@ def brute_force(batch: Batch, control: Control[Schedule]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A partial schedule of one GPU.
+    """Partial schedule of one GPU.
 
     Attributes
     ----------
     left : tuple of Task
-        What has not been given to an instance.
+        Tasks that have no instance yet.
     live : tuple of (int, float)
         The instances that exist, by index, and the seconds at which they become free.
     clear : tuple of float
@@ -95,7 +95,7 @@ class _State:
 
 
 class _GpuSearch:
-    """Finds the shortest schedule of some tasks on one GPU, if it is shorter than ``limit`` seconds."""
+    """Search for the shortest schedule of some tasks on one GPU, if it is shorter than ``limit`` seconds."""
 
     def __init__(self, batch: Batch, gpu: int, control: Control[Schedule], limit: float) -> None:
         self._batch = batch

@@ -58,7 +58,7 @@ _POLISHING_SHARE, _POLISH = 0.1, 0.05
 """Share of the time of a local search for timing assignments by a block model; share of the time left for one."""
 
 _NEAR = 1.0015
-"""How many times as long as the best schedule that of the rule of thumb may be for a model to be worth it: models take
+"""Length of the schedule by the rule of thumb, relative to the best one, up to which a model is worth it: models take
 off 0.02 % on the average, and 0.12 % at most (60 tasks on 4 GPUs)."""
 
 

@@ -37,8 +37,9 @@ _LEAST = 2.0
 _STEP = 1e-4
 """The makespan for which dual prices are sought is longer than the bound by this share, at least."""
 
-_INERTIA = 0.9
-"""Weight of the best dual prices so far, against those of the program, in the next ones: they oscillate otherwise."""
+_SMOOTHING = 0.9
+"""Weight of the best dual prices so far, against those of the program, in the next ones (Wentges, 1997): else they
+oscillate."""
 
 _HASTE = 0.5
 """Share of the lack of GPUs for the last makespan by which the next one is longer."""
@@ -118,7 +119,7 @@ class _ColumnGeneration:
         # To begin with, each task pays for the least area that it needs.
         widths = np.array([place.placement.profile.compute_slices for place in branches.places])
         areas = np.where(pricing.possible, (pricing.ticks + 1) * widths, np.inf).min(axis=1)
-        self._try = self._centre = areas / areas.sum()
+        self._dual_prices = self._best_prices = areas / areas.sum()
         self._quality, self._lacking, self._cautious = 0.0, 0.0, True
         self._end = bound.most
         self._set_target(bound.ticks)
@@ -126,7 +127,7 @@ class _ColumnGeneration:
     def round(self) -> bool:
         """Try dual prices, add columns to the program, and find the next prices; return False at the end."""
         pricing, bound, master = self._pricing, self._bound, self._master
-        pricing.set_dual_prices(self._try)
+        pricing.set_dual_prices(self._dual_prices)
         bound.update(self._target, bound.most)
         if bound.ticks >= self._target:
             self._set_target(bound.ticks + int(self._lacking * bound.ticks))
@@ -137,7 +138,7 @@ class _ColumnGeneration:
         left = bound.out < self._target if self._gpus == 1 else np.ones(len(values), np.bool_)
         quality = pricing.value / max(1, self._gpus * int(values[left].max()))
         if quality >= self._quality:
-            self._quality, self._centre = quality, self._try
+            self._quality, self._best_prices = quality, self._dual_prices
         best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][:_NEW]
         added = master.add([(pricing.pattern(self._branches.orders[at], self._target), at) for at in best])
         used = master.solve(left, self._target)
@@ -152,7 +153,7 @@ class _ColumnGeneration:
         # At the cautious prices the program may lack columns that it does not lack at its own.
         self._cautious = added
         found = master.dual_prices / master.dual_prices.sum()
-        self._try = _INERTIA * self._centre + (1 - _INERTIA) * found if added else found
+        self._dual_prices = _SMOOTHING * self._best_prices + (1 - _SMOOTHING) * found if added else found
         return True
 
     def best_patterns(self) -> list[tuple[int, ...]]:

@@ -1,4 +1,4 @@
-"""A bound from the loads of the slices alone, as a mixed-integer program.
+"""Bound from the loads of the slices alone, as a mixed-integer program.
 
 It forgets the order in time: only which placements are used, how often tasks run in them, and what that adds up to on
 each memory slice. Which placements are used is decided in whole numbers, since each of them costs a creation and a
@@ -26,7 +26,7 @@ _RELAXED_SHARE = 0.02
 """Of the time may go to one program without whole numbers."""
 
 _SLACK = 1.05
-"""How much longer than the best schedule a makespan may be in the program with whole numbers."""
+"""Largest makespan in the program with whole numbers, relative to the best schedule."""
 
 
 def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = True) -> None:
@@ -39,7 +39,7 @@ def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = 
     share : float
         Of the time that is left may go to this.
     whole : bool
-        Whether whole numbers say in the end which placements are used; that takes most of the time.
+        True if whole numbers decide in the end on the placements in use; that takes most of the time.
     """
     problem = search.problem
     backend = Highs()
@@ -72,7 +72,7 @@ def _marks(search: BlockSearch[M]) -> list[int]:
 def _raise(search: BlockSearch[M], mark: int, backend: Highs, *, share: float, relaxed: bool) -> bool:
     """Raise the bound to what the program says of schedules shorter than a mark, or to the mark if that is less.
 
-    Returned is whether it is the mark. That a program has no solution is not believed without a bound.
+    Returned is True if it is the mark. That a program has no solution is not believed without a bound.
     """
     # Longer than the best schedule, so that mostly there is a solution, and its length a bound.
     horizon = int(search.upper * (2 if relaxed else _SLACK))
@@ -91,7 +91,7 @@ def _raise(search: BlockSearch[M], mark: int, backend: Highs, *, share: float, r
 
 
 class LoadProgram:
-    """The program of a batch.
+    """Load program of a batch.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class LoadProgram:
     below : int, optional
         No task runs where it cannot end before this tick. By default that is any tick after ``at_most``.
     relaxed : bool
-        Whether placements may be used in part, too.
+        True if placements may be used in part, too.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class LoadProgram:
     unit : Fraction
         Ticks in one unit of the program's time.
     homeless : bool
-        Whether a task can end nowhere in time, so that there is no such makespan.
+        True if a task can end nowhere in time, so that there is no such makespan.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class LoadProgram:
         return load
 
     def _wait_for_neighbours(self) -> list[tuple[frozenset[int], Variable, float]]:
-        """Where both sides of a split run something, let one of them wait for the first creation on the other.
+        """Let one side of a split wait for the first creation on the other, if both run something.
 
         Returned are the places on each side, whether that side waits, and how long.
         """

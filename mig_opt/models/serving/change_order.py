@@ -1,4 +1,4 @@
-"""The order of the moves of a change, as a model for CP-SAT.
+"""Model for CP-SAT of the order of the moves of a change.
 
 Every move has a rank. For each service that can lack throughput, literals say which of the moves that end or begin its
 segments comes before which; after an end, what has not ended yet and what has begun must be enough, or the segment
@@ -63,7 +63,7 @@ class _Model:
             self.model.add(enough).only_enforce_if(~interrupted)
 
     def before(self, one: int, two: int) -> cp_model.LiteralT:
-        """Return whether a move comes before another."""
+        """Return a literal that is true if a move comes before another."""
         if two in self.problem.moves[one].after:
             return self.model.new_constant(0)
         if one in self.problem.moves[two].after:
@@ -82,7 +82,7 @@ class _Model:
 
     @property
     def interruptions(self) -> cp_model.LinearExprT:
-        """How many segments are interrupted."""
+        """Number of segments that are interrupted."""
         return cp_model.LinearExpr.sum(self._interrupted)
 
     def order(self, values: Sequence[int]) -> list[int]:
@@ -151,7 +151,7 @@ class _TimedModel(_Model):
 def fewest_interruptions(
     problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
 ) -> bool:
-    """Look for a plan with fewer interruptions; return whether none has fewer than the best one that is known now.
+    """Look for a plan with fewer interruptions; return True if none has fewer than the best one known.
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def fewest_interruptions(
 def least_duration(
     problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
 ) -> bool:
-    """Look for a shorter plan with no more interruptions; return whether none is shorter than the best one known now.
+    """Look for a shorter plan with no more interruptions; return True if none is shorter than the best one known.
 
     The parameters are those of :func:`fewest_interruptions`; times have to be whole ticks.
     """

@@ -1,7 +1,7 @@
 """The method ``exact`` of :func:`mig_opt.deploy`: proven numbers of GPUs by integer programming.
 
-Only three things matter: how many GPUs have which pattern of instances (the multisets of maximal partitions), how many
-segments of each kind serve each service, and that there are enough instances for the segments. This is the
+Only three things matter: the number of GPUs with each pattern of instances (the multisets of maximal partitions), the
+number of segments of each kind for each service, and that there are enough instances for the segments. This is the
 cutting-stock problem, and its program has hardly more rows than there are services. The goals are met one after the
 other, each with those before it as rows: fewest GPUs, fewest compute slices, fewest changes to what is running.
 """
@@ -125,7 +125,7 @@ def _fewest_slices(demand: Demand, relaxation: Relaxation, control: Control[Depl
 
 
 class FleetProgram:
-    """How many GPUs of each pattern, and how many segments of each kind for each service.
+    """Program for the number of GPUs of each pattern, and of segments of each kind for each service.
 
     Parameters
     ----------

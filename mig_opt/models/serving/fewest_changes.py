@@ -1,4 +1,4 @@
-"""The last goal of the method ``exact``: of deployments that are equally good, the one that changes least.
+"""Last goal of the method ``exact``: of deployments that are equally good, the one with the fewest changes.
 
 Here GPUs and placements count, so the program has a choice for each running GPU - which of its placed partitions it
 gets - and for each running segment whether it stays. What is new is counted by kinds, as in
@@ -77,7 +77,7 @@ class _Fresh:
 
 
 class ChangeProgram:
-    """Which running segments stay, what the running GPUs become, and what is new.
+    """Program that decides on the running segments that stay, the partitions of running GPUs, and the new segments.
 
     Parameters
     ----------
@@ -86,14 +86,14 @@ class ChangeProgram:
     relaxation : Relaxation
         That of the demand.
     running : Deployment
-        What is running now.
+        The running deployment.
 
     Attributes
     ----------
     linear : LinearProgram
         With the number of changes as objective.
     choices : int
-        How many partitions there are to choose from, over all running GPUs.
+        Number of partitions to choose from, over all running GPUs.
     """
 
     def __init__(self, demand: Demand, relaxation: Relaxation, running: Deployment) -> None:

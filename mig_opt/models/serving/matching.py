@@ -1,4 +1,4 @@
-"""Which things of two kinds go together: the transportation problem, as a flow of least cost.
+"""Matching of two sets of things for the greatest gain: the transportation problem, as a flow of least cost.
 
 With all counts 1 it is the assignment problem. Things that are alike form a group, so that a fleet of thousands of GPUs
 of a few dozen kinds is a small problem. The network simplex of OR-Tools is exact: gains and counts are whole numbers.
@@ -16,19 +16,19 @@ from mig_opt.errors import SolverError
 
 
 def best_matching(gains: NDArray[np.int64], left: Sequence[int], right: Sequence[int]) -> NDArray[np.int64]:
-    """Return how many of each group on the left to match with each group on the right for the greatest gain.
+    """Return the number of pairs of each group on the left with each on the right that give the greatest gain.
 
     Parameters
     ----------
     gains : array
-        What a pair gains, >= 0, for each group on the left (rows) and on the right.
+        Gain of a pair, >= 0, for each group on the left (rows) and on the right.
     left, right : sequence of int
-        How many there are of each group.
+        Number of things in each group.
 
     Returns
     -------
     array
-        Pairs by groups. What would gain nothing stays alone.
+        Pairs by groups. Things without a gain stay alone.
 
     Raises
     ------
