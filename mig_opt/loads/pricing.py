@@ -103,7 +103,7 @@ class PricingProblem:
                             combine_nested(self._knapsacks[use][-1], self._inside[within][at], operations, member)
 
     def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
-        """Return for each way to end: True if the last destruction is spared inside, and the grains of operations."""
+        """Return for each case: True if the last destruction inside is spared, and the grains of operations."""
         full = (False, use.full // self._grain)
         return (full,) if not spared else ((True, full[1]), (False, use.spared // self._grain))
 

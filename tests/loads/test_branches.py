@@ -1,4 +1,4 @@
-"""Branches of a GPU: their orders against all of first creations, and what they are worth against all contents."""
+"""Branches of a GPU: their choices and orders against all of first creations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mig_opt.loads.branches import Branches, _Listing, branches_of
 
 A30 = IntegerBatch(generate_batch(6, gpu="A30", seed=0))
 
-Way = tuple[tuple[str, ...], int]
+Path = tuple[tuple[str, ...], int]
 """The profiles used around a slice, and the first creations that it waits for."""
 
 
@@ -40,25 +40,25 @@ def queues(used: tuple[Placement, ...], order: tuple[Placement, ...]) -> dict[in
 WIDTHS = {"1g.6gb": 1, "2g.12gb": 2, "4g.24gb": 4}
 
 
-def listed(branches: Branches) -> set[tuple[Way, ...]]:
-    """Return the ways of the A30 for each choice and order of members, at all levels."""
+def listed(branches: Branches) -> set[tuple[Path, ...]]:
+    """Return the paths of the A30 for each choice and order of members, at all levels."""
 
-    def member(at: int) -> Iterator[tuple[Way, ...]]:
+    def member(at: int) -> Iterator[tuple[Path, ...]]:
         branch = branches.branches[at]
         for use in branch.uses:
             names = tuple(branches.places[kind].placement.profile.name for kind in use.kinds)
             width = WIDTHS[names[0]]
             for order in branch.orders:
-                for ways in together(order):
-                    around = [(tuple(sorted((*names, *inner))), late) for inner, late in ways]
-                    yield (*around, *((names, 0) for _ in range(width - len(ways))))
+                for paths in together(order):
+                    around = [(tuple(sorted((*names, *inner))), late) for inner, late in paths]
+                    yield (*around, *((names, 0) for _ in range(width - len(paths))))
 
-    def together(order: tuple[int, ...]) -> Iterator[tuple[Way, ...]]:
+    def together(order: tuple[int, ...]) -> Iterator[tuple[Path, ...]]:
         for parts in itertools.product(*map(member, order)):
-            yield tuple((names, late + place) for place, ways in enumerate(parts) for names, late in ways)
+            yield tuple((names, late + place) for place, paths in enumerate(parts) for names, late in paths)
 
-    found = (ways for order in branches.orders for ways in together(order))
-    return {tuple(sorted((*ways, *(4 - len(ways)) * (((), 0),)))) for ways in found}
+    found = (paths for order in branches.orders for paths in together(order))
+    return {tuple(sorted((*paths, *(4 - len(paths)) * (((), 0),)))) for paths in found}
 
 
 def test_every_subset_and_order_on_an_a30() -> None:
@@ -68,11 +68,11 @@ def test_every_subset_and_order_on_an_a30() -> None:
         for used in itertools.combinations(placements, count):
             for order in itertools.permutations(used):
                 waits = queues(used, order)
-                ways = (
+                paths = (
                     (tuple(sorted(p.profile.name for p in used if slice_ in p.footprint)), waits.get(slice_, 0))
                     for slice_ in range(4)
                 )
-                expected.add(tuple(sorted(ways)))
+                expected.add(tuple(sorted(paths)))
     assert listed(branches_of(A30)) == expected
 
 

@@ -32,7 +32,7 @@ _GRAINS = 10_000
 """Grains of a schedule, at most."""
 
 _LEAST = 2.0
-"""Seconds that there should be, at least."""
+"""Least seconds with which it is worth to begin."""
 
 _STEP = 1e-4
 """The makespan for which dual prices are sought is longer than the bound by this share, at least."""
@@ -68,7 +68,7 @@ def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> list[tup
     search : BlockSearch
         With a schedule, the better the tighter the bound.
     share : float
-        Of the time that is left may go to this.
+        Largest share of the time that is left.
 
     Returns
     -------

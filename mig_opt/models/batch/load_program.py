@@ -23,7 +23,7 @@ _MOST_CHOICES = 5000
 """With more choices of a place for a task, operations hardly count, and it takes long."""
 
 _RELAXED_SHARE = 0.02
-"""Of the time may go to one program without whole numbers."""
+"""Largest share of the time for one program without whole numbers."""
 
 _SLACK = 1.05
 """Largest makespan in the program with whole numbers, relative to the best schedule."""
@@ -37,7 +37,7 @@ def raise_bound_by_loads(search: BlockSearch[M], share: float, *, whole: bool = 
     search : BlockSearch
         With a schedule, the better the tighter the program.
     share : float
-        Of the time that is left may go to this.
+        Largest share of the time that is left.
     whole : bool
         True if whole numbers decide in the end on the placements in use; that takes most of the time.
     """

@@ -26,14 +26,14 @@ from mig_opt.models.batch.slots import BlockForm, BlockFormulation
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 
 _FIRST_SHARE = 0.85
-"""Of the time goes to the relaxed model; the rest is for finding a schedule that reaches its bound."""
+"""Share of the time for the relaxed model; the rest is for finding a schedule that reaches its bound."""
 
 _MOST_BUILDING = 5.0
 """Seconds that a model may take to be built: solvers improve nothing in minutes on models as large as that, need
 gigabytes, and end long after they should."""
 
 _BUILDING_SHARE = 0.25
-"""Of the time may go to building the model; else it is not worth to begin."""
+"""Largest share of the time for building a model; else it is not worth to begin."""
 
 _REFINED_AT_ONCE = 1e-4
 """Gap to the optimum of the relaxed model, up to which no schedule is sought between the two."""

@@ -20,13 +20,13 @@ _CASES_PER_SECOND = 4e8
 """Cases that a thread looks at."""
 
 _SHARE = 0.5
-"""Of the time may go to the tables; else it is not worth to begin."""
+"""Largest share of the time for the tables; else it is not worth to begin."""
 
 _MOST_CASES = 3e11
 """More would take many minutes even where there is no limit of time."""
 
 _SECONDS_PER_CANDIDATE = 1e-4
-"""To list it."""
+"""Seconds to list an assignment."""
 
 _MOST_CANDIDATES = 20_000
 """With more assignments, the block model with all of them at once is quicker."""

@@ -69,7 +69,7 @@ def _offer(program: ChangeProgram, values: Values, control: Control[Deployment])
 
 @dataclass(frozen=True, slots=True)
 class _Fresh:
-    """New segments of one service in the way of one option."""
+    """New segments of one service with one option."""
 
     service: int
     option: Option
@@ -171,10 +171,10 @@ class ChangeProgram:
         if service is None or name not in self._partitions:
             return None
         profile = get_gpu(name).profile(segment.profile)
-        way = service.model, name, profile.compute_slices, segment.batch, segment.processes
-        if way not in self._measured:
+        variant = service.model, name, profile.compute_slices, segment.batch, segment.processes
+        if variant not in self._measured:
             return None
-        point, memory = self._measured[way]
+        point, memory = self._measured[variant]
         many = self._demand.max_processes is not None and point.processes > self._demand.max_processes
         small = memory is not None and memory > profile.memory_gb
         if many or small or not self._demand.rule.allows(point.latency, service.slo):

@@ -1,4 +1,4 @@
-"""Runs CP-SAT so that limits, Ctrl-C and progress work the same way for every model."""
+"""Runs of CP-SAT, with the same limits, Ctrl-C and progress for every model."""
 
 from __future__ import annotations
 

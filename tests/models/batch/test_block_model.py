@@ -222,8 +222,8 @@ def test_re_creations_become_schedules_too() -> None:
         for name in ("1g.6gb@0", "2g.12gb@0")
     )
     model = BlockModel(problem, BlockForm(at_most=10_000, relaxed=False, copies={small: 2}))
-    first, second = (slot for slot, life in enumerate(model.slots) if life.place == small)
-    (between,) = (slot for slot, life in enumerate(model.slots) if life.place == large)
+    first, second = (slot for slot, lifetime in enumerate(model.slots.lifetimes) if lifetime.place == small)
+    (between,) = (slot for slot, lifetime in enumerate(model.slots.lifetimes) if lifetime.place == large)
     for task, slot in enumerate((first, between, second)):
         model.model.add(model.assigned[task][slot] == 1)
     model.model.add(model.before[first, between] == 1)

@@ -108,7 +108,7 @@ def test_the_tiny_instance() -> None:
 
 
 def place_tasks(program: BlockProgram, places: list[int]) -> None:
-    """Demand that each task runs at its place, in whatever life."""
+    """Demand that each task runs at its place, in any of its lifetimes."""
     for task, (at, choices) in enumerate(zip(places, program.assigned, strict=True)):
         there = [(choice, 1) for slot, choice in choices.items() if program.slots.lifetimes[slot].place == at]
         program.linear.equal(f"task{task}_at{at}", there, 1)
