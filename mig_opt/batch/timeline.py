@@ -1,9 +1,9 @@
 """The earliest times of the instances of one GPU for given loads, and the slack of each.
 
-A timeline has *slots*: placements in the order in which conflicting ones follow each other. The load of each slot
-is decided by the method; the driver's order of operations follows from a rule: of the operations that can begin it
-serves the one with the most work behind it. Methods that change loads in small steps ask the same timeline again and
-again.
+A timeline has *slots*: placements in the order in which conflicting ones follow each other. The load of each slot is
+decided by the method; the driver's order of operations follows from a rule: of the operations that can begin it serves
+the one with the most work behind it (longest tail first). Methods that change loads in small steps ask the same
+timeline again and again.
 """
 
 from __future__ import annotations

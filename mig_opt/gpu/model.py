@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Literal
 
 from mig_opt.errors import InputError, Problem, nearest
@@ -285,9 +286,7 @@ class GpuModel:
         graph: nx.Graph[Placement] = nx.Graph()
         placements = self.placements(profiles)
         graph.add_nodes_from(placements)
-        graph.add_edges_from(
-            (one, two) for index, one in enumerate(placements) for two in placements[index + 1 :] if one.excludes(two)
-        )
+        graph.add_edges_from((one, two) for one, two in combinations(placements, 2) if one.excludes(two))
         return graph
 
     def placed_states(self, profiles: ProfileSet = "base") -> Iterator[tuple[Placement, ...]]:

@@ -2,9 +2,10 @@
 
 Instances of given profiles fill GPUs as lengths fill rods in the cutting-stock problem: each GPU takes one of a few
 patterns, the multisets of its maximal partitions. *Weights* of the profiles such that no pattern weighs more than 1
-bound the number of GPUs from below by the weight of all instances. The largest such bound over all weights is the
-number of GPUs if these could be divided, and it is reached at a vertex of the polytope of weights. An A100 has four
-that count: shares of the compute slices, shares of the memory slices, one third for 2g and 3g, one for 4g.
+(feasible dual prices of Gilmore and Gomory's linear program, doi:10.1287/opre.9.6.849) bound the number of GPUs from
+below by the weight of all instances. The largest such bound over all weights is the number of GPUs if these could be
+divided, and it is reached at a vertex of the polytope of weights. An A100 has four that count: shares of the compute
+slices, shares of the memory slices, one third for 2g and 3g, one for 4g.
 """
 
 from __future__ import annotations

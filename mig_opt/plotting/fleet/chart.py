@@ -10,7 +10,7 @@ import numpy as np
 
 from mig_opt.arguments import entries_of
 from mig_opt.errors import InputError, Problem
-from mig_opt.plotting.fleet.series import Steps, fragmentation_steps, last_end, migration_times, wait_steps
+from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, last_end, migration_times, wait_steps
 from mig_opt.plotting.fleet.timeline import FleetPanel, detailed, job_key
 from mig_opt.plotting.output import draw_figure, save_figure
 from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, USUAL, Sheet, plain_numbers
@@ -250,7 +250,7 @@ class SimulationChart(Sheet):
         if last:
             axes.set_xlabel("time in seconds", color=INK, fontsize=9)
 
-    def steps(self, axes: Axes, steps: Steps, until: float, index: int, gid: str) -> None:
+    def steps(self, axes: Axes, steps: StepFunction, until: float, index: int, gid: str) -> None:
         """Draw something that changes in steps, as the line of a policy."""
         moments, levels = np.append(steps.moments, until), np.append(steps.levels, steps.levels[-1])
         axes.plot(moments, levels, drawstyle="steps-post", gid=f"{gid}:{index}", **self.styles[index])
@@ -285,7 +285,7 @@ class SimulationChart(Sheet):
         for index, moves in enumerate(self.moves):
             counts, _ = np.histogram(moves, edges)
             if counts.any():
-                self.steps(axes, Steps(edges[:-1], counts), self.end, index, "migrations")
+                self.steps(axes, StepFunction(edges[:-1], counts), self.end, index, "migrations")
         axes.set_ylim(bottom=0)
         axes.locator_params(axis="y", nbins=3, integer=True)
         self.time_axis(axes, last=True)

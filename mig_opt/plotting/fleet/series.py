@@ -20,8 +20,8 @@ _MOST_STEPS = 800
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Something that keeps its level from each moment to the next.
+class StepFunction:
+    """A step function of time: it keeps its level from each moment to the next.
 
     Attributes
     ----------
@@ -45,18 +45,18 @@ class Steps:
         area = np.concatenate(([0.0], np.cumsum(self.levels * np.diff(times))))
         return np.diff(np.interp(edges, times, area)) / np.diff(edges)
 
-    def thinned(self, end: float) -> Steps:
+    def thinned(self, end: float) -> StepFunction:
         """Return itself, or means over equal parts of the time until ``end`` if there are too many changes to see."""
         if len(self.moments) <= _MOST_STEPS:
             return self
         edges = np.linspace(0.0, end, _MOST_STEPS // 4 + 1)
-        return Steps(edges[:-1], self.means(edges))
+        return StepFunction(edges[:-1], self.means(edges))
 
 
-def fragmentation_steps(log: Log) -> Steps:
+def fragmentation_steps(log: Log) -> StepFunction:
     """Return the mean fragmentation of the GPUs in percent."""
     moments, levels = fragmentation_series(log)
-    return Steps(np.array(moments), 100 * np.array(levels))
+    return StepFunction(np.array(moments), 100 * np.array(levels))
 
 
 def busy_shares(log: Log, edges: Numbers) -> dict[str, Numbers]:
@@ -76,12 +76,12 @@ def busy_shares(log: Log, edges: Numbers) -> dict[str, Numbers]:
             changes = np.repeat([size * scale, -size * scale], own.sum())
             order = np.argsort(moments, kind="stable")
             levels = np.cumsum(changes[order])
-            steps = Steps(np.append(0.0, moments[order]), np.append(0.0, levels))
+            steps = StepFunction(np.append(0.0, moments[order]), np.append(0.0, levels))
             found[name] = np.maximum(steps.means(edges), 0.0)
     return found
 
 
-def wait_steps(log: Log) -> Steps:
+def wait_steps(log: Log) -> StepFunction:
     """Return the percentage of all jobs that had a place after so many seconds; fewer than 100 if some never had."""
     arrivals = np.array([job.arrival for job in log.trace.jobs])
     waits = np.sort(np.array(log.scheduled) - arrivals)
@@ -93,7 +93,7 @@ def wait_steps(log: Log) -> Steps:
         values, shares = values[kept], shares[kept]
     if not len(values) or values[0] > 0:
         values, shares = np.append(0.0, values), np.append(0.0, shares)
-    return Steps(values, shares)
+    return StepFunction(values, shares)
 
 
 def migration_times(log: Log) -> Numbers:

@@ -1,16 +1,16 @@
 """Find operations for runs whose operations are not known, or prove that there are none.
 
-Two runs on the same placement share one instance unless a placement that excludes it has a run between them: keeping
-an instance that nobody is in the way of is never worse. So the runs alone determine which instances there are, which
-of them are created and which destroyed, from when on (*release*) and until when (*deadline*), and which destruction
-comes before which creation. What is left is to sequence the operations of each GPU on its driver: a one-machine
-problem with release times, deadlines and precedence.
+Two runs on the same placement share one instance unless a placement that excludes it has a run between them: it is
+never worse to keep an instance that no other one has to replace. So the runs alone determine the instances, which of
+them are created and which destroyed, from when on (*release*) and until when (*deadline*), and which destruction comes
+before which creation. It remains to sequence the operations of each GPU on its driver: a one-machine problem with
+release times, deadlines and precedence.
 
 It is solved exactly, by depth-first search over active schedules (no operation could be moved to the front without
-delaying another), most urgent operation first. Four things keep it small: the problem is cut where time windows do
-not overlap; an operation that is both first to be ready and most urgent needs no alternative; a node is given up when
-even a driver that may interrupt operations is late; and a set of operations that was finished as early before is not
-looked at again.
+delaying another: Giffler and Thompson, doi:10.1287/opre.8.4.487), most urgent operation first. Four things keep it
+small: the problem is cut where time windows do not overlap; an operation that is both first to be ready and most
+urgent needs no alternative; a node is pruned when even Jackson's preemptive schedule is late (Carlier,
+doi:10.1016/S0377-2217(82)80007-6); and a set of operations that was finished as early before is not visited again.
 
 Only deadlines are stretched by the tolerance: an operation of the sequence that is found never begins before it may.
 """
@@ -33,7 +33,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Late:
+class LateOperation:
     """The first operation that cannot be in time.
 
     Attributes
@@ -62,7 +62,7 @@ class Late:
 
 def find_operations(
     batch: Batch, gpu: int, runs: Sequence[Placed[Run]], tolerance: float
-) -> tuple[Operation, ...] | Late:
+) -> tuple[Operation, ...] | LateOperation:
     """Return operations that make the runs of one GPU feasible, or the operation at which every sequence fails.
 
     Parameters
@@ -160,11 +160,11 @@ class _Job:
     after: tuple[_Job, ...]
     position: int = 0
 
-    def late(self, end: float) -> Late:
+    def late(self, end: float) -> LateOperation:
         alone = self.release + self.seconds
         if alone > self.limit:
-            return Late(self.kind, self.placement, self.deadline, alone, True, self.run)
-        return Late(self.kind, self.placement, self.deadline, end, False, self.run)
+            return LateOperation(self.kind, self.placement, self.deadline, alone, True, self.run)
+        return LateOperation(self.kind, self.placement, self.deadline, end, False, self.run)
 
 
 def _jobs(batch: Batch, blocks: Sequence[_Block], tolerance: float) -> list[_Job]:
@@ -228,7 +228,7 @@ class _Search:
     """Sequence operations on one driver."""
 
     def __init__(self, jobs: Sequence[_Job]) -> None:
-        self.late: Late | None = None
+        self.late: LateOperation | None = None
         self._jobs = jobs
         self._offset = jobs[0].position
         self._urgency_behind = [math.inf] * (len(jobs) + 1)
@@ -314,7 +314,7 @@ class _Search:
         return [(index, begin) for _, begin, index in active]
 
     def _relaxation_in_time(self, node: _Node, *, until_idle: bool = False) -> bool:
-        """Return True if all would be in time if operations could be interrupted (the most urgent first is then best).
+        """Return True if all are in time in Jackson's preemptive schedule: the most urgent operation always runs.
 
         From the first moment on at which the driver has nothing to do, the answer is that of the root.
         """

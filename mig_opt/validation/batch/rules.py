@@ -1,7 +1,7 @@
 """The rules of schedules: one small function per rule, each yielding its violations.
 
-Rules look at a :class:`Case`, a schedule in which the entries that make no sense in themselves are set aside: they are
-reported by the rules about entries and cannot upset the rules about instances.
+Rules look at a :class:`ScheduleCase`, a schedule in which the entries that make no sense in themselves are set aside:
+they are reported by the rules about entries and cannot upset the rules about instances.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Doubt = tuple[()] | tuple[int] | Location
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ScheduleCase:
     """A schedule, sorted out for the rules: ``runs`` and ``operations`` are the entries that make sense."""
 
     batch: Batch
@@ -55,10 +55,10 @@ class Case:
         return f"operations[{self.operations[operation].index}]"
 
 
-Rule = Callable[[Case], Iterator[Violation]]
+Rule = Callable[[ScheduleCase], Iterator[Violation]]
 
 
-def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> Case:
+def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> ScheduleCase:
     """Set aside the entries that make no sense, note what is unclear without them, and find the instances."""
     entries = schedule.operations or ()
     kinds = (batch.gpu,) * batch.gpus
@@ -77,7 +77,7 @@ def sort_out(batch: Batch, schedule: Schedule, tolerance: float) -> Case:
             else:
                 doubts.add((operation.gpu, operation.profile, operation.start))
     found, stray = lifetimes(batch.initial, [placed.entry for placed in operations], tolerance)
-    return Case(
+    return ScheduleCase(
         batch,
         schedule,
         tolerance,
@@ -113,21 +113,21 @@ def time_problems(entry: Run | Operation, tolerance: float) -> Iterator[Problem]
 # Rules about single entries.
 
 
-def _unknown_tasks(case: Case) -> Iterator[Violation]:
+def _unknown_tasks(case: ScheduleCase) -> Iterator[Violation]:
     for index, run in enumerate(case.schedule.runs):
         if run.task not in case.tasks:
             message = f"the batch has no task {run.task!r}"
             yield Violation(ViolationCode.UNKNOWN_TASK, f"runs[{index}].task", message)
 
 
-def _missing_tasks(case: Case) -> Iterator[Violation]:
+def _missing_tasks(case: ScheduleCase) -> Iterator[Violation]:
     present = {run.task for run in case.schedule.runs}
     for index, task in enumerate(case.batch.tasks):
         if task.name not in present:
             yield Violation(ViolationCode.MISSING_TASK, f"tasks[{index}]", f"task {task.name!r} has no run")
 
 
-def _repeated_tasks(case: Case) -> Iterator[Violation]:
+def _repeated_tasks(case: ScheduleCase) -> Iterator[Violation]:
     first: dict[str, int] = {}
     for index, run in enumerate(case.schedule.runs):
         if first.setdefault(run.task, index) != index:
@@ -135,13 +135,13 @@ def _repeated_tasks(case: Case) -> Iterator[Violation]:
             yield Violation(ViolationCode.REPEATED_TASK, f"runs[{index}].task", message)
 
 
-def _places(case: Case) -> Iterator[Violation]:
+def _places(case: ScheduleCase) -> Iterator[Violation]:
     for path, entry in _entries(case.schedule):
         for code, problem in place_problems(case.batch, entry):
             yield Violation(code, problem.below(path).path, problem.message)
 
 
-def _times(case: Case) -> Iterator[Violation]:
+def _times(case: ScheduleCase) -> Iterator[Violation]:
     for path, entry in _entries(case.schedule):
         for problem in time_problems(entry, case.tolerance):
             yield Violation(ViolationCode.BAD_TIME, problem.below(path).path, problem.message)
@@ -154,7 +154,7 @@ def _entries(schedule: Schedule) -> Iterator[tuple[str, Run | Operation]]:
         yield f"operations[{index}]", operation
 
 
-def _sizes(case: Case) -> Iterator[Violation]:
+def _sizes(case: ScheduleCase) -> Iterator[Violation]:
     for placed in case.runs:
         task, profile = case.tasks.get(placed.entry.task), placed.placement.profile
         if task is None:
@@ -171,7 +171,7 @@ def _sizes(case: Case) -> Iterator[Violation]:
             yield Violation(ViolationCode.SIZE_NOT_PROFILED, f"runs[{placed.index}]", message)
 
 
-def _run_durations(case: Case) -> Iterator[Violation]:
+def _run_durations(case: ScheduleCase) -> Iterator[Violation]:
     for placed in case.runs:
         run = placed.entry
         task = case.tasks.get(run.task)
@@ -184,7 +184,7 @@ def _run_durations(case: Case) -> Iterator[Violation]:
             yield Violation(ViolationCode.WRONG_DURATION, f"runs[{placed.index}]", message)
 
 
-def _makespan(case: Case) -> Iterator[Violation]:
+def _makespan(case: ScheduleCase) -> Iterator[Violation]:
     stated, makespan = case.schedule.stated_makespan, case.schedule.makespan
     known = all(math.isfinite(run.end) for run in case.schedule.runs)
     if stated is not None and known and not abs(stated - makespan) <= case.tolerance:
@@ -195,7 +195,7 @@ def _makespan(case: Case) -> Iterator[Violation]:
 # Rules about instances and operations.
 
 
-def _runs_overlap(case: Case) -> Iterator[Violation]:
+def _runs_overlap(case: ScheduleCase) -> Iterator[Violation]:
     for earlier, later in clashes(spans_of(case.runs), operator.eq, case.tolerance):
         run, other = later.item.entry, earlier.item.entry
         message = (
@@ -212,7 +212,7 @@ def spans_of(placed_runs: Iterable[Placed[Run]]) -> Iterator[Span[Placement, Pla
         yield Span(run.begin, run.end, run.gpu, placed.placement, placed)
 
 
-def _runs_in_instances(case: Case) -> Iterator[Violation]:
+def _runs_in_instances(case: ScheduleCase) -> Iterator[Violation]:
     instances: dict[Location, list[Lifetime]] = defaultdict(list)
     for lifetime in sorted(case.lifetimes, key=lambda lifetime: lifetime.ready):
         instances[lifetime.location].append(lifetime)
@@ -238,7 +238,7 @@ def _runs_in_instances(case: Case) -> Iterator[Violation]:
         yield Violation(ViolationCode.RUN_OUTSIDE_INSTANCE, f"runs[{placed.index}]", message)
 
 
-def _instances_overlap(case: Case) -> Iterator[Violation]:
+def _instances_overlap(case: ScheduleCase) -> Iterator[Violation]:
     # An initial instance was there before everything else, also before an operation that begins at 0.
     spans = (
         Span(-math.inf if each.initial else each.begin, each.end, each.gpu, case.placement(each), each)
@@ -253,7 +253,7 @@ def _instances_overlap(case: Case) -> Iterator[Violation]:
         yield Violation(ViolationCode.INSTANCES_OVERLAP, case.path(later.item.created), message)
 
 
-def _instance_counts(case: Case) -> Iterator[Violation]:
+def _instance_counts(case: ScheduleCase) -> Iterator[Violation]:
     by_kind: dict[tuple[int, Profile], list[Lifetime]] = defaultdict(list)
     for lifetime in case.lifetimes:
         profile = case.placement(lifetime).profile
@@ -283,7 +283,7 @@ def _fitting(profile: Profile) -> int:
     return count
 
 
-def _operation_durations(case: Case) -> Iterator[Violation]:
+def _operation_durations(case: ScheduleCase) -> Iterator[Violation]:
     for placed in case.operations:
         operation = placed.entry
         seconds = case.batch.operations.of(operation.kind, placed.placement.profile)
@@ -295,7 +295,7 @@ def _operation_durations(case: Case) -> Iterator[Violation]:
             yield Violation(ViolationCode.OPERATION_DURATION, f"operations[{placed.index}]", message)
 
 
-def _operations_overlap(case: Case) -> Iterator[Violation]:
+def _operations_overlap(case: ScheduleCase) -> Iterator[Violation]:
     if case.batch.parallel_operations:
         return
     spans = (Span(placed.entry.begin, placed.entry.end, placed.entry.gpu, None, placed) for placed in case.operations)
@@ -308,7 +308,7 @@ def _operations_overlap(case: Case) -> Iterator[Violation]:
         yield Violation(ViolationCode.OPERATIONS_OVERLAP, f"operations[{two.index}]", message)
 
 
-def _stray_operations(case: Case) -> Iterator[Violation]:
+def _stray_operations(case: ScheduleCase) -> Iterator[Violation]:
     for placed in case.stray:
         if case.doubtful(placed.location):
             continue
@@ -321,7 +321,7 @@ def _stray_operations(case: Case) -> Iterator[Violation]:
         yield Violation(code, f"operations[{placed.index}]", message)
 
 
-def _early_destructions(case: Case) -> Iterator[Violation]:
+def _early_destructions(case: ScheduleCase) -> Iterator[Violation]:
     for lifetime in case.lifetimes:
         if lifetime.close < lifetime.ready - case.tolerance:
             state = "free" if lifetime.initial else "created"

@@ -11,8 +11,8 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement
-from mig_opt.validation.batch.operation_search import Late, find_operations
-from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Case, Doubt, sort_out, spans_of
+from mig_opt.validation.batch.operation_search import LateOperation, find_operations
+from mig_opt.validation.batch.rules import ENTRY_RULES, INSTANCE_RULES, Doubt, ScheduleCase, sort_out, spans_of
 from mig_opt.validation.placed import Placed, clashes, in_seconds
 from mig_opt.validation.violations import Verdict, Violation, ViolationCode
 
@@ -97,7 +97,7 @@ def validate(batch: Batch, schedule: Schedule, *, tolerance: float = 1e-6) -> Va
     return Validation(makespan, tuple(violations), case.schedule)
 
 
-def _with_operations(case: Case) -> tuple[Case, list[Violation]]:
+def _with_operations(case: ScheduleCase) -> tuple[ScheduleCase, list[Violation]]:
     """Look for operations; the GPUs for which there are none count as doubtful."""
     failures: list[Violation] = []
     doubts: set[Doubt] = set()
@@ -108,7 +108,7 @@ def _with_operations(case: Case) -> tuple[Case, list[Violation]]:
     for gpu, placed_runs in runs.items():
         clashing = list(_clashing_runs(placed_runs, case.tolerance))
         found = clashing or find_operations(case.batch, gpu, placed_runs, case.tolerance)
-        if isinstance(found, Late):
+        if isinstance(found, LateOperation):
             failures.append(_no_operation_sequence(gpu, found))
         elif isinstance(found, list):
             failures += found
@@ -139,7 +139,7 @@ def _clashing_runs(runs: Sequence[Placed[Run]], tolerance: float) -> Iterator[Vi
         )
 
 
-def _no_operation_sequence(gpu: int, late: Late) -> Violation:
+def _no_operation_sequence(gpu: int, late: LateOperation) -> Violation:
     task, begin = late.run.entry.task, in_seconds(late.run.entry.begin)
     if late.kind == "create":
         wanted = f"the creation of {late.placement} has to end by {begin}, when task {task!r} begins there"

@@ -13,7 +13,14 @@ from online_worlds import NO_COSTS, Scripted, job, place, trace
 
 from mig_opt import Trace, generate_trace, plot_simulation, save_simulation_plot
 from mig_opt.errors import InputError
-from mig_opt.plotting.fleet.series import Steps, busy_shares, fragmentation_steps, hops, migration_times, wait_steps
+from mig_opt.plotting.fleet.series import (
+    StepFunction,
+    busy_shares,
+    fragmentation_steps,
+    hops,
+    migration_times,
+    wait_steps,
+)
 from mig_opt.simulation import Policy, Simulation, simulate
 
 NAME = "a very long name of a job that nobody can read/{}-$x^2$ _ {{"
@@ -44,7 +51,7 @@ class Lazy(Policy):
 
 def test_means_of_steps() -> None:
     """2 until 3 s, then 4: between 0, 2, 4 and 8 s that is 2, 3 and 4."""
-    steps = Steps(np.array([0.0, 3.0]), np.array([2.0, 4.0]))
+    steps = StepFunction(np.array([0.0, 3.0]), np.array([2.0, 4.0]))
     assert steps.means(np.array([0.0, 2.0, 4.0, 8.0])) == pytest.approx([2.0, 3.0, 4.0])
     assert list(steps.at(np.array([0.0, 2.9, 3.0, 9.0]))) == [2.0, 2.0, 4.0, 4.0]
     assert steps.thinned(8.0) is steps
@@ -52,7 +59,7 @@ def test_means_of_steps() -> None:
 
 def test_many_steps_become_fewer_with_the_same_mean() -> None:
     levels = np.arange(5000.0) % 7
-    steps = Steps(np.arange(5000.0), levels)
+    steps = StepFunction(np.arange(5000.0), levels)
     thin = steps.thinned(5000.0)
     assert len(thin.levels) < 500
     assert thin.levels.mean() == pytest.approx(levels.mean())
