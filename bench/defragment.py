@@ -51,7 +51,7 @@ def whole_gpus(gpus: int) -> int:
 
 @dataclass(frozen=True)
 class Case:
-    """What was found for one fleet.
+    """Results for one fleet.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""How far the exact methods get: proofs, gaps, memory, time limits, PyJobShop. Run: python bench/exact.py --help."""
+"""The study of exactness: proofs, gaps, memory, time limits, PyJobShop. Run: python bench/exact.py --help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the study of exactness runs, section by section, and the goals."""
+"""Runs of the study of exactness, section by section, and the goals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALIASES = ("milp",)
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the runs of a group have to reach: all of them, but the share ``optimal`` and half for ``median_s``."""
+    """Goal of the runs of a group, for all but the share ``optimal`` and half for ``median_s``."""
 
     optimal: float = 0.0
     median_s: float | None = None

@@ -35,7 +35,7 @@ CONTENTION = {
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What is assumed where the paper prints nothing."""
+    """Assumptions where the paper prints nothing."""
 
     jobs: int = 100
     gap: float = 1.0

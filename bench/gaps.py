@@ -1,4 +1,4 @@
-"""How far each heuristic is from the proven optimum, and from the best bound where no optimum is known.
+"""Gaps of the heuristics to the proven optimum, or to the best bound where no optimum is known.
 
 Run: python bench/gaps.py, which does what is missing of the studies in gaps/, as mig-opt bench would, and draws its
 results; or with --cut, which takes seconds. The studies name the batches, the exact method and heuristics; every other

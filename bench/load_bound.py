@@ -1,4 +1,4 @@
-"""How far the bounds from the loads are from the proven optimum: what gaps beyond the reach of proofs consist of.
+"""Distances of the bounds from the loads to the proven optimum: gaps beyond the reach of proofs consist of them.
 
 Run: python bench/load_bound.py. It takes about five minutes.
 """

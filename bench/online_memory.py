@@ -32,8 +32,8 @@ SCHEMES: dict[str, tuple[str, Options]] = {
 }
 
 
-class Outcome(NamedTuple):
-    """What a scheduler made of a trace: ratios to the whole GPU, more is better, and how often jobs began again."""
+class MemoryFigures(NamedTuple):
+    """Figures of a scheduler on a trace: ratios to the whole GPU, more is better, and how often jobs began again."""
 
     throughput: float
     energy: float
@@ -79,11 +79,11 @@ def _run(family: str, seed: int, parameters: Options, policy: str, options: Opti
     return _Figures(found.makespan, found.energy, share, found.completion.mean, found.failures, found.stops)
 
 
-def outcome(family: str, seed: int, parameters: Options, policy: str, options: Options) -> Outcome:
+def outcome(family: str, seed: int, parameters: Options, policy: str, options: Options) -> MemoryFigures:
     """Run a scheduler and the whole GPU on the same trace."""
     base = _run(family, seed, parameters, "whole-gpu", ())
     own = _run(family, seed, parameters, policy, options)
-    return Outcome(
+    return MemoryFigures(
         base.makespan / own.makespan,
         base.energy / own.energy,
         own.memory / base.memory,
@@ -93,7 +93,7 @@ def outcome(family: str, seed: int, parameters: Options, policy: str, options: O
     )
 
 
-def outcomes(family: str, seeds: int, scheme: str, **parameters: Any) -> list[Outcome]:
+def outcomes(family: str, seeds: int, scheme: str, **parameters: Any) -> list[MemoryFigures]:
     """Return what a scheme makes of a mix for each seed."""
     policy, options = SCHEMES[scheme]
     return [outcome(family, seed, tuple(parameters.items()), policy, options) for seed in range(seeds)]
@@ -189,7 +189,7 @@ def language_table(seeds: int) -> list[str]:
         "| model | jobs | scheme A with | throughput | energy | memory | turnaround | failures | early restarts |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    totals: dict[tuple[bool, str], list[Outcome]] = {}
+    totals: dict[tuple[bool, str], list[MemoryFigures]] = {}
     for model in LANGUAGE:
         given = len(generate_trace(f"migm-{model}").jobs)
         for jobs in (given, 8):
@@ -210,7 +210,7 @@ def language_table(seeds: int) -> list[str]:
     return lines
 
 
-def _cells(found: Sequence[Outcome]) -> str:
+def _cells(found: Sequence[MemoryFigures]) -> str:
     return " | ".join(mean(values) for values in zip(*found, strict=True))
 
 

@@ -67,7 +67,7 @@ VARIED: Sequence[tuple[str, Mapping[str, Any]]] = (
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done."""
+    """Extent of the study."""
 
     seeds: int = 20
     large_seeds: int = 10
@@ -79,8 +79,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Found:
-    """What came of one simulation, in mean seconds; ``short`` is the share of PCIe-bound jobs that ran up to 50 s."""
+class DelayFigures:
+    """Figures of one simulation, in mean seconds; ``short`` is the share of PCIe-bound jobs that ran up to 50 s."""
 
     completion: float
     wait: float
@@ -99,14 +99,14 @@ def hypothetical(instances: int) -> GpuModel:
     return GpuModel(f"{instances} x 1g", "", 5.0 * instances, instances, instances, (profile,), operations)
 
 
-def run(trace: Trace, policy: str, options: Mapping[str, Any]) -> Found:
+def run(trace: Trace, policy: str, options: Mapping[str, Any]) -> DelayFigures:
     """Return what a policy makes of a trace."""
     done = simulate(trace, policy, **options)
     assert not done.unfinished
     metrics, log = done.metrics, done.log
     bound = [index for index, job in enumerate(trace.jobs) if job.pcie_gbps]
     short = sum(log.finished[index] - log.scheduled[index] <= 50 for index in bound)
-    return Found(
+    return DelayFigures(
         metrics.completion.mean, metrics.wait.mean, metrics.execution.mean, short / len(bound) if bound else math.nan
     )
 
@@ -116,7 +116,7 @@ def traces_of(family: str, seeds: int, **changes: Any) -> list[Trace]:
     return [generate_trace(family, seed=seed, **changes) for seed in range(seeds)]
 
 
-def lower(traces: Sequence[Trace], policy: str, base: Sequence[Found], **options: object) -> list[float]:
+def lower(traces: Sequence[Trace], policy: str, base: Sequence[DelayFigures], **options: object) -> list[float]:
     """Return by how many percent the mean completion time is lower than in the base, for each trace."""
     found = [run(trace, policy, options) for trace in traces]
     return [100 * (1 - one.completion / two.completion) for one, two in zip(found, base, strict=True)]
@@ -129,7 +129,7 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.mean(values):.1f} ± {statistics.stdev(values):.1f} ({min(values):.1f} to {max(values):.1f})"
 
 
-def mean(found: Sequence[Found], name: str) -> float:
+def mean(found: Sequence[DelayFigures], name: str) -> float:
     """Return the mean of a figure."""
     return float(statistics.mean(getattr(one, name) for one in found))
 

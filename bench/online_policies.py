@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from online_policy_results import Result, ratio, winning
+from online_policy_results import PolicyResult, ratio, winning
 from report import Told, describe, markdown, remarks, resumable, save, something_wrong, start
 
 from mig_opt import write_trace
@@ -82,7 +82,7 @@ def _cut(study: Study) -> Iterator[GeneratedTraces]:
             yield dataclasses.replace(source, seeds=source.seeds[:1], parameters={**lists, **fewer})
 
 
-def sections(results: Sequence[Result]) -> dict[str, list[str]]:
+def sections(results: Sequence[PolicyResult]) -> dict[str, list[str]]:
     """Return the winners, a table for each regime, and one by families for each goal, by the name of the section."""
     regimes = grouped(results, lambda result: result.regime)
     results = [result for own in regimes.values() for result in own]
@@ -117,7 +117,7 @@ def updated(page: str, found: Mapping[str, Sequence[str]]) -> str:
     return page
 
 
-def regime_table(results: Sequence[Result]) -> list[str]:
+def regime_table(results: Sequence[PolicyResult]) -> list[str]:
     """Return a line for each scheduler, with its means on the traces of a regime."""
     won = {goal: winning(results, goal) for goal in GOALS}
     rows = []
@@ -137,7 +137,7 @@ def regime_table(results: Sequence[Result]) -> list[str]:
     return markdown(head, rows)
 
 
-def family_table(results: Sequence[Result], goal: Goal) -> list[str]:
+def family_table(results: Sequence[PolicyResult], goal: Goal) -> list[str]:
     """Return a line for each family, with a column for each scheduler."""
     names = list(dict.fromkeys(result.policy for result in results))
     rows = []
@@ -150,7 +150,7 @@ def family_table(results: Sequence[Result], goal: Goal) -> list[str]:
     return markdown(["family", *(f"`{name}`" for name in names)], rows)
 
 
-def _ratio_cell(results: Sequence[Result], goal: Goal, bold: bool, *, spread: bool = True) -> str:
+def _ratio_cell(results: Sequence[PolicyResult], goal: Goal, bold: bool, *, spread: bool = True) -> str:
     found = ratio(results, goal) if results else None
     if found is None:
         return ""
@@ -158,7 +158,7 @@ def _ratio_cell(results: Sequence[Result], goal: Goal, bold: bool, *, spread: bo
     return f"**{text}**" if bold else text
 
 
-def _names(names: Sequence[str], results: Iterable[Result]) -> str:
+def _names(names: Sequence[str], results: Iterable[PolicyResult]) -> str:
     if len(names) == len({result.policy for result in results}):
         return "all alike"
     if not names:
@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     wrong = [*found.contradictions, *found.failures]
     lines += [*remarks(found), *something_wrong(wrong)]
     if found.rows:
-        results = [Result.of(row) for row in found.rows]
+        results = [PolicyResult.of(row) for row in found.rows]
         whole = sections(results)
         lines += [line for name, own in whole.items() for line in (f"## {name}", "", *own)]
         save_figure(side_by_side(results), options.results / "online_policies.svg")

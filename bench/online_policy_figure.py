@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from online_policy_results import Result, ratio, winning
+from online_policy_results import PolicyResult, ratio, winning
 
 from mig_opt.studies.summary import GOALS, grouped
 
@@ -19,7 +19,7 @@ _WIDEST = 3.0
 """Whoever is beyond so many times the median distance from the bound, and beyond all bars of others, has no point."""
 
 
-def side_by_side(results: Iterable[Result]) -> Figure:
+def side_by_side(results: Iterable[PolicyResult]) -> Figure:
     """Return a figure with a column for each regime and a row for each goal.
 
     A point is the mean multiple of the lower bound, its bar the spread over the draws; the best and those that tie with

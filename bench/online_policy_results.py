@@ -11,7 +11,7 @@ from mig_opt.studies.summary import Goal, best, grouped
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class PolicyResult:
     """A simulation after which nothing was left to do, or one after which something was.
 
     Attributes
@@ -39,7 +39,7 @@ class Result:
     seconds: float
 
     @classmethod
-    def of(cls, row: Row[StudyRun]) -> Result:
+    def of(cls, row: Row[StudyRun]) -> PolicyResult:
         """Return what a row says."""
         run, figures, source = row.run, row.outcome.figures, row.run.source
         family = source.get("family", "openb")
@@ -55,13 +55,13 @@ class Result:
         return cls(run.cell, family, run.batch_key, draw, run.column, values, ratios, figures["wait"]["mean"], seconds)
 
 
-def winning(results: Iterable[Result], goal: Goal) -> tuple[str, ...]:
+def winning(results: Iterable[PolicyResult], goal: Goal) -> tuple[str, ...]:
     """Return who is best on some traces, and who ties with it."""
     by_policy = grouped(results, lambda result: result.policy)
     return best({name: {run.trace: run.values[goal] for run in own if run.values} for name, own in by_policy.items()})
 
 
-def ratio(results: Sequence[Result], goal: Goal) -> tuple[float, float] | None:
+def ratio(results: Sequence[PolicyResult], goal: Goal) -> tuple[float, float] | None:
     """Return the mean multiple of the lower bound, and how it spreads over the draws; None if a job was left.
 
     The spread is the standard deviation of the means of the draws: of all traces with the same seed, or of a file.

@@ -1,4 +1,4 @@
-"""How the time and memory of a simulation grow with the fleet and the number of jobs.
+"""Time and memory of a simulation, as they grow with the fleet and the number of jobs.
 
 Run: python bench/online_speed.py. It takes about ten minutes; with --cut 10 (a tenth of the jobs) one.
 """

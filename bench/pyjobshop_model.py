@@ -18,7 +18,7 @@ from mig_opt.batch.integer_time import Ticks
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What PyJobShop found: seconds of its own clock (the solver alone), status as :class:`mig_opt.Status` has it."""
+    """Answer of PyJobShop: seconds of its own clock (the solver alone), status as :class:`mig_opt.Status` has it."""
 
     status: str
     schedule: Schedule | None

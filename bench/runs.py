@@ -88,12 +88,12 @@ class Run:
 
     @property
     def batch_key(self) -> str:
-        """What tells the batch from others."""
+        """Text that tells the batch from others."""
         return str(self.instance)
 
     @property
     def label(self) -> str:
-        """What messages call the run."""
+        """Name of the run in messages."""
         return f"{self.method} on {self.instance}"
 
     @classmethod

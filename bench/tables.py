@@ -201,7 +201,7 @@ class Rows:
         return self._rows.get((table, cell))
 
     def is_current(self, table: str, cell: Cell) -> bool:
-        """Whether a cell is known, and was made with the present sources and versions."""
+        """Return True if a cell is known, and was made with the present sources and versions."""
         row = self.find(table, cell)
         return row is not None and row["fingerprint"] == self._current
 

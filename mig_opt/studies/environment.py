@@ -1,4 +1,4 @@
-"""What runs are made with: machine, versions, sources."""
+"""Environment of runs: machine, versions, sources."""
 
 from __future__ import annotations
 

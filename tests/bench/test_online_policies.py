@@ -16,7 +16,7 @@ import online_policies
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from online_policies import FOLDER, family_table, regime_table
 from online_policy_figure import side_by_side
-from online_policy_results import Result, ratio, winning
+from online_policy_results import PolicyResult, ratio, winning
 
 from mig_opt import read_trace
 from mig_opt.instances.fleet import trace_families
@@ -61,11 +61,13 @@ def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 
 
-def result(policy: str, draw: int, completion: float, makespan: float, regime: str = "r", family: str = "f") -> Result:
+def result(
+    policy: str, draw: int, completion: float, makespan: float, regime: str = "r", family: str = "f"
+) -> PolicyResult:
     """A simulation of a trace whose bounds are 10 s and 100 s."""
     values: dict[online_policies.Goal, float] = {"mean_completion": completion, "makespan": makespan}
     ratios: dict[online_policies.Goal, float] = {"mean_completion": completion / 10, "makespan": makespan / 100}
-    return Result(regime, family, f"{family}{draw}", str(draw), policy, values, ratios, 2.0, 0.5)
+    return PolicyResult(regime, family, f"{family}{draw}", str(draw), policy, values, ratios, 2.0, 0.5)
 
 
 RESULTS = [

@@ -1,4 +1,4 @@
-"""What the tests of studies share: small studies, and methods that go wrong."""
+"""For the tests of studies: small studies, and methods that go wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of studies of schedulers share: the least study file, and a trace of two jobs."""
+"""For the tests of studies of schedulers: the least study file, and a trace of two jobs."""
 
 from __future__ import annotations
 

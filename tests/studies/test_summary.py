@@ -1,4 +1,4 @@
-"""What studies say of their runs: gaps to the best of all, and lines that summarise."""
+"""Summaries of rows: gaps to the best of all, and lines that summarise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wins a study of schedulers on traces, and what is a tie."""
+"""The best schedulers of a study on traces, and ties."""
 
 from __future__ import annotations
 
