@@ -124,15 +124,19 @@ def check_columns(
     return not missing
 
 
-def check_times(
-    header: Iterable[str], where: str, findings: Findings, gpu: GpuModel | None
-) -> tuple[set[str], list[str]]:
-    """Return the columns ``t<k>_s`` of a header and those that there may be; note each of a size that the GPU lacks."""
-    given = {column: int(found[1]) for column in header if (found := _TIME.fullmatch(column))}
-    for column, size in given.items():
-        if gpu and size not in gpu.sizes:
-            findings.add(f"{where}, {column}", no_such_size(gpu, size))
-    return set(given), [f"t{size}_s" for size in (gpu.sizes if gpu else (1, 2, 3, 4, 7))]
+def check_times(header: list[str], where: str, findings: Findings, gpu: GpuModel | None) -> tuple[list[str], list[str]]:
+    """Return the columns of a header but ``t<k>_s``, and those with times that there may be.
+
+    A column of a size that the GPU does not have is noted.
+    """
+    others = []
+    for column in header:
+        found = _TIME.fullmatch(column)
+        if not found:
+            others.append(column)
+        elif gpu and int(found[1]) not in gpu.sizes:
+            findings.add(f"{where}, {column}", no_such_size(gpu, int(found[1])))
+    return others, [f"t{size}_s" for size in (gpu.sizes if gpu else (1, 2, 3, 4, 7))]
 
 
 def no_such_size(gpu: GpuModel, size: int) -> str:

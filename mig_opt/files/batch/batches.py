@@ -91,11 +91,12 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
 
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
-    times, known = check_times(header, where, findings, gpu)
-    if not times:
-        findings.add(where, "has no column with times; add t1_s, t2_s, ... with seconds")
+    others, times = check_times(header, where, findings, gpu)
     needed = {"task": "; add one with the names of the tasks"}
-    return check_columns(header, where, findings, ["task", *known, "memory_gb", *times], needed) and bool(times)
+    complete = check_columns(others, where, findings, ["task", *times, "memory_gb"], needed)
+    if others == header:
+        findings.add(where, "has no column with times; add t1_s, t2_s, ... with seconds")
+    return complete and others != header
 
 
 def _entry(cells: dict[str, str], gpu: GpuModel | None) -> Raw:

@@ -122,15 +122,15 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
 
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
-    times, sizes = check_times(header, where, findings, gpu)
-    known = ["job", "arrival_s", "profile", _WORK, *sizes, *_FIGURES, *times]
-    complete = check_columns(header, where, findings, known, _NEEDED)
-    if not times and _WORK not in header:
+    others, times = check_times(header, where, findings, gpu)
+    known = ["job", "arrival_s", "profile", _WORK, *times, *_FIGURES]
+    complete = check_columns(others, where, findings, known, _NEEDED)
+    if others == header and _WORK not in header:
         message = "has no column with times; add work_s (on the profile that is asked for), or t1_s, t2_s, ..."
         findings.add(where, message)
     if _WORK in header and "profile" not in header:
         findings.add(where, "has work_s but no column profile; add one, since work_s is the seconds on that profile")
-    return complete and (bool(times) or {_WORK, "profile"} <= set(header))
+    return complete and (others != header or {_WORK, "profile"} <= set(header))
 
 
 def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, where: str, findings: Findings) -> Raw:

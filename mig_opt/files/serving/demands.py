@@ -173,9 +173,9 @@ def _built(
     values: dict[str, Any], pools: list[GpuPool | None], tables: _Tables, name: str, findings: Findings
 ) -> Demand:
     rule = SloRule()
-    if None not in (values["slo_share"], values["whole_ms"]):
+    if values["slo_share"] is not None:
         try:
-            rule = SloRule(values["slo_share"], values["whole_ms"])
+            rule = SloRule(values["slo_share"], bool(values["whole_ms"]))
         except InputError as error:
             findings.extend(error.problems)
     # A list that is missing or none has been reported, an empty one has not.
