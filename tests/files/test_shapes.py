@@ -24,7 +24,9 @@ def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path] * bool(path) + [place for key, entry in entries for place in places_in(entry, (*path, key))]
 
 
-@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=pytest.mark.deep) if kind == "study" else kind for kind in DOCUMENTS]
+)
 def test_schema_and_reader_agree(kind: Any) -> None:
     """Put wrong and right values everywhere: what the schema refuses the reader refuses, and the other way round."""
     schema, read = json_schema(kind), READERS[kind]

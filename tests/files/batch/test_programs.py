@@ -65,6 +65,7 @@ def test_the_two_forms_may_differ(batch: Batch, relaxed: int, true: int, tmp_pat
     assert optimum(tmp_path / "strict.mps") == pytest.approx(true)
 
 
+@pytest.mark.deep
 @given(tiny_batches, st.sampled_from([".lp", ".mps"]))
 @settings(max_examples=15)
 def test_the_relaxed_optimum_is_a_bound_and_the_strict_one_a_makespan(batch: Batch, suffix: str) -> None:

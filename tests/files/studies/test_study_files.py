@@ -175,6 +175,7 @@ def test_the_study_of_traces_on_the_page() -> None:
     assert {run.cell for run in runs} >= {"normal-25, jobs=50", "PCIe"}
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
 @pytest.mark.parametrize("block", blocks("python") if PAGE.is_file() else ())
 def test_the_python_of_the_page_runs(
