@@ -167,7 +167,7 @@ def read_keys(
 def _read_key(key: _Key, value: Any, where: str, reader: EntryReader | None, findings: Findings) -> Any:
     if reader is None and key.part is None:
         return _read_value(key.hint, value, where, findings)
-    if value is None and key.optional:
+    if value is REPORTED or (value is None and key.optional):
         return None
     read = reader or partial(read_object, key.part or object)
     if key.many and isinstance(value, list):

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from mig_opt.arguments import entries_of, wrong_number
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import file_path, read_text, shown
-from mig_opt.files.kinds import FileKind, check_catalogued
+from mig_opt.files.documents import file_path, shown
+from mig_opt.files.kinds import FileKind, Table, check_catalogued
 from mig_opt.files.reading import (
-    EntryReader,
+    REPORTED,
     Findings,
     Raw,
     encoded,
@@ -23,7 +23,7 @@ from mig_opt.files.reading import (
 )
 from mig_opt.files.serving.profiles import NO_GPU, table_document, table_reader
 from mig_opt.files.shapes import PoolEntry, ServicesFile
-from mig_opt.files.tables import check_columns, number, read_rows, told_by_row, whole_number
+from mig_opt.files.tables import check_columns, number, read_rows, whole_number
 from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
 
@@ -91,13 +91,11 @@ def read_demand(
     InputError
         With every problem of the file.
     """
-    path, tables = file_path(path), entries_of("tables", tables, ProfileTable, TABLE_WANTED)
-    if path.suffix.lower() == ".csv":
-        return _demand_from_csv(path, gpu, tables, scenario)
-    if scenario is not None:
+    file, tables = file_path(path), entries_of("tables", tables, ProfileTable, TABLE_WANTED)
+    if scenario is not None and file.suffix.lower() != ".csv":
         message = f"{path} is no CSV file with a column scenario; leave it out"
         raise InputError([Problem("scenario", message)])
-    return DEMAND.read(path, gpu=gpu, tables=tables, name=path.stem)
+    return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario, name=file.stem)
 
 
 def write_demand(demand: Demand, path: str | Path, *, profiles: bool = True) -> None:
@@ -128,6 +126,7 @@ def _demand(
     gpu: str | None = None,
     tables: Iterable[ProfileTable] = (),
     name: str = "",
+    **_given: object,
 ) -> Demand:
     given = entries_of("tables", tables, ProfileTable, TABLE_WANTED)
     if gpu is not None and raw.get("gpu") is None and raw.get("pools") is None:
@@ -137,8 +136,36 @@ def _demand(
     kinds = {pool.gpu.name for pool in own_pools if pool}
     only = next(iter(kinds)) if len(kinds) == 1 and None not in own_pools else None
     no_gpu = "" if None in own_pools or not own_pools else _SEVERAL_KINDS
-    values = _values(raw, table_reader(only, no_gpu), findings)
-    return _built(values, pools, _tables(values["profiles"], given, findings), name, findings)
+    readers = {"services": _service, "profiles": table_reader(only, no_gpu)}
+    values = read_keys(ServicesFile, raw, findings, readers=readers, skip=("gpu", "pools"))
+    rule = SloRule()
+    if values["slo_share"] is not None:
+        try:
+            rule = SloRule(values["slo_share"], bool(values["whole_ms"]))
+        except InputError as error:
+            findings.extend(error.problems)
+    known = _tables(values["profiles"], given, findings)
+    # A list that is missing or none has been reported, an empty one has not.
+    services: list[Service | None] = [None] if values["services"] is None else values["services"]
+    for problem in demand_problems(services, known.entries, pools):
+        at = re.fullmatch(r"services\[(\d+)\]\.model", problem.path)
+        service = services[int(at[1])] if at else None
+        if not (service and service.model.startswith(_STAND_IN)):
+            findings.extend([known.located(problem)])
+    findings.check()
+    return Demand(
+        tuple(values["services"]),
+        tuple(filter(None, known.entries)),
+        tuple(filter(None, pools)),
+        rule,
+        values["max_processes"],
+        name,
+    )
+
+
+def _service(entry: object, path: str, findings: Findings) -> Service | None:
+    stand_ins = {"name": f"{_STAND_IN}{path}", "model": _STAND_IN, "slo": 1.0, "rate": 1.0}
+    return read_object(Service, entry, path, findings, stand_ins)
 
 
 class _Tables(NamedTuple):
@@ -156,38 +183,6 @@ class _Tables(NamedTuple):
         if path == "tables" and any(place.startswith("profiles") for place in self.paths):
             path = "profiles"
         return Problem(path, message)
-
-
-def _values(raw: Raw, table: EntryReader | None, findings: Findings) -> dict[str, Any]:
-    """Return the values of a document but its kinds of GPU, which have been read."""
-
-    def service(entry: object, path: str, findings: Findings) -> Service | None:
-        stand_ins = {"name": f"{_STAND_IN}{path}", "model": _STAND_IN, "slo": 1.0, "rate": 1.0}
-        return read_object(Service, entry, path, findings, stand_ins)
-
-    readers: dict[str, EntryReader] = {"services": service, **({"profiles": table} if table else {})}
-    return read_keys(ServicesFile, raw, findings, readers=readers, skip=("gpu", "pools"))
-
-
-def _built(
-    values: dict[str, Any], pools: list[GpuPool | None], tables: _Tables, name: str, findings: Findings
-) -> Demand:
-    rule = SloRule()
-    if values["slo_share"] is not None:
-        try:
-            rule = SloRule(values["slo_share"], bool(values["whole_ms"]))
-        except InputError as error:
-            findings.extend(error.problems)
-    # A list that is missing or none has been reported, an empty one has not.
-    services: list[Service | None] = [None] if values["services"] is None else values["services"]
-    for problem in demand_problems(services, tables.entries, pools):
-        at = re.fullmatch(r"services\[(\d+)\]\.model", problem.path)
-        service = services[int(at[1])] if at else None
-        if not (service and service.model.startswith(_STAND_IN)):
-            findings.extend([tables.located(problem)])
-    findings.check()
-    known = tuple(filter(None, tables.entries))
-    return Demand(tuple(values["services"]), known, tuple(filter(None, pools)), rule, values["max_processes"], name)
 
 
 def _pools(raw: Raw, findings: Findings) -> list[GpuPool | None]:
@@ -231,22 +226,6 @@ def _tables(own: list[ProfileTable | None] | None, given: tuple[ProfileTable, ..
     return _Tables([table for table, _ in kept], [path for _, path in kept])
 
 
-def _demand_from_csv(path: Path, gpu: str | None, tables: tuple[ProfileTable, ...], scenario: str | None) -> Demand:
-    findings = Findings(str(path))
-    if gpu is None:
-        findings.add("gpu", NO_GPU)
-    pools = [None if gpu is None else _unlimited(gpu, findings)]
-    if not tables:
-        findings.add(
-            "tables", "a CSV file holds no profile tables; give them as tables=... (command line: --profiles FILE)"
-        )
-    entries, lines, columns = _read_services(read_text(path), scenario, findings)
-    given = _Tables([*tables] or [None], [f"tables[{index}]" for index in range(len(tables))])
-    with told_by_row(str(path), "services", lines, lambda _, key: columns.get(key, key)):
-        values = _values({"schema": "mig-opt/services/1", "services": entries}, None, findings)
-        return _built(values, pools, given, path.stem, findings)
-
-
 def _encoded(demand: Demand, *, profiles: bool = True) -> Raw:
     check_catalogued(**{f"pools[{index}].gpu": pool.gpu for index, pool in enumerate(demand.pools)})
     document: Raw = {}
@@ -275,32 +254,29 @@ def _service_document(service: Service) -> Raw:
     return document
 
 
-# Services as the rows of a CSV table
-
-
-def _read_services(text: str, scenario: str | None, findings: Findings) -> tuple[list[Raw], list[int], dict[str, str]]:
-    """Return the services of a CSV table, those of one scenario if it has several.
-
-    Returns
-    -------
-    entries : list of dict
-        The parts of a JSON document that would describe them.
-    lines : list of int
-        The line of each.
-    columns : dict
-        The column that each key is from.
-
-    Raises
-    ------
-    InputError
-        If this is no table of services at all, with everything found so far.
-    """
+def _table(
+    text: str,
+    findings: Findings,
+    *,
+    gpu: str | None = None,
+    tables: tuple[ProfileTable, ...] = (),
+    scenario: str | None = None,
+    **_: object,
+) -> Table:
+    if gpu is None:
+        findings.add("gpu", NO_GPU)
+    if not tables:
+        findings.add(
+            "tables", "a CSV file holds no profile tables; give them as tables=... (command line: --profiles FILE)"
+        )
     rows = read_rows(text, findings, _check_header, example="service,model,slo_s,rate_rps", what="service")
     columns = {SERVICE_COLUMNS[column]: column for column in (rows[0][1] if rows else ()) if column in SERVICE_COLUMNS}
     columns.setdefault("name", "model")
     chosen = _of_scenario(rows, scenario, columns.get("scenario"), findings)
-    entries = [_service(cells, columns, f"line {line}", findings) for line, cells in chosen]
-    return entries, [line for line, _ in chosen], columns
+    services = [_entry(cells, columns, f"line {line}", findings) for line, cells in chosen]
+    lines = [line for line, _ in chosen]
+    raw = {"services": services, "profiles": REPORTED}
+    return Table(raw, "services", lines, lambda _, key: columns.get(key, key))
 
 
 def _check_header(header: list[str], where: str, findings: Findings) -> bool:
@@ -339,7 +315,7 @@ def _of_scenario(
     return [(line, cells) for line, cells in rows if cells[column] == wanted]
 
 
-def _service(cells: dict[str, str], columns: dict[str, str], where: str, findings: Findings) -> Raw:
+def _entry(cells: dict[str, str], columns: dict[str, str], where: str, findings: Findings) -> Raw:
     service: Raw = {"name": cells[columns["name"]]}
     if cells.get("model") and columns["name"] != "model":
         service["model"] = cells["model"]
@@ -360,5 +336,5 @@ def _seconds(cell: str, column: str, where: str, findings: Findings) -> float | 
     return 1.0 if problems else float(Decimal(cell).scaleb(-3))
 
 
-DEMAND = FileKind("services", _demand, _encoded)
+DEMAND = FileKind("services", _demand, _encoded, _table)
 demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json
