@@ -21,9 +21,9 @@ from mig_opt.files.reading import (
     read_keys,
     read_object,
 )
-from mig_opt.files.serving.profiles import NO_GPU, table_document, table_reader
+from mig_opt.files.serving.profiles import table_document, table_reader
 from mig_opt.files.shapes import PoolEntry, ServicesFile
-from mig_opt.files.tables import check_columns, number, read_rows, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, whole_number
 from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
 
@@ -263,8 +263,7 @@ def _table(
     scenario: str | None = None,
     **_: object,
 ) -> Table:
-    if gpu is None:
-        findings.add("gpu", NO_GPU)
+    gpu_of_table(gpu, findings, example="A100-80GB")
     if not tables:
         findings.add(
             "tables", "a CSV file holds no profile tables; give them as tables=... (command line: --profiles FILE)"

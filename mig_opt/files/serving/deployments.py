@@ -19,9 +19,8 @@ from mig_opt.files.reading import (
     read_keys,
     read_object,
 )
-from mig_opt.files.serving.profiles import NO_GPU
 from mig_opt.files.shapes import DeploymentFile, SegmentEntry
-from mig_opt.files.tables import check_columns, no_such_size, read_rows, told_by_row, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, no_such_size, read_rows, told_by_row, whole_number
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -260,9 +259,7 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
         With every problem of the file.
     """
     findings = Findings(str(path))
-    if gpu is None:
-        findings.add("gpu", NO_GPU)
-    model = None if gpu is None else read_gpu(gpu, findings)
+    model = gpu_of_table(gpu, findings, example="A100-80GB")
     rows = _rows(read_text(path), findings, _COLUMNS, _COLUMNS)
     read = [_numbers(cells, f"line {line}", model, findings) for line, cells in rows]
     findings.check()

@@ -14,7 +14,7 @@ from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.files.shapes import ProfilesFile, TableEntry
-from mig_opt.files.tables import check_columns, number, read_rows, told_by_row, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row, whole_number
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
@@ -27,8 +27,6 @@ _COLUMNS = {
     "latency": "Latency",
 }
 """The column of each figure of a point in the published layout."""
-
-NO_GPU = 'a CSV file does not name its GPU; give it, for example gpu="A100-80GB" (command line: --gpu A100-80GB)'
 
 _NO_DEFAULT = "is missing; name the GPU that was measured, here or for all profiles at the top of the file"
 
@@ -117,7 +115,7 @@ def _read_folder(
     findings = Findings(str(folder))
     files = _files_in(folder, endings)
     if gpu is None and any(file.suffix.lower() == ".csv" for file in files):
-        findings.add("gpu", NO_GPU)
+        gpu_of_table(None, findings, example="A100-80GB")
         files = [file for file in files if file.suffix.lower() != ".csv"]
     if gpu is not None:
         get_gpu(gpu)
@@ -204,8 +202,7 @@ def table_reader(gpu: str | None, no_gpu: str) -> EntryReader:
 
 def _imported(text: str, gpu: str | None, model: str, memory_gb: float | None, source: str) -> ProfileTable:
     findings = Findings(source)
-    if gpu is None:
-        findings.add("gpu", NO_GPU)
+    gpu_of_table(gpu, findings, example="A100-80GB")
     names = list(_COLUMNS.values())
     needed = dict.fromkeys(names, f"; the columns are {','.join(names)}")
     check = partial(check_columns, known=names, needed=needed)
