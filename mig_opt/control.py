@@ -243,8 +243,8 @@ class Control(Limits, Generic[Plan]):
         """End the run if the last improvement is enough."""
         last = len(self.goals or ()) == 1 or self._gap > 0
         close = self.objective is not None and last and relative_gap(self.objective, self.lower_bound) <= self._gap
-        if close or (self._stop is not None and self._stop(self.trajectory[-1])):
-            self.done = True
+        stopped = self._stop is not None and self._stop(self.trajectory[-1])
+        self.done = self.done or close or stopped
 
 
 def check_run(
