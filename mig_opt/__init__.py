@@ -29,13 +29,13 @@ from mig_opt.errors import (
     UnknownMethodError,
 )
 from mig_opt.explaining import Conflict, Explanation, Remedy, Requirement, RequirementKind, Verdict, explain
-from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance, Migration
+from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance, Migration, MigrationPlan
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile
 from mig_opt.proving import Check, check, prove
 from mig_opt.registry import Method, deploy_methods, methods, policies
 from mig_opt.result import Result, Status, TrajectoryPoint
-from mig_opt.serving.change_plan import ChangePlan, ChangeStep
+from mig_opt.serving.change_plan import ChangePlan, ChangeResult, ChangeStep
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     from mig_opt.files.batch.programs import export_model
     from mig_opt.instances import generate_batch, instance_info, instance_names, load_demand, load_instance
     from mig_opt.instances.fleet import generate_trace
+    from mig_opt.models.fleet.arrivals import TraceOptimum
     from mig_opt.models.fleet.bounds import TraceBounds, trace_bounds, trace_optimum
     from mig_opt.plotting import (
         plot_deployment,
@@ -115,73 +116,37 @@ if TYPE_CHECKING:
     from mig_opt.studies import compare, read_study, run_study
 
 _LAZY = {
-    **dict.fromkeys(("defragment", "excess_fragmentation", "least_fragmentation"), "mig_opt.defragmentation"),
-    "deploy": "mig_opt.deploying",
-    **dict.fromkeys(("align", "plan_change"), "mig_opt.change"),
-    "export_model": "mig_opt.files.batch.programs",
-    **dict.fromkeys(("FleetBound", "fleet_bounds"), "mig_opt.serving.bounds"),
-    **dict.fromkeys(
-        (
-            "import_deployment",
-            "import_profiles",
-            "import_trace",
-            "json_schema",
-            "read_batch",
-            "read_certificate",
-            "read_demand",
-            "read_deployment",
-            "read_profiles",
-            "read_result",
-            "read_schedule",
-            "read_state",
-            "read_trace",
-            "write_batch",
-            "write_certificate",
-            "write_demand",
-            "write_deployment",
-            "write_profiles",
-            "write_result",
-            "write_schedule",
-            "write_state",
-            "write_trace",
+    name: module
+    for module, names in {
+        "mig_opt.change": "align plan_change",
+        "mig_opt.defragmentation": "defragment excess_fragmentation least_fragmentation",
+        "mig_opt.deploying": "deploy",
+        "mig_opt.files": (
+            "import_deployment import_profiles import_trace json_schema read_batch read_certificate read_demand "
+            "read_deployment read_profiles read_result read_schedule read_state read_trace write_batch "
+            "write_certificate write_demand write_deployment write_profiles write_result write_schedule "
+            "write_state write_trace"
         ),
-        "mig_opt.files",
-    ),
-    **dict.fromkeys(
-        ("generate_batch", "instance_info", "instance_names", "load_demand", "load_instance"), "mig_opt.instances"
-    ),
-    **dict.fromkeys(
-        (
-            "plot_deployment",
-            "plot_schedule",
-            "plot_simulation",
-            "save_deployment_plot",
-            "save_plot",
-            "save_simulation_plot",
+        "mig_opt.files.batch.programs": "export_model",
+        "mig_opt.instances": "generate_batch instance_info instance_names load_demand load_instance",
+        "mig_opt.instances.fleet": "generate_trace",
+        "mig_opt.models.fleet.arrivals": "TraceOptimum",
+        "mig_opt.models.fleet.bounds": "TraceBounds trace_bounds trace_optimum",
+        "mig_opt.plotting": (
+            "plot_deployment plot_schedule plot_simulation save_deployment_plot save_plot save_simulation_plot"
         ),
-        "mig_opt.plotting",
-    ),
-    **dict.fromkeys(("TraceBounds", "trace_bounds", "trace_optimum"), "mig_opt.models.fleet.bounds"),
-    "generate_trace": "mig_opt.instances.fleet",
-    **dict.fromkeys(("Job", "Simulation", "Trace", "simulate"), "mig_opt.simulation"),
-    **dict.fromkeys(
-        (
-            "KubernetesResources",
-            "MigPartedConfig",
-            "MigPartedEntry",
-            "ResourceRequest",
-            "change_script",
-            "deployment_script",
-            "kubernetes_resources",
-            "mig_parted_config",
-            "migration_script",
-            "schedule_script",
+        "mig_opt.rollout": (
+            "KubernetesResources MigPartedConfig MigPartedEntry ResourceRequest change_script deployment_script "
+            "kubernetes_resources mig_parted_config migration_script schedule_script"
         ),
-        "mig_opt.rollout",
-    ),
-    **dict.fromkeys(("compare", "read_study", "run_study"), "mig_opt.studies"),
-    **dict.fromkeys(("StreamPlan", "concatenate", "handover", "plan_stream"), "mig_opt.streaming"),
+        "mig_opt.serving.bounds": "FleetBound fleet_bounds",
+        "mig_opt.simulation": "Job Simulation Trace simulate",
+        "mig_opt.streaming": "StreamPlan concatenate handover plan_stream",
+        "mig_opt.studies": "compare read_study run_study",
+    }.items()
+    for name in names.split()
 }
+"""The module of each name that is imported when first used, as type checkers see above."""
 
 __all__ = [
     "Batch",
@@ -189,6 +154,7 @@ __all__ = [
     "Callbacks",
     "Certificate",
     "ChangePlan",
+    "ChangeResult",
     "ChangeStep",
     "ChangeValidation",
     "ChangeViolationCode",
@@ -217,6 +183,7 @@ __all__ = [
     "MigPartedConfig",
     "MigPartedEntry",
     "Migration",
+    "MigrationPlan",
     "MigrationValidation",
     "MigrationViolationCode",
     "Operation",
@@ -247,6 +214,7 @@ __all__ = [
     "Task",
     "Trace",
     "TraceBounds",
+    "TraceOptimum",
     "TrajectoryPoint",
     "UnknownGpuError",
     "UnknownMethodError",

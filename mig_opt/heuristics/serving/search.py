@@ -42,6 +42,10 @@ _TOO_MANY = 100.0
 """Price of a GPU that the pool does not have."""
 
 
+_SECONDS_PER_SERVICE = 1.7e-4
+"""Work of a descent, measured on the demands of ParvaGPU."""
+
+
 def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxation | None = None) -> None:
     """Report deployments to a control, better and better ones.
 
@@ -64,6 +68,7 @@ def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxati
     idle = 0
     while True:
         state.descend(control)
+        control.spend(_SECONDS_PER_SERVICE * len(demand.services))
         cost = state.cost()
         if cost < best:
             idle = 0

@@ -235,6 +235,16 @@ def solve_program(
         if on_bound is not None and best < bound < math.inf:
             best = bound
             on_bound(bound)
+            end_if_done()
+
+    def report_solution(values: Values) -> None:
+        if on_solution is not None:
+            on_solution(values)
+            end_if_done()
+
+    def end_if_done() -> None:
+        if control.done:
+            stop.set()
 
     def report_early(bound: float) -> None:
         # When bounds are told on the way depends on the clock.
@@ -242,7 +252,7 @@ def solve_program(
             report_bound(bound)
 
     seconds, nodes = _limits(control, share)
-    run = ProgramRun(program, seconds, nodes, control.seed, start, stop, on_solution or (lambda _: None), report_early)
+    run = ProgramRun(program, seconds, nodes, control.seed, start, stop, report_solution, report_early)
 
     def work() -> ProgramOutcome:
         outcome = backend.run(run)
