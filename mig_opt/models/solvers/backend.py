@@ -228,43 +228,58 @@ def solve_program(
     if control.expired:
         return SolverOutcome(Status.NO_SOLUTION, None, -math.inf, None)
     stop = threading.Event()
-    best = -math.inf
-
-    def report_bound(bound: float) -> None:
-        nonlocal best
-        if on_bound is not None and best < bound < math.inf:
-            best = bound
-            on_bound(bound)
-            end_if_done()
-
-    def report_solution(values: Values) -> None:
-        if on_solution is not None:
-            on_solution(values)
-            end_if_done()
-
-    def end_if_done() -> None:
-        if control.done:
-            stop.set()
-
-    def report_early(bound: float) -> None:
-        # When bounds are told on the way depends on the clock.
-        if not control.deterministic:
-            report_bound(bound)
-
+    progress = _Progress(control, stop, on_solution, on_bound)
     seconds, nodes = _limits(control, share)
-    run = ProgramRun(program, seconds, nodes, control.seed, start, stop, report_solution, report_early)
+    run = ProgramRun(program, seconds, nodes, control.seed, start, stop, progress.solution, progress.early_bound)
 
     def work() -> ProgramOutcome:
         outcome = backend.run(run)
-        report_bound(outcome.bound)
+        progress.bound(outcome.bound)
         if outcome.values is not None:
-            run.on_solution(outcome.values)
+            progress.solution(outcome.values)
         return outcome
 
     outcome = interruptibly(work, stop.set)
     if nodes is not None and outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         control.spend(nodes / NODES_PER_SECOND)
     return outcome
+
+
+class _Progress:
+    """Passes solutions and better bounds on, and stops the solver once the run is over."""
+
+    def __init__(
+        self,
+        control: Limits,
+        stop: threading.Event,
+        on_solution: Callable[[Values], None] | None,
+        on_bound: Callable[[float], None] | None,
+    ) -> None:
+        self._control = control
+        self._stop = stop
+        self._on_solution = on_solution
+        self._on_bound = on_bound
+        self._best = -math.inf
+
+    def solution(self, values: Values) -> None:
+        if self._on_solution is not None:
+            self._on_solution(values)
+        self._end_if_done()
+
+    def bound(self, bound: float) -> None:
+        if self._on_bound is not None and self._best < bound < math.inf:
+            self._best = bound
+            self._on_bound(bound)
+        self._end_if_done()
+
+    def early_bound(self, bound: float) -> None:
+        # When bounds are told on the way depends on the clock.
+        if not self._control.deterministic:
+            self.bound(bound)
+
+    def _end_if_done(self) -> None:
+        if self._control.done:
+            self._stop.set()
 
 
 def _limits(control: Limits, share: float) -> tuple[float | None, int | None]:
