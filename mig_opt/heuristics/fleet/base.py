@@ -16,6 +16,11 @@ Check = Callable[[str, object], Iterable[Problem]]
 JobClass = TypeVar("JobClass", bound=Hashable)
 
 
+def optional(check: Check) -> Check:
+    """Return a check that allows None as well."""
+    return lambda path, value: () if value is None else check(path, value)
+
+
 class ConfigurablePolicy(Policy):
     """Base class of schedulers; each is a dataclass, and its fields are its options.
 

@@ -16,7 +16,7 @@ from typing import ClassVar, Literal, get_args
 
 from mig_opt.arguments import wrong_flag, wrong_number
 from mig_opt.errors import Problem, nearest
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
 from mig_opt.simulation.cluster import Cluster
@@ -28,11 +28,6 @@ _MOST_OBSERVATIONS = 1000
 
 _LEAST_PAUSE = 1e-5
 """Seconds between two observations at least; the simulator would take a shorter pause for an endless loop."""
-
-
-def _wrong_limit(path: str, value: object) -> Iterator[Problem]:
-    if value is not None:
-        yield from wrong_number(path, value, "a finite number >= 1", at_least=1)
 
 
 def _wrong_division(path: str, value: object) -> Iterator[Problem]:
@@ -73,7 +68,7 @@ class MemoryAware(ConfigurablePolicy):
         "start_gb": partial(wrong_number, wanted="a finite number of GB >= 0", at_least=0),
         "sample_s": partial(wrong_number, wanted="a finite number of seconds > 0", above=0),
         "tolerance": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
-        "slowdown_limit": _wrong_limit,
+        "slowdown_limit": optional(partial(wrong_number, wanted="a finite number >= 1", at_least=1)),
     }
 
     prediction: bool

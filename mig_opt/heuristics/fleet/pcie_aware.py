@@ -13,14 +13,12 @@ from typing import ClassVar
 from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
-from mig_opt.heuristics.fleet.base import free_slices
-from mig_opt.heuristics.fleet.reconfiguring import GpuView, ReconfiguringPolicy, wrong_threshold
+from mig_opt.heuristics.fleet.base import free_slices, optional
+from mig_opt.heuristics.fleet.reconfiguring import GpuView, ReconfiguringPolicy
 from mig_opt.simulation.cluster import Cluster
 
 
 def _wrong_sensitivities(path: str, values: object) -> Iterator[Problem]:
-    if values is None:
-        return
     if not isinstance(values, Mapping):
         yield wrong_type(path, values, "a mapping of names of jobs to their sensitivities")
         return
@@ -56,8 +54,10 @@ class PcieAware(ReconfiguringPolicy):
     """
 
     CHECKS: ClassVar = {
-        "delay_threshold": partial(wrong_threshold, unit="a slowdown", least=1.0),
-        "sensitivities": _wrong_sensitivities,
+        "delay_threshold": optional(
+            partial(wrong_number, wanted="a slowdown from 1 on, or None for no threshold", at_least=1)
+        ),
+        "sensitivities": optional(_wrong_sensitivities),
     }
 
     delay_threshold: float | None = 1.5

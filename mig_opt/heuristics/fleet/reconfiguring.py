@@ -6,7 +6,7 @@ From *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs*, section 4.2.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -14,10 +14,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from mig_opt.arguments import wrong_number
-from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
 from mig_opt.heuristics.fleet.partitioning import (
     create_partitions,
     most_instances,
@@ -103,13 +102,6 @@ class EndEstimates:
         self.ends[gpu] = max((job.end for job in self._running[gpu].values()), default=-math.inf)
 
 
-def wrong_threshold(path: str, value: object, *, unit: str, least: float) -> Iterator[Problem]:
-    """Yield a problem unless a threshold is None or a number from ``least`` on."""
-    if value is not None:
-        wanted = f"{unit} from {least:g} on, or None for no threshold"
-        yield from wrong_number(path, value, wanted, at_least=least)
-
-
 class ReconfiguringPolicy(ConfigurablePolicy):
     """Runs jobs on the instances that exist; only a GPU without jobs gets others.
 
@@ -128,7 +120,11 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         can be.
     """
 
-    CHECKS: ClassVar = {"wait_threshold": partial(wrong_threshold, unit="seconds", least=0.0)}
+    CHECKS: ClassVar = {
+        "wait_threshold": optional(
+            partial(wrong_number, wanted="seconds from 0 on, or None for no threshold", at_least=0)
+        )
+    }
 
     wait_threshold: float | None
     partition: str | Sequence[str] | None
