@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
 from runs import PYJOBSHOP, Run
 
+from mig_opt.result import Status
 from mig_opt.studies import environment, rows
-from mig_opt.studies.rows import failures, pairs_of_optima
+from mig_opt.studies.rows import failures
 
 __all__ = ["PACKAGES", "Records", "Row", "contradictions", "fingerprint", "pairs_of_optima"]
 
@@ -34,3 +36,9 @@ def contradictions(found: Iterable[Row]) -> list[str]:
     """Return what cannot be true: bounds above schedules of the same batch; and invalid schedules and failed runs."""
     found = list(found)
     return [*failures(found), *rows.contradictions(found)]
+
+
+def pairs_of_optima(rows: Iterable[Row]) -> int:
+    """Return how many pairs of runs proved an optimum of the same batch."""
+    proven = Counter(row.run.batch_key for row in rows if row.outcome.status == Status.OPTIMAL)
+    return sum(count * (count - 1) // 2 for count in proven.values())

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -238,9 +237,3 @@ def contradictions(rows: Iterable[Row[R]], on_record: Mapping[str, tuple[float, 
 def failures(rows: Iterable[Row[R]]) -> list[str]:
     """Return the errors of runs without a result, and of schedules that are not valid."""
     return [f"{row.run.label}: {row.outcome.error}" for row in rows if row.outcome.error]
-
-
-def pairs_of_optima(rows: Iterable[Row[R]]) -> int:
-    """Return how many pairs of runs proved an optimum of the same batch."""
-    proven = Counter(row.run.batch_key for row in rows if row.outcome.status == Status.OPTIMAL)
-    return sum(count * (count - 1) // 2 for count in proven.values())

@@ -42,7 +42,7 @@ def study(tmp_path: Path) -> Command:
 
 def row(makespan: float | None, lower_bound: float | None, status: str = "feasible", method: str = "cp") -> Row:
     outcome = Outcome(status, 1.0, makespan, lower_bound, tolerance=0.0005)
-    return Row(dataclasses.replace(RUN, method=method), outcome, "f", "2026-01-01T00:00:00+00:00")
+    return Row(dataclasses.replace(RUN, method=method), outcome, {}, "f", "2026-01-01T00:00:00+00:00")
 
 
 def lines_of(tmp_path: Path) -> list[str]:
@@ -239,6 +239,8 @@ def test_equal_optima_agree() -> None:
     rows = [row(5.0, 5.0, "optimal"), row(5.0003, 5.0, "optimal", "milp-cbc"), row(6.0, 4.0, method="far")]
     assert contradictions(rows) == []
     assert pairs_of_optima(rows) == 1
+    other = dataclasses.replace(RUN, instance=dataclasses.replace(RUN.instance, seed=99))
+    assert pairs_of_optima([*rows, rows[0], Row(other, rows[0].outcome)]) == 3, "the other is of another batch"
 
 
 @pytest.mark.parametrize(

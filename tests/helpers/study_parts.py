@@ -1,4 +1,4 @@
-"""For the tests of studies: small studies, and methods that go wrong."""
+"""For the tests of studies: small studies and study files, and methods that go wrong."""
 
 from __future__ import annotations
 
@@ -7,29 +7,48 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from online_worlds import job, trace
 
-from mig_opt import Batch, InputError
+from mig_opt import Batch, InputError, write_trace
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.registry import Method
 from mig_opt.studies import (
     GeneratedBatches,
     MethodSettings,
+    PolicySettings,
     Row,
     Study,
     StudyProgress,
     StudyRows,
     StudyRun,
+    TraceFromFile,
     run_study,
     study_rows,
 )
 
 FAR = MethodSettings("far")
 SMALL = Study((GeneratedBatches(n=(3, 4), seeds=(0, 1)),), (FAR, MethodSettings("cp", time_limit=(5.0,))))
+FIRST_FIT = PolicySettings("first-fit")
 
 
 def document(**changes: Any) -> dict[str, Any]:
     return {"schema": "mig-opt/study/1", "batches": [{"n": 3}], "methods": [{"method": "far"}], **changes}
+
+
+def trace_document(**changes: Any) -> dict[str, Any]:
+    return {
+        "schema": "mig-opt/study/1",
+        "traces": [{"family": "normal-25"}],
+        "policies": [{"policy": "first-fit"}],
+        **changes,
+    }
+
+
+def two_jobs(folder: Path) -> Study:
+    """One after the other on a whole GPU; a creation takes 1 s."""
+    write_trace(trace(job("a", 0.0, "7g.40gb", 10.0), job("b", 1.0, "7g.40gb", 5.0)), folder / "two.json")
+    return Study(traces=(TraceFromFile("two.json"),), policies=(FIRST_FIT,))
 
 
 def problems(call: Callable[[], object]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from mig_opt.errors import InputError
 from mig_opt.studies import Outcome, Row
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
-from mig_opt.studies.rows import Records, contradictions, failures, pairs_of_optima
+from mig_opt.studies.rows import Records, contradictions, failures
 from mig_opt.studies.workers import WorkerPool, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]
@@ -247,11 +247,6 @@ def test_bounds_above_schedules_are_told(other: Outcome, wrong: bool) -> None:
     assert len(contradictions(rows)) == wrong
     assert contradictions([rows[0], row(2, other)]) == [], "another batch"
     assert failures(rows) == (["end 1: broken"] if other.error else [])
-
-
-def test_pairs_of_optima() -> None:
-    optimal = Outcome("optimal", 1.0, 5.0, 5.0)
-    assert pairs_of_optima([row(1, optimal), row(1, optimal), row(1, optimal), row(2, optimal)]) == 3
 
 
 # Environment

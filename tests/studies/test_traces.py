@@ -11,8 +11,7 @@ import pytest
 from command_line import Command, called
 from online_worlds import Scripted, job, trace
 from study_jobs import cluster_of_two
-from study_parts import FAR, resumed
-from study_traces import FIRST_FIT, document, two_jobs
+from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
 from mig_opt import Trace, generate_trace, trace_bounds, write_trace
 from mig_opt.models.fleet.bounds import TraceBounds
@@ -278,7 +277,7 @@ def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
     study = tmp_path / "study.json"
     sweep = {"policy": "static", "options": {"partition": ["7", "4+3"]}}
     study.write_text(
-        json.dumps(document(traces=[{"file": "two.json"}], policies=[{"policy": "first-fit"}, sweep], seed=1))
+        json.dumps(trace_document(traces=[{"file": "two.json"}], policies=[{"policy": "first-fit"}, sweep], seed=1))
     )
     ending = mig_opt("bench", study)
     assert (ending.code, ending.err) == (0, "")
@@ -308,7 +307,7 @@ def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
 
 def test_both_tables_are_shown(mig_opt: Command, tmp_path: Path) -> None:
     study = tmp_path / "study.json"
-    study.write_text(json.dumps(document(batches=[{"n": 3}], methods=[{"method": "far"}])))
+    study.write_text(json.dumps(trace_document(batches=[{"n": 3}], methods=[{"method": "far"}])))
     ending = mig_opt("bench", study)
     assert ending.code == 0
     assert ending.out.startswith("batches, methods")
@@ -323,7 +322,7 @@ def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> N
     study = tmp_path / "study.json"
     options = {"threshold": [0.4, 0.125], "load_balancing": True, "migration": False}
     policies = [{"policy": "fragmentation-aware", "options": options}]
-    study.write_text(json.dumps(document(traces=[{"file": "one.json"}], policies=policies)))
+    study.write_text(json.dumps(trace_document(traces=[{"file": "one.json"}], policies=policies)))
     lines = mig_opt("bench", study).out.splitlines()
     assert max(map(len, lines[:-1])) <= 80
     assert [line[:22].rstrip() for line in lines[3:9]] == [

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from study_parts import problems
-from study_traces import document, two_jobs
+from study_parts import problems, trace_document, two_jobs
 
 from mig_opt.studies import (
     GeneratedTraces,
@@ -27,7 +26,7 @@ def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
         'label = "S"\n'
     )
     two_jobs(tmp_path)
-    wanted = document(
+    wanted = trace_document(
         traces=[
             {"family": ["normal-25", "pcie-4"], "seeds": [0, 1], "gpus": [3], "parameters": {"jobs": [5, 6]},
              "group": "g"},
@@ -49,7 +48,7 @@ def test_json_and_toml_say_the_same(tmp_path: Path) -> None:
 
 def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
     (tmp_path / "bad.json").write_text('{"schema": "mig-opt/trace/1", "gpu": "A31", "jobs": []}')
-    wrong = document(
+    wrong = trace_document(
         traces=[
             {"family": ["normal-25", "nrmal"], "seeds": 0, "gpu": ["A100", "A31"], "gpus": [1, 0]},
             {"family": "normal-25", "parameters": {"jobs": [5, 0], "batches": 3, "sigma": []}},
@@ -96,7 +95,7 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
     assert found["policies[0].policy"].endswith("did you mean first-fit or best-fit?")
     assert found["policies[2].options.threshold"] == "must be a share from 0 to 1 (0.01 is one percent), is 7"
     assert found["policies[4].label"].startswith("tables would call this 'best-fit', like policies[3]")
-    wrong = document(traces=[{"family": "normal-25", "parameters": {"jobs": [5, 0], "batches": 3}}])
+    wrong = trace_document(traces=[{"family": "normal-25", "parameters": {"jobs": [5, 0], "batches": 3}}])
     assert set(problems(lambda: study_from_json(wrong))) == {
         "traces[0].parameters.jobs",
         "traces[0].parameters.batches",
@@ -106,15 +105,15 @@ def test_everything_wrong_is_told_at_once(tmp_path: Path) -> None:
 def test_traces_need_schedulers_and_the_other_way_round() -> None:
     for key in ("traces", "policies"):
         for value in ([], 3):
-            assert key in problems(lambda key=key, value=value: study_from_json(document(**{key: value})))
-        alone = document()
+            assert key in problems(lambda key=key, value=value: study_from_json(trace_document(**{key: value})))
+        alone = trace_document()
         del alone[key]
         assert problems(lambda alone=alone: study_from_json(alone)) == {key: "needs at least one entry"}
     neither = problems(lambda: study_from_json({"schema": "mig-opt/study/1"}))
     assert neither == dict.fromkeys(
         ("batches", "methods"), "needs at least one entry, or the study needs traces and policies"
     )
-    assert set(problems(lambda: study_from_json(document(batches=[{"n": 3}])))) == {"methods"}
+    assert set(problems(lambda: study_from_json(trace_document(batches=[{"n": 3}])))) == {"methods"}
 
 
 def test_studies_made_in_python_are_checked_too() -> None:
