@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import operator
 import re
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -106,8 +105,8 @@ def _keys(shape: type) -> dict[str, _Key]:
     keys = {}
     for field in dataclasses.fields(shape):
         needed = field.default is missing and field.default_factory is missing
-        factory = None if field.default_factory is missing else field.default_factory
-        default = factory or partial(operator.itemgetter(0), (None if needed else field.default,))
+        value, factory = None if needed else field.default, field.default_factory
+        default = (lambda value=value: value) if factory is missing else factory
         hint = hints[field.name]
         bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
         members = get_args(bare) if get_origin(bare) in (Union, types.UnionType) else (bare,)

@@ -15,6 +15,7 @@ from mig_opt.errors import InputError
 from mig_opt.files import (
     json_schema,
 )
+from mig_opt.files.shapes import FILES
 from mig_opt.result import Status
 
 
@@ -84,6 +85,10 @@ def test_schema_states_the_constraints() -> None:
             if "properties" in shape:
                 assert shape["additionalProperties"] is False
                 assert all(entry["description"] for entry in shape["properties"].values())
+
+
+def test_every_kind_has_a_document_to_test_it_with() -> None:
+    assert set(DOCUMENTS) == set(READERS) == set(FILES)
 
 
 def test_schema_of_an_unknown_kind() -> None:
