@@ -51,6 +51,7 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
     InputError
         If the steps cannot be done in that order, or an argument is wrong.
     """
+    change = change.plan if isinstance(change, ChangeResult) else change
     if not isinstance(change, ChangePlan):
         raise InputError([wrong_type("change", change, "a ChangePlan, as plan_change returns it")])
     first = change.state_after(0)
@@ -79,7 +80,7 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
     return script([title], _USAGE, places, ["functions.sh", "segments.sh", "changes.sh"], body)
 
 
-def _illegal(change: ChangePlan | ChangeResult, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:
+def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:
     """Yield a problem for each step that cannot be done when its turn comes."""
     held = [set(layout) for layout in layouts]
     for index, step in enumerate(change.steps):

@@ -76,7 +76,7 @@ def test_without_a_plan_the_answer_is_no(mig_opt: Command) -> None:
 def test_ctrl_c_before_a_plan_is_found(mig_opt: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*arguments: Any, **options: Any) -> DefragmentationResult:
         found = defragment(*arguments, **options)
-        return dataclasses.replace(found, status=Status.INTERRUPTED, migrations=None)
+        return dataclasses.replace(found, status=Status.INTERRUPTED, plan=None)
 
     monkeypatch.setattr("mig_opt.defragmentation.defragment", interrupted)
     code, out, _ = mig_opt("fleet.json", "-o", "after.json")
