@@ -48,22 +48,13 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Knowledge about a set of requirements.
+    """Knowledge about a set of requirements."""
 
-    Attributes
-    ----------
-    possible : bool or None
-        Whether there is a schedule in time; None if that is not known.
-    schedule : Schedule or None
-        The best one that was found. It may run further tasks, and with any number of GPUs it lacks those that run on
-        GPUs of their own.
-    lower_bound : float
-        Seconds; no schedule of the batch that was solved for the answer takes less.
-    """
-
-    possible: bool | None
+    possible: bool | None  # whether there is a schedule in time; None if that is not known
+    # The best one that was found. It may run further tasks, and with any number of GPUs it lacks those that run on GPUs
+    # of their own.
     schedule: Schedule | None = None
-    lower_bound: float = 0.0
+    lower_bound: float = 0.0  # seconds; no schedule of the batch that was solved for the answer takes less
 
 
 class Oracle:

@@ -27,34 +27,17 @@ _LONGEST = 2**28
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A step without its time.
+    """A step without its time."""
 
-    Attributes
-    ----------
-    kind : str
-        ``destroy``, ``switch`` or ``create``.
-    gpu : int
-        Index of the GPU.
-    placement : Placement
-        Where on it.
-    ends, begins : Segment or None
-        The segments that end and begin.
-    seconds : float
-        How long the driver takes.
-    ticks : int
-        The same, rounded up.
-    after : tuple of int
-        The moves, by index, that have to free memory slices first.
-    """
-
-    kind: StepKind
-    gpu: int
-    placement: Placement
+    kind: StepKind  # ``destroy``, ``switch`` or ``create``
+    gpu: int  # index of the GPU
+    placement: Placement  # where on it
+    # the segments that end and begin
     ends: Segment | None
     begins: Segment | None
-    seconds: float
-    ticks: int
-    after: tuple[int, ...]
+    seconds: float  # how long the driver takes
+    ticks: int  # the same, rounded up
+    after: tuple[int, ...]  # the moves, by index, that have to free memory slices first
 
     @property
     def delay(self) -> int:
@@ -64,42 +47,23 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A service that a change can interrupt.
+    """A service that a change can interrupt."""
 
-    Attributes
-    ----------
-    least : int
-        Units of throughput that it needs.
-    ending, beginning : mapping of int to int
-        The units that a move takes away, and those that it brings, by index of the move. A switch within the service
-        is in both.
-    kept : int
-        Units that stay all the time.
-    """
-
-    least: int
+    least: int  # units of throughput that it needs
+    # The units that a move takes away, and those that it brings, by index of the move. A switch within the service is
+    # in both.
     ending: Mapping[int, int]
     beginning: Mapping[int, int]
-    kept: int
+    kept: int  # units that stay all the time
 
 
 @dataclass(frozen=True, slots=True)
 class Timetable:
-    """Moves in the order in which segments end and begin, with the ticks at which they begin.
+    """Moves in the order in which segments end and begin, with the ticks at which they begin."""
 
-    Attributes
-    ----------
-    moves : tuple of (int, int)
-        Index of the move, and the tick at which it begins.
-    interruptions : int
-        How many of them interrupt a segment.
-    ticks : int
-        The tick at which the last one ends.
-    """
-
-    moves: tuple[tuple[int, int], ...]
-    interruptions: int
-    ticks: int
+    moves: tuple[tuple[int, int], ...]  # index of the move, and the tick at which it begins
+    interruptions: int  # how many of them interrupt a segment
+    ticks: int  # the tick at which the last one ends
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -109,30 +73,15 @@ class Timetable:
 
 @dataclass(frozen=True)
 class ChangeProblem:
-    """A change from one legal deployment to another.
+    """A change from one legal deployment to another."""
 
-    Attributes
-    ----------
-    gpus : tuple of str
-        The kind of each GPU of both fleets.
-    kept : tuple of Segment
-        The segments that stay.
-    moves : tuple of Move
-        What has to happen.
-    needs : mapping of str to Need
-        The services that can lack throughput on the way; all others never do, in whatever order.
-    tick : Fraction
-        Seconds per tick.
-    exact : bool
-        Whether all moves take whole ticks.
-    """
-
-    gpus: tuple[str, ...]
-    kept: tuple[Segment, ...]
-    moves: tuple[Move, ...]
+    gpus: tuple[str, ...]  # the kind of each GPU of both fleets
+    kept: tuple[Segment, ...]  # the segments that stay
+    moves: tuple[Move, ...]  # what has to happen
+    # the services that can lack throughput on the way; all others never do, in whatever order
     needs: Mapping[str, Need]
-    tick: Fraction
-    exact: bool
+    tick: Fraction  # seconds per tick
+    exact: bool  # whether all moves take whole ticks
 
     @classmethod
     def of(

@@ -31,24 +31,12 @@ _LEAST_PRICE = 0.01
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kinds of instances that some service can use, pool after pool, in one numbering.
+    """The kinds of instances that some service can use, pool after pool, in one numbering."""
 
-    Attributes
-    ----------
-    packers : tuple of Packer
-        One for each pool with such a kind.
-    pools : tuple of int
-        Index of the pool of each packer.
-    parts : tuple of slice
-        Which kinds belong to each packer.
-    count : int
-        How many kinds there are.
-    """
-
-    packers: tuple[Packer, ...]
-    pools: tuple[int, ...]
-    parts: tuple[slice, ...]
-    count: int
+    packers: tuple[Packer, ...]  # one for each pool with such a kind
+    pools: tuple[int, ...]  # index of the pool of each packer
+    parts: tuple[slice, ...]  # which kinds belong to each packer
+    count: int  # how many kinds there are
 
     @classmethod
     def of(cls, demand: Demand) -> Kinds:

@@ -162,21 +162,11 @@ class SloRule:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """Best triplet (size, batch, processes) of a service for one instance size.
+    """Best triplet (size, batch, processes) of a service for one instance size."""
 
-    Attributes
-    ----------
-    pool : int
-        Index of the pool of GPUs.
-    profile : Profile
-        The instance: of those with the size, the one of least memory that is enough.
-    point : Point
-        Of those in time, the one of greatest throughput there.
-    """
-
-    pool: int
-    profile: Profile
-    point: Point
+    pool: int  # index of the pool of GPUs
+    profile: Profile  # the instance: of those with the size, the one of least memory that is enough
+    point: Point  # of those in time, the one of greatest throughput there
 
 
 @dataclass(frozen=True)

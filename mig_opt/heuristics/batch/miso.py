@@ -67,17 +67,10 @@ def speedups_of(task: Task, profiles: Sequence[Profile]) -> list[float | None]:
 
 @dataclass(slots=True)
 class _State:
-    """Some instances of a partition, whatever their places.
+    """Some instances of a partition, whatever their places."""
 
-    Attributes
-    ----------
-    moves : list of (int, int)
-        Profiles that can be added, and the states with them.
-    placements : dict of int to list of Placement
-        For each profile where its instances are in the first partition that has them all.
-    """
-
-    moves: list[tuple[int, int]]
+    moves: list[tuple[int, int]]  # profiles that can be added, and the states with them
+    # for each profile where its instances are in the first partition that has them all
     placements: dict[int, list[Placement]]
 
 

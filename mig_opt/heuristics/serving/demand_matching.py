@@ -16,27 +16,14 @@ SPARE = 1e-11
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Requests of a service that have to be served, and the ways in which GPUs of one kind can do it.
+    """Requests of a service that have to be served, and the ways in which GPUs of one kind can do it."""
 
-    Attributes
-    ----------
-    service : int
-        Index of the service in the demand.
-    rate : float
-        Requests per second.
-    replicas : int
-        Segments that it needs at least.
-    options : tuple of Option
-        The best way for each instance size (the paper's optimal triplets), by rising size. At least one.
-    gpu : GpuModel
-        The kind of GPU.
-    """
-
-    service: int
-    rate: float
-    replicas: int
+    service: int  # index of the service in the demand
+    rate: float  # requests per second
+    replicas: int  # segments that it needs at least
+    # The best way for each instance size (the paper's optimal triplets), by rising size. At least one.
     options: tuple[Option, ...]
-    gpu: GpuModel
+    gpu: GpuModel  # the kind of GPU
 
     @property
     def dust(self) -> float:

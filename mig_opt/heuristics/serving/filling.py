@@ -25,18 +25,10 @@ from mig_opt.serving.deployment import Deployment
 
 @dataclass(frozen=True, slots=True)
 class PlannedSegment:
-    """A segment, wherever it may be.
+    """A segment, wherever it may be."""
 
-    Attributes
-    ----------
-    service : int
-        Index of the service in the demand.
-    option : Option
-        How it serves.
-    """
-
-    service: int
-    option: Option
+    service: int  # index of the service in the demand
+    option: Option  # how it serves
 
     @property
     def profile(self) -> Profile:
@@ -153,17 +145,10 @@ class FilledGpus:
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
-    """Start slices of a profile on a kind of GPU, in the order in which instances should take them.
+    """Start slices of a profile on a kind of GPU, in the order in which instances should take them."""
 
-    Attributes
-    ----------
-    preferred : tuple of int
-        These first, in this order.
-    avoided : tuple of int
-        These cost the GPU compute slices that nobody can use then, which the preferred ones do not.
-    """
-
-    preferred: tuple[int, ...]
+    preferred: tuple[int, ...]  # these first, in this order
+    # these cost the GPU compute slices that nobody can use then, which the preferred ones do not
     avoided: tuple[int, ...]
 
 

@@ -66,18 +66,10 @@ def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Lack:
-    """Demand of a service that is not served yet.
+    """Demand of a service that is not served yet."""
 
-    Attributes
-    ----------
-    rate : float
-        Its share of the service's rate.
-    replicas : int
-        Segments.
-    """
-
-    rate: float
-    replicas: int
+    rate: float  # its share of the service's rate
+    replicas: int  # segments
 
 
 @dataclass(frozen=True, slots=True)

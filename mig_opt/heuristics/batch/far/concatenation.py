@@ -31,24 +31,15 @@ _Where = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class EndState:
-    """State in which schedules leave the GPUs when their last task has ended.
+    """State in which schedules leave the GPUs when their last task has ended."""
 
-    Attributes
-    ----------
-    live : mapping of (gpu, profile, start) to float
-        The instances that exist then, each with the second at which it becomes free.
-    driver_free : mapping of int to float
-        For each GPU the second at which its last operation ends.
-    clear : mapping of (gpu, memory slice) to float
-        For memory slices on which something was destroyed, the second of the last time.
-    makespan : float
-        The last end of a task in seconds.
-    """
-
+    # the instances that exist then, each with the second at which it becomes free
     live: Mapping[_Where, float] = field(default_factory=dict)
+    # for each GPU the second at which its last operation ends
     driver_free: Mapping[int, float] = field(default_factory=dict)
+    # for memory slices on which something was destroyed, the second of the last time
     clear: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    makespan: float = 0.0
+    makespan: float = 0.0  # the last end of a task in seconds
 
     @classmethod
     def at_start_of(cls, batch: Batch) -> EndState:

@@ -21,31 +21,16 @@ _LOOKS = 16
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A placement of the repartition tree on one GPU.
+    """A placement of the repartition tree on one GPU."""
 
-    Attributes
-    ----------
-    gpu, placement
-        Where it is.
-    children : tuple of int
-        Its children in the tree, as indices of nodes.
-    below : tuple of int
-        All its descendants.
-    kind : int
-        Number of its profile, in the order of :func:`profiles_by_size`. (Profiles take long to hash.)
-    kinds_below : tuple of int
-        The profiles of its descendants, in the same way.
-    slices : int
-        Compute slices in its footprint, including those that a 3g beside a 4g's place leaves idle.
-    """
-
+    # where it is
     gpu: int
     placement: Placement
-    children: tuple[int, ...]
-    below: tuple[int, ...]
-    kind: int
-    kinds_below: tuple[int, ...]
-    slices: int
+    children: tuple[int, ...]  # its children in the tree, as indices of nodes
+    below: tuple[int, ...]  # all its descendants
+    kind: int  # Number of its profile, in the order of :func:`profiles_by_size`. (Profiles take long to hash.)
+    kinds_below: tuple[int, ...]  # the profiles of its descendants, in the same way
+    slices: int  # compute slices in its footprint, including those that a 3g beside a 4g's place leaves idle
 
 
 class Repartitioning:
