@@ -14,7 +14,7 @@ from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, FINE, GRID, IDLE, INK, USUAL, Sheet, plain_numbers
+from mig_opt.plotting.sheet import BOUND, FINE, GRID, IDLE, INK, USUAL, Sheet, add_rectangle, plain_numbers, sign
 from mig_opt.plotting.texts import apart, colour_of, contrast, elide, one_line, spell_seconds, wrap_name
 
 if TYPE_CHECKING:
@@ -233,11 +233,8 @@ class ScheduleChart(Sheet):
 
     def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
         """Draw a box and return it."""
-        from matplotlib.patches import Rectangle
-
-        patch = Rectangle((box.begin, box.slices.start), box.end - box.begin, len(box.slices), gid=gid, **style)
-        self.panels[box.gpu].add_patch(patch)
-        return patch
+        corner, size = (box.begin, box.slices.start), (box.end - box.begin, len(box.slices))
+        return add_rectangle(self.panels[box.gpu], corner, *size, gid=gid, **style)
 
     def draw_earlier_work(self, signs: dict[str, Patch]) -> None:
         """Draw what live instances are busy with before the batch."""
@@ -284,8 +281,6 @@ class ScheduleChart(Sheet):
 
     def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
         """Draw the runs with their names; return these, and the key to the names that do not fit."""
-        from matplotlib.patches import Patch
-
         labels: list[Text] = []
         signs: list[Patch] = []
         key: list[str] = []
@@ -302,7 +297,7 @@ class ScheduleChart(Sheet):
             width = (free.end - free.begin) * self.points_per_second - 2 * _PADDING
             height = 72 * self.row * len(box.slices) - 2 * _PADDING
             if not self.fit(label, name, width, height):
-                signs.append(Patch(facecolor=colour))
+                signs.append(sign(colour))
                 if self.fit(label, f"#{numbers + 1}", width, height):
                     numbers += 1
                     key.append(f"#{numbers} {elide(name)}")

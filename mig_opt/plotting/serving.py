@@ -13,7 +13,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet
+from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet, add_rectangle, sign
 from mig_opt.plotting.texts import colour_of, contrast, elide, one_line, wrap_name
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -180,12 +180,8 @@ class _Strip:
 
     def box(self, slices: range, gid: str, **style: Any) -> Patch:
         """Draw a rectangle over some slices."""
-        from matplotlib.patches import Rectangle
-
         corner = slices.start * self.unit, self.position + _ROW_GAP / 2
-        patch = Rectangle(corner, len(slices) * self.unit, 1 - _ROW_GAP, gid=gid, **style)
-        self.axes.add_patch(patch)
-        return patch
+        return add_rectangle(self.axes, corner, len(slices) * self.unit, 1 - _ROW_GAP, gid=gid, **style)
 
     def text(self, slices: range, wording: str, gid: str, **style: Any) -> None:
         """Write into the middle of some slices."""
@@ -254,7 +250,7 @@ class DeploymentChart(Sheet):
                 )  # fmt: skip
                 self.draw_row(axes, position, row, signs)
         if self.hidden:
-            signs[f"{self.hidden} more GPUs are not drawn"] = self.sign(facecolor="none")
+            signs[f"{self.hidden} more GPUs are not drawn"] = sign("none")
         legends = [self.key(*self.service_key())] if self.numbers else []
         if signs:
             wordings = sorted(signs, key=[_UNUSED_SIGN, _LOST_SIGN, *signs].index)
@@ -324,17 +320,11 @@ class DeploymentChart(Sheet):
                 strip.box(
                     lost, f"lost:{index}", facecolor="white", edgecolor=colour, zorder=4, hatch=_HATCH, linewidth=0.8
                 )
-                signs[_LOST_SIGN] = self.sign(facecolor="white", edgecolor=_LINES, **hatched)
+                signs[_LOST_SIGN] = sign("white", edgecolor=_LINES, **hatched)
                 footprint = range(footprint.start, lost.start)
             found = self.wording(segment, len(footprint) * strip.unit)
             if found is not None:
                 strip.text(footprint, found[0], f"label:{index}", fontsize=found[1], color=contrast(colour))
-
-    def sign(self, **style: Any) -> Patch:
-        """Return a patch for a legend."""
-        from matplotlib.patches import Patch
-
-        return Patch(**style)
 
     def wording(self, segment: Segment, width: float) -> tuple[str, float] | None:
         """Return as much about a segment as fits into so many points, and its size; None if nothing does."""
@@ -360,7 +350,7 @@ class DeploymentChart(Sheet):
 
     def service_key(self) -> tuple[list[Patch], list[str]]:
         """Return the colours of the services, and a line about each."""
-        signs = [self.sign(facecolor=colour) for colour in self.colours.values()]
+        signs = [sign(colour) for colour in self.colours.values()]
         rates = {} if self.demand is None else {service.name: service.rate for service in self.demand.services}
         labels = []
         for name, number in self.numbers.items():

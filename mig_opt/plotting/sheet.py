@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
+    from matplotlib.patches import Patch
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
@@ -149,13 +150,11 @@ class Sheet(ABC):
 
     def key(self, signs: Sequence[Artist], labels: Sequence[str]) -> Legend:
         """Draw a legend in as many columns as there is room for, and return it; a very long one is cut."""
-        from matplotlib.patches import Patch
-
         signs, labels = list(signs), list(labels)
         if len(labels) > _MOST_KEY_ENTRIES:
             shown = _MOST_KEY_ENTRIES - 1
             signs, labels = signs[:shown], [*labels[:shown], f"and {len(labels) - shown} more"]
-            signs.append(Patch(facecolor="none"))
+            signs.append(sign("none"))
         widest = max(self.size(label, SMALL_FONT)[0] for label in labels)
         column = widest + SMALL_FONT * (_SIGN_WIDTH + _SIGN_PAD + _COLUMN_GAP)
         return self.legend(signs, labels, min(len(labels), max(1, int(72 * self.panel_width / column))))
@@ -192,3 +191,17 @@ def plain_numbers(axes: Axes, most: float) -> None:
         axes.ticklabel_format(axis="x", style="plain", useOffset=False)
     else:
         axes.xaxis.set_major_formatter("{x:.6g}")
+
+
+def sign(colour: str, **style: Any) -> Patch:
+    """Return a filled box for a legend."""
+    from matplotlib.patches import Patch
+
+    return Patch(facecolor=colour, **style)
+
+
+def add_rectangle(axes: Axes, corner: tuple[float, float], width: float, height: float, **style: Any) -> Patch:
+    """Draw a rectangle and return it; ``corner`` is where both its coordinates are least."""
+    from matplotlib.patches import Rectangle
+
+    return axes.add_patch(Rectangle(corner, width, height, **style))

@@ -10,7 +10,7 @@ import numpy as np
 from mig_opt.batch.lifetimes import lifetimes
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.plotting.fleet.series import busy_shares, hops
-from mig_opt.plotting.sheet import BOUND, GRID, IDLE, INK, Sheet
+from mig_opt.plotting.sheet import BOUND, GRID, IDLE, INK, Sheet, add_rectangle, sign
 from mig_opt.plotting.texts import colour_of, contrast, elide, one_line
 
 if TYPE_CHECKING:
@@ -75,8 +75,6 @@ class FleetPanel:
 
     def draw_use(self, signs: dict[str, Artist]) -> None:
         """Draw the shares of the compute slices in use, by profile."""
-        from matplotlib.patches import Patch
-
         axes, edges = self.axes, np.linspace(0.0, self.end, _BINS + 1)
         below = np.zeros(_BINS)
         names = {placement.profile.name: index for index, placement in enumerate(self.log.geometry.placements)}
@@ -87,7 +85,7 @@ class FleetPanel:
             low, high = (np.append(level, level[-1]) for level in (below, below + shares))
             axes.fill_between(edges, low, high, gid=f"use:{self.number}:{name}", **style)
             below = below + shares
-            signs.setdefault(f"busy with {name}", Patch(facecolor=colour))
+            signs.setdefault(f"busy with {name}", sign(colour))
         axes.set_ylim(0, 100)
         axes.set_yticks([0, 50, 100])
         axes.set_ylabel("% of slices", color=INK, fontsize=8)
@@ -106,19 +104,13 @@ class FleetPanel:
         self.draw_instances(signs)
         self.draw_runs()
         if self.unnamed and len(trace.jobs) > _MOST_KEYED:
-            from matplotlib.patches import Patch
-
-            signs["#n: the n-th job by arrival"] = Patch(facecolor="none")
+            signs["#n: the n-th job by arrival"] = sign("none")
         self.draw_hops(signs)
         self.draw_marks(signs)
 
     def box(self, gpu: int, start: int, slices: int, begin: float, end: float, **style: Any) -> Patch:
         """Draw a rectangle over memory slices of a GPU."""
-        from matplotlib.patches import Rectangle
-
-        patch = Rectangle((begin, gpu * self.step + start), end - begin, slices, **style)
-        self.axes.add_patch(patch)
-        return patch
+        return add_rectangle(self.axes, (begin, gpu * self.step + start), end - begin, slices, **style)
 
     def draw_instances(self, signs: dict[str, Artist]) -> None:
         """Draw the lifetimes of the instances; what is seen of them later has no job."""
@@ -184,11 +176,9 @@ class FleetPanel:
 
 def job_key(fleets: Sequence[FleetPanel]) -> tuple[list[Artist], list[str]] | None:
     """Return the colours of the jobs whose names are not in all pictures, and these names; None if there are none."""
-    from matplotlib.patches import Patch
-
     jobs = fleets[0].log.trace.jobs
     unnamed = sorted({job for fleet in fleets for job in fleet.unnamed})
     if not unnamed or len(jobs) > _MOST_KEYED:
         return None
-    signs: list[Artist] = [Patch(facecolor=colour_of(job)) for job in unnamed]
+    signs: list[Artist] = [sign(colour_of(job)) for job in unnamed]
     return signs, [f"#{job + 1} {elide(one_line(jobs[job].name), 32)}" for job in unnamed]
