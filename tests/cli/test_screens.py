@@ -68,7 +68,7 @@ except SystemExit:
         ("instances", "miso-a100-32"),
         ("methods",),
         ("bound", "miso-a100-100"),
-        ("explain", "rodinia-a30", "--target", "28"),
+        pytest.param(("explain", "rodinia-a30", "--target", "28"), marks=pytest.mark.deep),
         ("solve", "rodinia-a30", "--method", "far", "--gpus", "2"),
         ("solve", "miso-a100-100", "--method", "far"),
         ("deploy", "parvagpu-s2"),

@@ -13,7 +13,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import batch_rows, schedule_table, validation_card
-from mig_opt.cli.inputs import check_outputs, load_batch
+from mig_opt.cli.inputs import check_outputs, load_batch, written
 from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, DEFAULT_TIME_LIMIT, Checks, print_json, print_text
 from mig_opt.cli.plans import violations_document
@@ -52,7 +52,7 @@ def prove(
     open, or if the schedule is not valid; with 130 after Ctrl-C.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.files import read_schedule
+    from mig_opt.files import read_schedule, write_certificate, write_schedule
 
     checks = Checks()
     checks.attempt(check_proof_options, method, time_limit=time_limit, within=within, seed=seed, workers=workers)
@@ -78,7 +78,8 @@ def prove(
             workers=workers,
             callbacks=callbacks,
         )
-    remarks = _written(certificate, output, save_better)
+    remarks = written("certificate", certificate, output, write_certificate)
+    remarks += written("shorter schedule", certificate.better, save_better, write_schedule)
     if as_json:
         from mig_opt.files import certificate_to_json
 
@@ -141,22 +142,6 @@ def check(
     if found.rerun is not None and found.rerun.interrupted and found.rerun.claim is Claim.OPEN:
         raise typer.Exit(INTERRUPTED)
     raise typer.Exit(0 if found.holds else ANSWER_IS_NO)
-
-
-def _written(certificate: Certificate, output: Path | None, save_better: Path | None) -> list[str]:
-    """Write what is wanted; return what to say about it."""
-    from mig_opt.files import write_certificate, write_schedule
-
-    remarks = []
-    if output is not None:
-        write_certificate(certificate, output)
-        remarks.append(f"Certificate written to {output}.")
-    if save_better is not None and certificate.better is None:
-        remarks.append(f"There is no shorter schedule to write to {save_better}.")
-    elif save_better is not None and certificate.better is not None:
-        write_schedule(certificate.better, save_better)
-        remarks.append(f"Shorter schedule written to {save_better}.")
-    return remarks
 
 
 def _hints(certificate: Certificate, time_limit: float) -> list[str]:

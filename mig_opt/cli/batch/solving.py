@@ -12,7 +12,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
-from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share
+from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share, written
 from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, say, say_infeasible
 from mig_opt.cli.screens import bullets, show, show_remarks, show_written
 from mig_opt.control import check_run
@@ -59,6 +59,7 @@ def solve(
     checks.attempt(check_outputs, [batch], chart, schedule=output)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
+    from mig_opt.files import write_schedule
 
     entry = get_method(method)
     with shown_progress(quiet=quiet or as_json) as callbacks:
@@ -77,7 +78,7 @@ def solve(
     reached = result.gap is not None and result.gap <= share
     remarks = [] if reached else hints_on_time(entry, result, time_limit, deterministic=deterministic)
     with checks.step():
-        remarks += _written(result, output)
+        remarks += written("schedule", result.schedule, output, write_schedule)
     if result.status is Status.NO_SOLUTION and result.method == "fixpart-best":
         remarks.append(_NO_PARTITION)
     if chart is not None and result.schedule is None:
@@ -99,18 +100,6 @@ def solve(
             show_written("Chart", chart, quiet=as_json)
     checks.finish()
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
-
-
-def _written(result: ScheduleResult, output: Path | None) -> list[str]:
-    """Write the schedule if it is wanted and there is one; return the remark about it."""
-    if output is None:
-        return []
-    if result.schedule is None:
-        return [f"There is no schedule to write to {output}."]
-    from mig_opt.files import write_schedule
-
-    write_schedule(result.schedule, output)
-    return [f"Schedule written to {output}."]
 
 
 def _print(batch: Batch, result: ScheduleResult) -> None:
