@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Option
 
-from mig_opt.arguments import wrong_number
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_trace
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
 from mig_opt.cli.screens import show, show_written
-from mig_opt.errors import InputError
+from mig_opt.control import check_run
 
 if TYPE_CHECKING:
     from mig_opt.cli.fleet.screens import References
@@ -63,10 +62,7 @@ def simulate(
 
     checks = Checks()
     chosen = read_policies(",".join(policy or _EXPECTED), checks)
-    with checks.step():
-        problems = list(wrong_number("time_limit", time_limit, "a finite number of seconds > 0", above=0))
-        if problems:
-            raise InputError(problems)
+    checks.attempt(check_run, time_limit=time_limit)
     checks.attempt(check_outputs, [trace], chart, log=log)
     with checks.step():
         found = load_trace(trace, gpu, gpus)

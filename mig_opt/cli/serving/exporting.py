@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.cli.outcome import Checks
+from mig_opt.errors import InputError, nearest
 from mig_opt.serving.deployment import Deployment
 
 if TYPE_CHECKING:
@@ -23,15 +24,12 @@ ExportOption = Annotated[
 ]
 
 
-def check_export(form: str | None, devices: str | None) -> None:
+def check_export(checks: Checks, form: str | None, devices: str | None) -> None:
     """Refuse a format that does not exist, and devices where no format takes them."""
-    problems = []
     if form is not None and form not in FORMATS:
-        problems.append(Problem("--export", f"unknown format {form!r}; {nearest(form, FORMATS)}"))
-    elif devices is not None and form not in WITH_DEVICES:
-        problems.append(Problem("--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out"))
-    if problems:
-        raise InputError(problems)
+        checks.require(False, "--export", f"unknown format {form!r}; {nearest(form, FORMATS)}")
+    elif form not in WITH_DEVICES:
+        checks.require(devices is None, "--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out")
 
 
 def check_deployment_names(form: str | None, deployment: Deployment, source: Path) -> None:
