@@ -47,7 +47,7 @@ def test_the_steps_of_a_change(run, tmp_path):
     ]
     script = run("deploy", path, "--from", old, "--export", "nvidia-smi")
     assert (script.code, script.err) == (0, "")
-    assert script.out == change_script(plan)
+    assert script.out == change_script(plan.plan)
 
 
 def test_the_change_as_json(run, tmp_path):
