@@ -88,7 +88,7 @@ class BlockProgram(OrderedFormulation):
         self.used = [self.linear.choice(f"use_{name}") for name in self._slot_names]
         for slot, name in enumerate(self._slot_names):
             for choice, _ in load[slot]:
-                self.linear.at_most(f"{choice.name}_in_use", [(choice, 1), (self.used[slot], -1)], 0)
+                self.linear.implies(f"{choice.name}_in_use", choice, self.used[slot])
             self.linear.at_most(f"idle_{name}", [(self.used[slot], 1), *((choice, -1) for choice, _ in load[slot])], 0)
         self._place_used = [
             self.linear.any([self.used[slot] for slot in slots], f"use_any_{self._slot_names[slots[0]]}")
@@ -97,7 +97,7 @@ class BlockProgram(OrderedFormulation):
         for at in range(len(places)):
             for earlier, later in itertools.pairwise(layout.created(at)):
                 name = f"later_{self._slot_names[later]}"
-                self.linear.at_most(name, [(self.used[later], 1), (self.used[earlier], -1)], 0)
+                self.linear.implies(name, self.used[later], self.used[earlier])
 
     def _loosen(self) -> None:
         """Let places be created once more than they have lifetimes, or oftener; see the constraint model."""
@@ -106,7 +106,7 @@ class BlockProgram(OrderedFormulation):
             created = layout.created(at)
             first, name = created[0], self._slot_names[created[0]]
             loose = self.loose[at] = self.linear.choice(f"loose_{name}")
-            self.linear.at_most(f"loose_{name}_used", [(loose, 1), (self.used[first], -1)], 0)
+            self.linear.implies(f"loose_{name}_used", loose, self.used[first])
             for slot in layout.of_place[at]:
                 if slot != first:
                     self.linear.at_most(
@@ -137,7 +137,7 @@ class BlockProgram(OrderedFormulation):
                     if slot in gone:
                         terms += self._terms_of_live(slot, gone[slot], last, f"{self._slot_names[slot]}_slice{number}")
                         continue
-                    self.linear.at_most(f"{last.name}_used", [(last, 1), (self.used[slot], -1)], 0)
+                    self.linear.implies(f"{last.name}_used", last, self.used[slot])
                     terms += [(self.used[slot], self._units(both)), (last, -self._units(place.destroy))]
             self.linear.at_most(f"one_last_of_slice{number}", ((last, 1) for last in lasts), 1)
             self.linear.at_most(f"load_of_slice{number}", terms, 0)
@@ -149,7 +149,7 @@ class BlockProgram(OrderedFormulation):
         causes = [self._place_used[to] for to, other in enumerate(places) if places[at].conflicts(other)]
         causes += [self.used[other] for other in self.slots.of_place[at] if other != slot]
         for number, cause in enumerate(causes):
-            self.linear.at_most(f"gone_{name}_for_{number}", [(cause, 1), (gone, -1)], 0)
+            self.linear.implies(f"gone_{name}_for_{number}", cause, gone)
         return gone
 
     def _terms_of_live(self, slot: int, gone: Variable, last: Variable, name: str) -> list[Term]:
@@ -161,8 +161,8 @@ class BlockProgram(OrderedFormulation):
         free = place.free or 0
         holds, leaves = self.linear.share(f"hold_{name}"), self.linear.share(f"leave_{name}")
         self.linear.at_most(f"leave_or_last_{name}", [(gone, 1), (last, -1), (leaves, -1)], 0)
-        self.linear.at_most(f"leave_held_{name}", [(leaves, 1), (holds, -1)], 0)
-        self.linear.at_most(f"use_held_{name}", [(self.used[slot], 1), (holds, -1)], 0)
+        self.linear.implies(f"leave_held_{name}", leaves, holds)
+        self.linear.implies(f"use_held_{name}", self.used[slot], holds)
         if free > self._horizon:
             holds.upBound = 0
             free = 0

@@ -151,7 +151,7 @@ class LoadProgram:
                     shares.append((share, 1))
                     load[at].append((share, self._units(place.durations[task])))
                     # Much tighter than a limit on their sum.
-                    self.linear.at_most(f"in_use_{task}_on_{at}", [(share, 1), (self._used[at], -1)], 0)
+                    self.linear.implies(f"in_use_{task}_on_{at}", share, self._used[at])
             if shares:
                 self.linear.equal(f"once_{task}", shares, 1)
             else:
@@ -176,7 +176,7 @@ class LoadProgram:
                     self.linear.choice(f"late_{side}_of_{number}"),
                 )
                 for at in places:
-                    self.linear.at_most(f"busy_{side}_by_{at}_of_{number}", [(self._used[at], 1), (busy, -1)], 0)
+                    self.linear.implies(f"busy_{side}_by_{at}_of_{number}", self._used[at], busy)
                 waits.append((places, late, self._units(wait)))
                 terms += [(busy, 1), (late, -1)]
             self.linear.at_most(f"one_waits_{number}", terms, 1)
@@ -197,7 +197,7 @@ class LoadProgram:
                 continue
             last = self.linear.share(f"last_{at}_of_{number}")
             lasts.append(last)
-            self.linear.at_most(f"last_used_{at}_of_{number}", [(last, 1), (self._used[at], -1)], 0)
+            self.linear.implies(f"last_used_{at}_of_{number}", last, self._used[at])
             terms += [(self._used[at], self._units(place.create + place.destroy)), (last, -self._units(place.destroy))]
         self.linear.at_most(f"one_last_of_{number}", ((last, 1) for last in lasts), 1)
         self.linear.at_most(f"load_of_{number}", terms, 0)
@@ -207,9 +207,9 @@ class LoadProgram:
         place = self._batch.places[at]
         held, gone = self.linear.share(f"held_{at}_of_{number}"), self.linear.share(f"gone_{at}_of_{number}")
         for other in covering:
-            self.linear.at_most(f"held_{at}_by_{other}_of_{number}", [(self._used[other], 1), (held, -1)], 0)
+            self.linear.implies(f"held_{at}_by_{other}_of_{number}", self._used[other], held)
             if other != at:
-                self.linear.at_most(f"gone_{at}_for_{other}_of_{number}", [(self._used[other], 1), (gone, -1)], 0)
+                self.linear.implies(f"gone_{at}_for_{other}_of_{number}", self._used[other], gone)
         return [(held, self._units(self._until_free(place))), (gone, self._units(place.destroy))]
 
     def _until_free(self, place: Place) -> int:

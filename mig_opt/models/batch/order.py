@@ -163,7 +163,7 @@ class OrderedFormulation(BlockFormulation):
             self.linear.at_most(
                 f"{name}_has_{self._slot_names[slot]}", [(before, 1), *exists], int(self._initial(slot))
             )
-        self.linear.at_most(f"{name}_destroyed", [(before, 1), (self._destroyed[one], -1)], 0)
+        self.linear.implies(f"{name}_destroyed", before, self._destroyed[one])
         length = [(before, self._units(self._place(one).destroy))]
         self._precede(f"{name}_time", self.destruction[one], length, self.creation[two], before)
         return before
@@ -197,4 +197,4 @@ class OrderedFormulation(BlockFormulation):
         for sooner, later in _IMPLIED:
             if sooner in orders and later in orders:
                 name = f"{orders[sooner].name}_implies_{later[0]}_{later[1]}"
-                self.linear.at_most(name, [(orders[sooner], 1), (orders[later], -1)], 0)
+                self.linear.implies(name, orders[sooner], orders[later])

@@ -66,6 +66,10 @@ class LinearProgram:
         """Demand that the sum of ``terms`` is at most ``limit``."""
         self._row(name, terms, pulp.LpConstraintLE, limit)
 
+    def implies(self, name: str, cause: Variable, effect: Variable) -> None:
+        """Demand that ``effect`` is at least ``cause``: of two choices, the second follows from the first."""
+        self.at_most(name, [(cause, 1), (effect, -1)], 0)
+
     def at_least(self, name: str, terms: Terms, limit: float) -> None:
         """Demand that the sum of ``terms`` is at least ``limit``."""
         self._row(name, terms, pulp.LpConstraintGE, limit)
@@ -88,7 +92,7 @@ class LinearProgram:
             return choices[0]
         result = self.share(name)
         for at, choice in enumerate(choices):
-            self.at_most(f"{name}_if_{at}", [(choice, 1), (result, -1)], 0)
+            self.implies(f"{name}_if_{at}", choice, result)
         self.at_most(f"{name}_only_if", [(result, 1), *((choice, -1) for choice in choices)], 0)
         return result
 
