@@ -398,7 +398,7 @@ def _draw_stack(
             members[count] = here[index]
             count += 1
     # The parts of a whole come in the order of the subsets of its members.
-    sums = subset_sums(members[:count], NEVER)
+    sums = subset_sums(members[:count])
     seen, drawn, taken, part = 0, -1, 0, whole
     for subset in range(sums.shape[0] - 1, -1, -1):
         below = used[whole ^ part] if part else unused[whole]

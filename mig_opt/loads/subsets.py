@@ -7,7 +7,7 @@ A *table* holds one number of ticks for each subset of a handful of tasks, with 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +23,6 @@ NEVER = 2**30 - 1
 
 SKIPPED = 2**30
 """Table entry of a subset that was not looked at."""
-
-_HIGHEST = 2**62
 
 IMPOSSIBLE = 2**50
 """Least weighted load of a task that cannot run: above any limit x leaves, and sums still fit into 64 bits."""
@@ -143,13 +141,24 @@ def choose_use(used: Table, unused: Table, used_ticks: int, clearing_ticks: int,
 
 
 @loop
-def subset_sums(amounts: npt.NDArray[Any], most: int) -> npt.NDArray[Any]:
-    """Return the sum of ``amounts`` over each subset, at most ``most``, in the same type of integers."""
-    sums = np.zeros(1 << amounts.shape[0], amounts.dtype)
+def subset_sums(amounts: Table) -> Table:
+    """Return the sum of ``amounts`` over each subset, at most :data:`NEVER`."""
+    sums = np.zeros(1 << amounts.shape[0], np.int32)
+    for index in range(amounts.shape[0]):
+        bit, amount = 1 << index, min(amounts[index], NEVER)
+        for part in range(bit):
+            sums[bit | part] = min(sums[part] + amount, NEVER)
+    return sums
+
+
+@loop
+def long_subset_sums(amounts: Integers) -> Integers:
+    """Return the sum of ``amounts`` over each subset; with 64 bits there is nothing to check, which saves time."""
+    sums = np.zeros(1 << amounts.shape[0], np.int64)
     for index in range(amounts.shape[0]):
         bit = 1 << index
         for part in range(bit):
-            sums[bit | part] = min(sums[part] + amounts[index], most)
+            sums[bit | part] = sums[part] + amounts[index]
     return sums
 
 
@@ -169,8 +178,7 @@ def sets_within(inside: Integers, around: Integers, beside: Integers, room: tupl
     room : tuple of int
         Ticks x leaves that are left: in the branch, elsewhere, and in all.
     """
-    in_branch, outside = subset_sums(inside, _HIGHEST), subset_sums(around, _HIGHEST)
-    in_all = subset_sums(beside, _HIGHEST)
+    in_branch, outside, in_all = long_subset_sums(inside), long_subset_sums(around), long_subset_sums(beside)
     everything = in_branch.shape[0] - 1
     result = np.empty(in_branch.shape[0], np.int32)
     count = 0

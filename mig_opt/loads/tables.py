@@ -30,6 +30,7 @@ from mig_opt.loads.subsets import (
     Subsets,
     Table,
     add_tasks,
+    long_subset_sums,
     sets_within,
     split_tasks,
     subset_sums,
@@ -178,7 +179,7 @@ class LoadTables:
 
     def _sizes(self) -> Integers:
         """Return the number of tasks in each subset."""
-        sizes: Integers = subset_sums(np.ones(self._count, np.int64), self._count)
+        sizes: Integers = long_subset_sums(np.ones(self._count, np.int64))
         return sizes
 
     def _chunks(self, subsets: Subsets) -> list[Subsets]:
@@ -239,7 +240,7 @@ class Assignments:
         self._tree = tables.tree
         self._count = len(problem.batch.tasks)
         ticks = task_ticks(problem, problem.places)
-        self._loads = [subset_sums(np.ascontiguousarray(column), NEVER) for column in ticks.T]
+        self._loads = [subset_sums(np.ascontiguousarray(column)) for column in ticks.T]
 
     def within(self, at_most: int) -> Iterator[list[int]]:
         """Yield each assignment with no path longer than ``at_most``, as the place of each task.
