@@ -16,7 +16,7 @@ from typing import Any
 from report import describe, parser_of, save
 
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
-from mig_opt.models.fleet.arrivals import Goal
+from mig_opt.models.fleet.arrivals import TraceGoal
 
 RIVALS = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 FAMILIES: Mapping[str, int] = {
@@ -37,7 +37,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "window 10 s": {"window": 10.0},
 }
 VARIED = ("far-stream", "migm-ml1", "migm-ht1")
-GOALS: tuple[Goal, ...] = ("makespan", "completion")
+GOALS: tuple[TraceGoal, ...] = ("makespan", "completion")
 EXACT_SECONDS = 10.0
 
 

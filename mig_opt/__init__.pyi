@@ -57,6 +57,8 @@ from .files import write_schedule as write_schedule
 from .files import write_state as write_state
 from .files import write_trace as write_trace
 from .files.batch.programs import export_model as export_model
+from .fleet.bounds import TraceBounds as TraceBounds
+from .fleet.bounds import trace_bounds as trace_bounds
 from .fleet.state import DefragmentationResult as DefragmentationResult
 from .fleet.state import FleetState as FleetState
 from .fleet.state import HeldInstance as HeldInstance
@@ -74,10 +76,8 @@ from .instances import instance_names as instance_names
 from .instances import load_demand as load_demand
 from .instances import load_instance as load_instance
 from .instances.fleet import generate_trace as generate_trace
-from .models.fleet.arrivals import TraceOptimum as TraceOptimum
-from .models.fleet.bounds import TraceBounds as TraceBounds
-from .models.fleet.bounds import trace_bounds as trace_bounds
-from .models.fleet.bounds import trace_optimum as trace_optimum
+from .models.fleet.optimum import TraceOptimum as TraceOptimum
+from .models.fleet.optimum import trace_optimum as trace_optimum
 from .plotting import plot_deployment as plot_deployment
 from .plotting import plot_schedule as plot_schedule
 from .plotting import plot_simulation as plot_simulation

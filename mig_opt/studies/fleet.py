@@ -30,7 +30,7 @@ from mig_opt.study import GeneratedTraces, PolicySettings, Study, TraceFromFile
 from mig_opt.validation.fleet.logs import check_log
 
 if TYPE_CHECKING:
-    from mig_opt.models.fleet.bounds import TraceBounds
+    from mig_opt.fleet.bounds import TraceBounds
 
 UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
@@ -115,7 +115,7 @@ def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicyS
 
 
 def _bounds(key: str, trace: Trace) -> TraceBounds:
-    from mig_opt.models.fleet.bounds import trace_bounds  # loads a solver, which studies of batches may not need
+    from mig_opt.fleet.bounds import trace_bounds
 
     if key not in _LATEST_BOUNDS:
         found = trace_bounds(trace)

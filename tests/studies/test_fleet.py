@@ -14,7 +14,7 @@ from study_jobs import cluster_of_two
 from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
 from mig_opt import Trace, generate_trace, trace_bounds, write_trace
-from mig_opt.models.fleet.bounds import TraceBounds
+from mig_opt.fleet.bounds import TraceBounds
 from mig_opt.registry import Method
 from mig_opt.simulation import Simulation, simulate
 from mig_opt.studies import (
@@ -248,7 +248,7 @@ def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pyte
 
     study = two_jobs(tmp_path)
     monkeypatch.setattr("mig_opt.studies.fleet._LATEST_BOUNDS", {})
-    monkeypatch.setattr("mig_opt.models.fleet.bounds.trace_bounds", doubled)
+    monkeypatch.setattr("mig_opt.fleet.bounds.trace_bounds", doubled)
     (failure,) = run_study(study, folder=tmp_path).failures
     assert failure == "first-fit on two: jobs end after 13 s on the average, which is below the lower bound of 21.5 s"
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from mig_opt.cli.fleet.policies import broken_label
 from mig_opt.cli.screens import Cell, Part, card, note, percent, table, tenths
-from mig_opt.models.fleet.arrivals import TraceOptimum
-from mig_opt.models.fleet.bounds import TraceBounds
+from mig_opt.fleet.bounds import TraceBounds
+from mig_opt.models.fleet.optimum import TraceOptimum
 from mig_opt.result import relative_gap
 from mig_opt.simulation import Simulation
 from mig_opt.texts import plural

@@ -99,7 +99,8 @@ def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> Refer
     """Return the figures that the policies are compared with; the optimum only if there is time for it."""
     from mig_opt.cli.fleet.screens import References
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.models.fleet.bounds import trace_bounds, trace_optimum
+    from mig_opt.fleet.bounds import trace_bounds
+    from mig_opt.models.fleet.optimum import trace_optimum
 
     if time_limit is None:
         return References(trace_bounds(trace))

@@ -187,8 +187,8 @@ def describe(
     as_json: options.Json = False,
 ) -> None:
     """Show what a trace asks of its fleet."""
+    from mig_opt.fleet.bounds import trace_bounds
     from mig_opt.fleet.describing import describe_trace
-    from mig_opt.models.fleet.bounds import trace_bounds
 
     found = load_trace(trace, gpu, gpus)
     summary = describe_trace(found)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from mig_opt.models.fleet.bounds import TraceBounds
+    from mig_opt.fleet.bounds import TraceBounds
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00")
 _DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
@@ -135,7 +135,7 @@ class SimulationChart(Sheet):
     """
 
     def __init__(self, simulations: Sequence[Simulation], bounds: TraceBounds | None, title: str | None) -> None:
-        from mig_opt.models.fleet.bounds import trace_bounds
+        from mig_opt.fleet.bounds import trace_bounds
 
         trace = simulations[0].trace
         if title is None:

@@ -13,10 +13,10 @@ from documents import complaints
 
 from mig_opt import generate_trace, get_gpu
 from mig_opt.files import trace_from_json, trace_to_json
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.describing import describe_trace
 from mig_opt.fleet.trace import Trace
 from mig_opt.instances.fleet import get_trace_family, trace_families
-from mig_opt.models.fleet.bounds import trace_bounds
 
 A100 = get_gpu("A100")
 NAMES = [family.name for family in trace_families()]

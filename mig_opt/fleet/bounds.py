@@ -22,37 +22,19 @@ The larger of the two for each k, summed up, bounds the sum of all ends.
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import heapq
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import get_args
 
-from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import Bound, slice_dual_prices
-from mig_opt.batch.integer_time import equal_within_resolution
-from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Callbacks, Control, Stop, check_run, run
-from mig_opt.errors import Problem
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Job, Trace, batch_of, check_jobs
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.models.fleet.arrivals import Goal, TraceOptimum, batch_of, best_schedule, check_jobs, seconds_of
-from mig_opt.registry import Method
-from mig_opt.validation import validate
-
-_METHOD = Method(
-    "optimum",
-    "exact",
-    "every job with its place and time, by constraint programming",
-    "this package",
-    "mig_opt.models.fleet.arrivals:best_schedule",
-    packages=("ortools",),
-)
 
 _SAFE = 1 - 1e-9
-"""Factor on every bound: more than a million rounded additions can be too large by."""
+"""Factor on every bound, for the rounding of more than a million additions."""
 
 _MOST_PRICED = 2_000
 """Jobs up to which the best weights of the memory slices are searched."""
@@ -60,18 +42,18 @@ _MOST_PRICED = 2_000
 
 @dataclass(frozen=True, slots=True)
 class TraceBounds:
-    """What no schedule of a trace falls below, each list with its best bound first.
+    """Lower bounds of every schedule of a trace, each list with its best bound first.
 
     Attributes
     ----------
     makespan : tuple of Bound
-        For the last end of a job, in seconds after the start of the trace.
+        Of the last end of a job, in seconds after the start of the trace.
     completion : tuple of Bound
-        For the sum of all ends, in seconds.
+        Of the sum of all completion times, in seconds.
     jobs : int
-        How many jobs there are.
+        Number of jobs.
     arrivals : float
-        Sum of all arrivals: what the sum of ends would be if nothing took time.
+        Sum of all arrivals: the sum of completion times if nothing took time.
     """
 
     makespan: tuple[Bound, ...]
@@ -81,12 +63,12 @@ class TraceBounds:
 
     @property
     def mean_completion(self) -> float:
-        """Least mean of the seconds from the arrival of a job to its end."""
+        """Least mean flow time, from the arrival of a job to its end, in seconds."""
         return max((self.completion[0].value - self.arrivals) / self.jobs, 0.0)
 
 
 def trace_bounds(trace: Trace) -> TraceBounds:
-    """Return lower bounds on the makespan and the sum of ends, for every schedule of a trace.
+    """Return lower bounds on the makespan and the sum of completion times, for every schedule of a trace.
 
     Raises
     ------
@@ -137,109 +119,13 @@ def trace_bounds(trace: Trace) -> TraceBounds:
     return TraceBounds(tuple(makespan), tuple(completion), len(trace.jobs), math.fsum(j.arrival for j in trace.jobs))
 
 
-def trace_optimum(
-    trace: Trace,
-    goal: Goal = "makespan",
-    *,
-    time_limit: float | None = None,
-    seed: int = 0,
-    workers: int | None = None,
-    callbacks: Callbacks | Sequence[Callbacks] = (),
-    gap: float = 0.0,
-    stop: Stop | None = None,
-    deterministic: bool = False,
-) -> TraceOptimum:
-    """Return the best schedule of a small trace for somebody who knows all arrivals.
-
-    It is the best one without preemption and migration, of jobs that PCIe does not slow down. The bounds of
-    :func:`trace_bounds`, which hold for every schedule, help to prove it.
-
-    Parameters
-    ----------
-    trace : Trace
-        About a dozen jobs.
-    goal : str
-        ``makespan``, or ``completion`` for the sum of all ends.
-    time_limit : float, optional
-        Seconds.
-    seed : int
-        For the solver.
-    workers : int, optional
-        Threads; by default one for each core.
-    callbacks, gap, stop, deterministic
-        As for :func:`mig_opt.solve`. The objective is the makespan or the sum of all ends, in seconds.
-
-    Returns
-    -------
-    TraceOptimum
-        The best schedule that was found, which has passed the validator. Ctrl-C ends the run early; the best schedule
-        is kept.
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere, or the goal is unknown.
-
-    Examples
-    --------
-    >>> from mig_opt import get_gpu
-    >>> jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
-    >>> found = trace_optimum(Trace(jobs, get_gpu("A30")), "completion", workers=1)
-    >>> round(found.value, 3), found.proven  # 10.13, 12.13 and 16.13
-    (38.39, ('completion',))
-    """
-    problems = []
-    if goal not in get_args(Goal):
-        problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
-    check_run(
-        time_limit=time_limit,
-        seed=seed,
-        workers=workers,
-        callbacks=callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        also=problems,
-    )
-    best = getattr(trace_bounds(trace), goal)[0]
-    batch = batch_of(trace)
-    control = Control[Schedule](
-        time_limit,
-        int(seed),
-        workers,
-        callbacks,
-        gap=gap,
-        stop=stop,
-        deterministic=deterministic,
-        judge=lambda schedule: (seconds_of(goal, schedule),),
-    )
-
-    def work() -> None:
-        control.raise_bound(best.value, best.reason)
-        best_schedule(trace, goal, control, at_least=best.value)
-
-    return run(
-        control,
-        trace,
-        _METHOD,
-        work,
-        violations=lambda schedule: _violations(trace, batch, schedule),
-        optimal=lambda: bool(control.proven),
-        same=equal_within_resolution,
-        conclude=functools.partial(TraceOptimum, goal=goal, batch=batch),
-    )
-
-
-def _violations(trace: Trace, batch: Batch, schedule: Schedule) -> list[object]:
-    """Return what is wrong with a schedule of a trace: as one of a batch, or because a job runs before it arrives."""
-    arrivals = {job.name: job.arrival for job in trace.jobs}
-    early = [f"job {run.task!r} runs before it arrives" for run in schedule.runs if run.begin < arrivals[run.task]]
-    return [*validate(batch, schedule).violations, *early]
+_Options = tuple[tuple[Profile, float], ...]
+"""Profiles, each with the seconds of the whole work of a job there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """What a job needs whatever happens.
+    """Least needs of a job in any schedule.
 
     Attributes
     ----------
@@ -248,22 +134,21 @@ class _Need:
     seconds : float
         Seconds that it runs, at the least.
     parts : tuple
-        Shares of its work with the profiles that do for each, and the seconds of the whole work there.
+        Shares of its work, each with the profiles on which it can be done.
     """
 
     created: float
     seconds: float
-    parts: tuple[tuple[float, tuple[tuple[Profile, float], ...]], ...]
+    parts: tuple[tuple[float, _Options], ...]
 
     @classmethod
     def of(cls, trace: Trace, job: Job) -> _Need:
         parts = tuple(
-            (share, tuple((profile, job.times[profile.compute_slices]) for profile in profiles))
-            for share, profiles in _parts(trace, job)
+            (share, tuple((profile, job.times[profile.compute_slices]) for profile in trace.profiles(part)))
+            for share, part in _parts(job)
         )
-        create = trace.operations.create
         return cls(
-            min(create[profile.compute_slices] for profile, _ in parts[0][1]),
+            min(trace.operations.of("create", profile) for profile, _ in parts[0][1]),
             math.fsum(share * min(seconds for _, seconds in options) for share, options in parts),
             parts,
         )
@@ -274,24 +159,19 @@ class _Need:
         )
 
 
-def _parts(trace: Trace, job: Job) -> Iterator[tuple[float, Sequence[Profile]]]:
-    """Yield shares of the work of a job, each with the profiles on which it can be done.
+def _parts(job: Job) -> Iterator[tuple[float, Job]]:
+    """Yield shares of the work of a job, each as a job with the memory that it needs there.
 
     Where memory grows, a job may begin on an instance that would not do later, and be migrated in time.
     """
     if job.profile is not None or not job.memory_growth:
-        yield 1.0, trace.profiles(job)
+        yield 1.0, job
         return
     starts = [0.0, *(share for share, _ in job.memory_growth), 1.0]
-    memory: list[float | None] = [None, *(gb for _, gb in job.memory_growth)]
+    memory = [None, *(gb for _, gb in job.memory_growth)]
     for (begin, end), gb in zip(itertools.pairwise(starts), memory, strict=True):
         if end > begin:
-            yield end - begin, _with_memory(trace, job, gb)
-
-
-def _with_memory(trace: Trace, job: Job, gb: float | None) -> Sequence[Profile]:
-    smaller = Job(job.name, job.arrival, job.times, memory_gb=gb)
-    return trace.profiles(smaller)
+            yield end - begin, dataclasses.replace(job, memory_gb=gb, memory_growth=())
 
 
 def _weightings(trace: Trace) -> Iterator[tuple[str, str, dict[Profile, float]]]:

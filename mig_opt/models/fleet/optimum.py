@@ -1,0 +1,168 @@
+"""The best schedule of a small trace, with all arrivals known: a reference for online schedulers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.errors import Problem
+from mig_opt.fleet.bounds import trace_bounds
+from mig_opt.fleet.trace import Trace, batch_of
+from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
+from mig_opt.registry import Method
+from mig_opt.result import Result, Rows
+from mig_opt.validation import validate
+
+_METHOD = Method(
+    "optimum",
+    "exact",
+    "every job with its place and time, by constraint programming",
+    "this package",
+    "mig_opt.models.fleet.arrivals:best_schedule",
+    packages=("ortools",),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceOptimum(Result[Schedule]):
+    """Outcome of :func:`mig_opt.trace_optimum`: its plan is a schedule, its lower bound counts seconds.
+
+    No schedule without preemption and migration falls below the lower bound. ``proven`` has the goal if the schedule is
+    the best one, as exactly as ticks of integer time tell.
+
+    Attributes
+    ----------
+    goal : str
+        ``makespan``, or ``completion`` for the sum of all ends.
+    batch : Batch
+        The jobs as tasks, so that :func:`mig_opt.validate` can check the schedule.
+    """
+
+    goal: TraceGoal
+    batch: Batch
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The best schedule that was found."""
+        return self.plan
+
+    @property
+    def objective(self) -> float | None:
+        """Seconds that the schedule achieves; None without one."""
+        return None if self.plan is None else seconds_of(self.goal, self.plan)
+
+    @property
+    def value(self) -> float:
+        """Seconds that the schedule achieves; infinite without one."""
+        return math.inf if self.objective is None else self.objective
+
+    def rows(self) -> Rows:
+        """Return the goal, its value and its lower bound."""
+        return [("goal", self.goal), ("value", f"{self.value:.6g} s"), ("lower bound", f"{self.lower_bound:.6g} s")]
+
+
+def trace_optimum(
+    trace: Trace,
+    goal: TraceGoal = "makespan",
+    *,
+    time_limit: float | None = None,
+    seed: int = 0,
+    workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
+    deterministic: bool = False,
+) -> TraceOptimum:
+    """Return the best schedule of a small trace for somebody who knows all arrivals.
+
+    It is the best one without preemption and migration, of jobs that PCIe does not slow down. The bounds of
+    :func:`trace_bounds`, which hold for every schedule, help to prove it.
+
+    Parameters
+    ----------
+    trace : Trace
+        About a dozen jobs.
+    goal : str
+        ``makespan``, or ``completion`` for the sum of all ends.
+    time_limit : float, optional
+        Seconds.
+    seed : int
+        For the solver.
+    workers : int, optional
+        Threads; by default one for each core.
+    callbacks, gap, stop, deterministic
+        As for :func:`mig_opt.solve`. The objective is the makespan or the sum of all ends, in seconds.
+
+    Returns
+    -------
+    TraceOptimum
+        The best schedule that was found, which has passed the validator. Ctrl-C ends the run early; the best schedule
+        is kept.
+
+    Raises
+    ------
+    InputError
+        If a job can run nowhere, or the goal is unknown.
+
+    Examples
+    --------
+    >>> from mig_opt import Job, get_gpu
+    >>> jobs = (Job("a", 0.0, {4: 10.0}), Job("b", 5.0, {4: 2.0}), Job("c", 5.0, {4: 4.0}))
+    >>> found = trace_optimum(Trace(jobs, get_gpu("A30")), "completion", workers=1)
+    >>> round(found.value, 3), found.proven  # 10.13, 12.13 and 16.13
+    (38.39, ('completion',))
+    """
+    problems = []
+    if goal not in get_args(TraceGoal):
+        problems.append(Problem("goal", f"must be makespan or completion, is {goal!r:.60}"))
+    check_run(
+        time_limit=time_limit,
+        seed=seed,
+        workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        also=problems,
+    )
+    best = getattr(trace_bounds(trace), goal)[0]
+    batch = batch_of(trace)
+    control = Control[Schedule](
+        time_limit,
+        int(seed),
+        workers,
+        callbacks,
+        gap=gap,
+        stop=stop,
+        deterministic=deterministic,
+        judge=lambda schedule: (seconds_of(goal, schedule),),
+    )
+
+    def work() -> None:
+        control.raise_bound(best.value, best.reason)
+        best_schedule(trace, goal, control, at_least=best.value)
+
+    return run(
+        control,
+        trace,
+        _METHOD,
+        work,
+        violations=lambda schedule: _violations(trace, batch, schedule),
+        optimal=lambda: bool(control.proven),
+        same=equal_within_resolution,
+        conclude=functools.partial(TraceOptimum, goal=goal, batch=batch),
+    )
+
+
+def _violations(trace: Trace, batch: Batch, schedule: Schedule) -> list[object]:
+    """Return what is wrong with a schedule of a trace: as one of a batch, or because a job runs before it arrives."""
+    arrivals = {job.name: job.arrival for job in trace.jobs}
+    early = [f"job {run.task!r} runs before it arrives" for run in schedule.runs if run.begin < arrivals[run.task]]
+    return [*validate(batch, schedule).violations, *early]
