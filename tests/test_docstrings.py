@@ -98,6 +98,6 @@ def test_public_functions_are_documented(name: str) -> None:
         assert "Returns\n-------" in text
     described = text[text.index("Parameters\n----------") :]
     listed = {
-        entry for line in re.findall(r"^(\w[\w, ]*?)(?: :|$)", described, re.MULTILINE) for entry in line.split(", ")
+        entry for line in re.findall(r"^\*{0,2}(\w[\w, ]*?)(?: :|$)", described, re.MULTILINE) for entry in line.split(", ")
     }
     assert set(parameters) <= listed

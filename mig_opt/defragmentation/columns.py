@@ -74,7 +74,7 @@ def _paths_within(geometry: Geometry, mask: int, pinned: int) -> dict[int, int |
     paths: dict[int, int | None] = {mask: None}
     queue = [mask]
     for reached in queue:
-        available = geometry.occupancy(reached).available
+        available = geometry.usage(reached).available
         for place in members(reached & ~pinned):
             for target in available[geometry.profile_of[place]]:
                 new = reached ^ 1 << place | 1 << target

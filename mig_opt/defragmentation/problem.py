@@ -105,7 +105,7 @@ class FleetMasks:
 
     def cost(self, masks: Masks) -> int:
         """Return the fragmentation cost of all GPUs together."""
-        return sum(self.geometry.occupancy(mask).cost for mask in masks)
+        return sum(self.geometry.usage(mask).cost for mask in masks)
 
     def mean(self, cost: float) -> float:
         """Return a cost of all GPUs together as the mean fragmentation of a GPU."""
@@ -136,7 +136,7 @@ def layouts_of(gpu: GpuModel, profiles: ProfileSet) -> tuple[Layout, ...]:
     found = []
     for state in gpu.placed_states(profiles):
         mask = geometry.mask(geometry.index(placement.profile.name, placement.start) for placement in state)
-        found.append(Layout(mask, _counts(geometry, mask), geometry.occupancy(mask).cost))
+        found.append(Layout(mask, _counts(geometry, mask), geometry.usage(mask).cost))
     return tuple(found)
 
 

@@ -109,7 +109,7 @@ class BreadthFirstSearch:
             for place in members(mask & ~pinned):
                 profile = geometry.profile_of[place]
                 for other in targets:
-                    for target in geometry.occupancy(masks[other]).available[profile]:
+                    for target in geometry.usage(masks[other]).available[profile]:
                         yield Relocation((gpus[0], place), (other, target))
 
     def _key(self, masks: Masks) -> tuple[Masks, ...]:

@@ -1,4 +1,4 @@
-"""What holds the GPUs of a fleet at one moment, and what a migration does to it."""
+"""State of a fleet at one moment, and migrations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mig_opt.result import Result, Rows
 
 @dataclass(frozen=True, slots=True)
 class HeldInstance:
-    """An instance that something runs on.
+    """Instance that something runs on.
 
     Attributes
     ----------
@@ -26,9 +26,9 @@ class HeldInstance:
     start : int
         Start slice.
     name : str
-        Of what runs on it, for display; several may have the same.
+        Name of the job on it, for display; several may have the same.
     pinned : bool
-        Whether it must stay where it is.
+        True if it must stay where it is.
     """
 
     gpu: int
@@ -40,7 +40,7 @@ class HeldInstance:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A move of what runs on one instance to another one of the same profile.
+    """Migration of a job from one instance to another one of the same profile.
 
     The new instance is created while the old one exists, and takes over before that is destroyed.
 
@@ -53,7 +53,7 @@ class Migration:
     to_gpu, to_start : int
         GPU and start slice of the new instance.
     name : str
-        Of what moves.
+        Name of the job.
     """
 
     gpu: int
@@ -76,7 +76,7 @@ class FleetState:
     gpu : GpuModel
         The kind of GPU.
     gpus : int
-        How many of them.
+        Number of GPUs.
     instances : tuple of HeldInstance
         In any order. Instances that nothing runs on are left out: they can be destroyed whenever they are in the way.
     name : str

@@ -172,7 +172,19 @@ class Trace:
     def profiles(self, job: Job, least_gb: float = 0.0) -> tuple[Profile, ...]:
         """Return the profiles that a job may run on, smallest first: the one that it asks for, else one for each size.
 
-        Of the profiles of a size it is the one of least memory that is enough; a job may be known to need ``least_gb``.
+        Of the profiles of a size it is the one of least memory that is enough.
+
+        Parameters
+        ----------
+        job : Job
+            A job of the trace.
+        least_gb : float
+            GB that it is known to need, besides what it says itself.
+
+        Returns
+        -------
+        tuple of Profile
+            Empty if none has enough memory.
         """
         if job.profile is not None:
             profile = self.gpu.profile(job.profile)

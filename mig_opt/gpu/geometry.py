@@ -16,8 +16,8 @@ from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
-    """Room that is left on a GPU on which some placements are busy.
+class Usage:
+    """Usage of a GPU on which some placements are busy, and what is left.
 
     Attributes
     ----------
@@ -65,28 +65,28 @@ class GpuState:
     ----------
     busy, idle : int
         Masks of placements.
-    occupancy : Occupancy
-        Room that the busy ones leave.
+    usage : Usage
+        Usage by the busy ones.
     """
 
-    __slots__ = ("_options", "busy", "geometry", "idle", "occupancy")
+    __slots__ = ("_options", "busy", "geometry", "idle", "usage")
 
     def __init__(self, geometry: Geometry, busy: int, idle: int) -> None:
         self.geometry = geometry
         self.busy = busy
         self.idle = idle
-        self.occupancy: Occupancy = geometry.occupancy(busy)
+        self.usage: Usage = geometry.usage(busy)
         self._options: dict[int, tuple[Option, ...]] = {}
 
     def options(self, profile: int) -> tuple[Option, ...]:
         """Return the placements for a job on a profile: least cost first, then instances that exist, then by start."""
         found = self._options.get(profile)
         if found is None:
-            cost_of = self.geometry.occupancy
+            cost_of = self.geometry.usage
             found = self._options[profile] = tuple(
                 sorted(
                     Option(cost_of(self.busy | 1 << place).cost, not self.idle >> place & 1, place)
-                    for place in self.occupancy.available[profile]
+                    for place in self.usage.available[profile]
                 )
             )
         return found
@@ -112,8 +112,8 @@ class Geometry:
     >>> from mig_opt import get_gpu
     >>> tables = geometry_of(get_gpu("A100"))
     >>> busy = tables.mask([tables.index("3g.20gb", 0)])
-    >>> occupancy = tables.occupancy(busy)
-    >>> [len(places) for places in occupancy.available]  # 7g, 4g, 3g, 2g, 1g.10gb, 1g
+    >>> usage = tables.usage(busy)
+    >>> [len(places) for places in usage.available]  # 7g, 4g, 3g, 2g, 1g.10gb, 1g
     [0, 0, 1, 1, 2, 3]
     >>> tables.fragmentation(busy)  # 4 compute and 4 memory slices are left: ideal 0, 1, 1, 2, 2, 4
     0.2916666666666667
@@ -137,7 +137,7 @@ class Geometry:
         self._plain = tuple(number[profile] for profile in gpu.profiles_of("double-memory"))
         self.unit: int = math.lcm(*range(1, gpu.memory_slices + 1)) * len(self._plain)
         self._indices = {(placement.profile.name, placement.start): i for i, placement in enumerate(self.placements)}
-        self._occupancies: dict[int, Occupancy] = {}
+        self._usages: dict[int, Usage] = {}
         self._states: dict[tuple[int, int], GpuState] = {}
 
     def index(self, profile: str, start: int) -> int:
@@ -166,11 +166,11 @@ class Geometry:
             mask |= 1 << placement
         return mask
 
-    def occupancy(self, busy: int) -> Occupancy:
-        """Return the room that is left beside these busy placements."""
-        found = self._occupancies.get(busy)
+    def usage(self, busy: int) -> Usage:
+        """Return the usage of a GPU with these busy placements."""
+        found = self._usages.get(busy)
         if found is None:
-            found = self._occupancies[busy] = self._occupy(busy)
+            found = self._usages[busy] = self._measure(busy)
         return found
 
     def state(self, busy: int, idle: int) -> GpuState:
@@ -187,9 +187,9 @@ class Geometry:
         against ``min(free compute // compute of the profile, free memory slices // its size)``, which knows nothing of
         where instances may start. A profile whose ideal is 0 counts 0 (the fragmentation-aware paper, section IV-B).
         """
-        return self.occupancy(busy).cost / self.unit
+        return self.usage(busy).cost / self.unit
 
-    def _occupy(self, busy: int) -> Occupancy:
+    def _measure(self, busy: int) -> Usage:
         placed = [self.placements[index].profile for index in members(busy)]
         compute = sum(profile.compute_slices for profile in placed)
         memory = sum(profile.memory_slices for profile in placed)
@@ -203,7 +203,7 @@ class Geometry:
             ideal = min(free_compute // profile.compute_slices, free_memory // profile.memory_slices)
             if ideal > 0:
                 cost += share - share * len(available[index]) // ideal
-        return Occupancy(busy, available, compute, memory, cost)
+        return Usage(busy, available, compute, memory, cost)
 
 
 @cache

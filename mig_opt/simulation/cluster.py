@@ -85,7 +85,7 @@ class Cluster(FleetInstances):
 
     def load(self, gpu: int) -> float:
         """Return the share of a GPU's compute slices that jobs have (0 to 1)."""
-        return self.states[gpu].occupancy.used_compute / self.trace.gpu.compute_slices
+        return self.states[gpu].usage.used_compute / self.trace.gpu.compute_slices
 
     def place(self, job: int) -> tuple[int, int] | None:
         """Return GPU and placement that a job has, those of its replica if it migrates; None if it has none."""

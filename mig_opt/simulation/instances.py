@@ -131,7 +131,7 @@ class GpuStates:
         The GPU with most free compute slices on which there is room, ties by index::
 
             def key(state: GpuState, profile: int) -> int | None:
-                return state.occupancy.used_compute if state.options(profile) else None
+                return state.usage.used_compute if state.options(profile) else None
 
             gpu = cluster.ranking(key).best(profile)
         """

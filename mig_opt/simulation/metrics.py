@@ -180,7 +180,7 @@ def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
 
 def fragmentation_changes(log: Log) -> Iterator[tuple[float, float]]:
     """Yield each moment at which a run begins or ends, with the mean fragmentation of the GPUs from then on."""
-    count, occupancy = len(log.run_job), log.geometry.occupancy
+    count, usage = len(log.run_job), log.geometry.usage
     # In the same moment ends come first; a run without length leaves no trace.
     lasting = [run for run in range(count) if log.run_end[run] > log.run_begin[run]]
     changes = sorted(
@@ -192,5 +192,5 @@ def fragmentation_changes(log: Log) -> Iterator[tuple[float, float]]:
         gpu, bit = log.run_gpu[run], 1 << log.run_placement[run]
         before = busy[gpu]
         busy[gpu] = before ^ bit
-        total += occupancy(before ^ bit).cost - occupancy(before).cost
+        total += usage(before ^ bit).cost - usage(before).cost
         yield moment, total / scale

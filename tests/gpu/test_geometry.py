@@ -20,7 +20,7 @@ def busy(*names: str) -> int:
 
 def test_an_empty_gpu_is_not_fragmented() -> None:
     # ideal = available = 1 7g, 1 4g, 2 3g, 3 2g, 4 1g.10gb, 7 1g.
-    assert [len(places) for places in TABLES.occupancy(0).available] == [1, 1, 2, 3, 4, 7]
+    assert [len(places) for places in TABLES.usage(0).available] == [1, 1, 2, 3, 4, 7]
     assert TABLES.fragmentation(0) == 0
 
 
@@ -45,7 +45,7 @@ def test_an_empty_gpu_is_not_fragmented() -> None:
     ],
 )
 def test_fragmentation_by_hand(names: list[str], lost: Fraction) -> None:
-    assert Fraction(TABLES.occupancy(busy(*names)).cost, TABLES.unit) == lost / 6
+    assert Fraction(TABLES.usage(busy(*names)).cost, TABLES.unit) == lost / 6
 
 
 @pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
@@ -55,7 +55,7 @@ def test_tables_against_the_definition(gpu: GpuModel) -> None:
     profiles = gpu.profiles_of("double-memory")
     for state in gpu.placed_states("double-memory"):
         mask = tables.mask(tables.index(placement.profile.name, placement.start) for placement in state)
-        occupancy = tables.occupancy(mask)
+        usage = tables.usage(mask)
         compute = gpu.compute_slices - sum(placement.profile.compute_slices for placement in state)
         memory = gpu.memory_slices - sum(placement.profile.memory_slices for placement in state)
         cost = Fraction(0)
@@ -65,10 +65,10 @@ def test_tables_against_the_definition(gpu: GpuModel) -> None:
                 for placement in tables.placements
                 if placement.profile == profile and not any(placement.conflicts(other) for other in state)
             ]
-            assert [tables.placements[index] for index in occupancy.available[number]] == free
+            assert [tables.placements[index] for index in usage.available[number]] == free
             ideal = min(compute // profile.compute_slices, memory // profile.memory_slices)
             cost += 1 - Fraction(len(free), ideal) if ideal else 0
-        assert Fraction(occupancy.cost, tables.unit) == cost / len(profiles)
+        assert Fraction(usage.cost, tables.unit) == cost / len(profiles)
         assert 0 <= tables.fragmentation(mask) <= 1
 
 
@@ -112,7 +112,7 @@ def test_ranking_against_a_search(changes: list[tuple[int, str]]) -> None:
     states = [pool.state(0, 0)] * 6
 
     def key(state: GpuState, profile: int) -> int | None:
-        return state.occupancy.used_compute if state.occupancy.available[profile] else None
+        return state.usage.used_compute if state.usage.available[profile] else None
 
     ranking = Ranking(states, key)
     for number, (gpu, name) in enumerate(changes):
@@ -134,7 +134,7 @@ def test_ranking_against_a_search(changes: list[tuple[int, str]]) -> None:
 def test_a_ranking_does_not_grow_without_end() -> None:
     pool = TABLES
     states = [pool.state(0, 0)] * 2
-    ranking = Ranking(states, lambda state, profile: state.occupancy.used_compute)
+    ranking = Ranking(states, lambda state, profile: state.usage.used_compute)
     for _ in range(5000):
         for mask in (busy("1g.5gb@0"), 0):
             states[1] = pool.state(mask, 0)

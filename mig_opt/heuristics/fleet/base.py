@@ -147,6 +147,6 @@ class JobQueue(Generic[JobClass]):
 
 def free_slices(state: GpuState) -> int:
     """Return an integer that orders GPUs by their free compute slices, then by their free memory slices."""
-    gpu, used = state.geometry.gpu, state.occupancy
+    gpu, used = state.geometry.gpu, state.usage
     free_compute, free_memory = gpu.compute_slices - used.used_compute, gpu.memory_slices - used.used_memory
     return free_compute * (gpu.memory_slices + 1) + free_memory

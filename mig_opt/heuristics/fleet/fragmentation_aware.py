@@ -91,7 +91,7 @@ class FragmentationAware(QueueingPolicy):
 
     def lazy(self, state: GpuState) -> bool:
         """Return True if a GPU in this state is lazy."""
-        return state.occupancy.used_compute < self.threshold * self._compute
+        return state.usage.used_compute < self.threshold * self._compute
 
     def key(self, state: GpuState, profile: int) -> int | None:
         """Return a rank: lazy GPUs first, then those of least fragmentation, then those that reuse an instance."""
@@ -141,8 +141,8 @@ class FragmentationAware(QueueingPolicy):
                     _Move(cost, option.creates, source, option.placement)
                     for source in members(state.busy)
                     for option in self.options(state, geometry.profile_of[source])
-                    for cost in [geometry.occupancy(state.busy ^ 1 << source | 1 << option.placement).cost]
-                    if cost < state.occupancy.cost
+                    for cost in [geometry.usage(state.busy ^ 1 << source | 1 << option.placement).cost]
+                    if cost < state.usage.cost
                 )
             )
         return found
@@ -159,7 +159,7 @@ class FragmentationAware(QueueingPolicy):
             if (options := self.options(state, profile))
         )
         for _cost, _creates, placement, profile in sorted(best_options):
-            job = self._job_from(fleet, profile, state.occupancy.used_compute)
+            job = self._job_from(fleet, profile, state.usage.used_compute)
             if job is not None:
                 fleet.migrate(job, gpu, placement)
                 return True
@@ -187,4 +187,4 @@ class FragmentationAware(QueueingPolicy):
     def _source_key(self, state: GpuState, profile: int) -> int | None:
         """Return the free compute slices of busy GPUs on which a job of a profile runs."""
         runs = any(state.busy >> place & 1 for place in state.geometry.placements_of[profile])
-        return self._compute - state.occupancy.used_compute if runs and not self.lazy(state) else None
+        return self._compute - state.usage.used_compute if runs and not self.lazy(state) else None

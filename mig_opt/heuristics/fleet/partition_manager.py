@@ -118,7 +118,7 @@ class PartitionManager:
             candidates = (
                 self._rate(state, rank, placement)
                 for rank, profile in enumerate(self._fits[number].profiles)
-                for placement in state.occupancy.available[profile]
+                for placement in state.usage.available[profile]
             )
             self._best[key] = min(candidates, default=None)
         return self._best[key]

@@ -265,4 +265,4 @@ def _free_slices(state: GpuState, profile: int) -> int | None:
     """Return the number of free compute slices, if there is room for a profile."""
     if not state.options(profile):
         return None
-    return state.geometry.gpu.compute_slices - state.occupancy.used_compute
+    return state.geometry.gpu.compute_slices - state.usage.used_compute

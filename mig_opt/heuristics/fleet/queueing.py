@@ -132,7 +132,7 @@ class LoadBalancing(FirstFit):
 
     def key(self, state: GpuState, profile: int) -> int | None:
         """Return the load."""
-        return state.occupancy.used_compute if self.options(state, profile) else None
+        return state.usage.used_compute if self.options(state, profile) else None
 
 
 @dataclass(kw_only=True, eq=False)

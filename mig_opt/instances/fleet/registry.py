@@ -64,6 +64,11 @@ def generate_trace(
     **parameters
         Figures of the family in place of its defaults: its ``parameters``, most often ``jobs``, the number of jobs.
 
+    Returns
+    -------
+    Trace
+        Times are in seconds, rounded to milliseconds.
+
     Raises
     ------
     InputError

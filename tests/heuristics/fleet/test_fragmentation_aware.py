@@ -145,7 +145,7 @@ class Checked(FragmentationAware):
         self.looked += 1
         self.most_moves = max(self.most_moves, cluster.log.count(RunOutcome.MIGRATED) - moves)
         for source in members(state.busy):
-            for target in TABLES.occupancy(state.busy).available[TABLES.profile_of[source]]:
+            for target in TABLES.usage(state.busy).available[TABLES.profile_of[source]]:
                 after = TABLES.fragmentation(state.busy ^ 1 << source | 1 << target)
                 assert after >= TABLES.fragmentation(state.busy) - 1e-12
 
@@ -266,7 +266,7 @@ class Literal(FragmentationAware):
             busy = sum(TABLES.placements[index].profile.compute_slices for index in members(state.busy)) >= 2.8
             for index, placement in enumerate(TABLES.placements):
                 if placement.profile == TABLES.profiles[profile] and not TABLES.conflicts[index] & state.busy:
-                    cost = TABLES.occupancy(state.busy | 1 << index).cost
+                    cost = TABLES.usage(state.busy | 1 << index).cost
                     feasible.append((busy, cost, not state.idle >> index & 1, gpu, index))
         placed = super()._place(cluster, profile)
         self.compared += 1
@@ -282,11 +282,11 @@ class Literal(FragmentationAware):
                 continue
             profile = TABLES.profile_of[where[1]]
             size = TABLES.profiles[profile].compute_slices
-            source, target = (cluster.states[index].occupancy.used_compute for index in (where[0], gpu))
+            source, target = (cluster.states[index].usage.used_compute for index in (where[0], gpu))
             if target + size < source - size:
                 ways += [
-                    (TABLES.occupancy(state.busy | 1 << index).cost, not state.idle >> index & 1, index)
-                    for index in TABLES.occupancy(state.busy).available[profile]
+                    (TABLES.usage(state.busy | 1 << index).cost, not state.idle >> index & 1, index)
+                    for index in TABLES.usage(state.busy).available[profile]
                 ]
         moved = super()._inter_gpu_migration(cluster, gpu)
         self.compared += 1

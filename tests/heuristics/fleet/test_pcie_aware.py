@@ -385,7 +385,7 @@ class Checked(PcieAware):
         super()._start(cluster, job_class, job, gpu, profile)
 
     def worth(self, cluster: Cluster, job: int, gpu: int) -> tuple[float, int, int]:
-        used = cluster.states[gpu].occupancy
+        used = cluster.states[gpu].usage
         return cluster.slowdown(job, gpu), -used.used_compute, -used.used_memory
 
 
