@@ -97,7 +97,6 @@ def test_public_functions_are_documented(name: str) -> None:
     if signature.return_annotation not in (None, "None"):
         assert "Returns\n-------" in text
     described = text[text.index("Parameters\n----------") :]
-    listed = {
-        entry for line in re.findall(r"^\*{0,2}(\w[\w, ]*?)(?: :|$)", described, re.MULTILINE) for entry in line.split(", ")
-    }
+    lines = re.findall(r"^\*{0,2}(\w[\w, ]*?)(?: :|$)", described, re.MULTILINE)
+    listed = {entry for line in lines for entry in line.split(", ")}
     assert set(parameters) <= listed
