@@ -66,7 +66,7 @@ VALIDATORS = {
     "solve": "mig_opt.solving.validate",
     "deploy": "mig_opt.deploying.validate_deployment",
     "room": "mig_opt.defragmentation.entry.validate_migrations",
-    "makespan": "mig_opt.models.fleet.bounds.validate",
+    "makespan": "mig_opt.models.fleet.optimum.validate",
     "change": "mig_opt.change.planning.validate_change",
 }
 
