@@ -65,7 +65,7 @@ def deploy(
 
     checks = Checks()
     checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
-    check_export(checks, export, devices)
+    checks.attempt(check_export, export, devices)
     to_stdout = export is not None and output is None
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     checks.require(not (as_json and to_stdout), "--json", message)

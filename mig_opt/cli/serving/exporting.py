@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from mig_opt.cli.outcome import Checks
+from mig_opt.cli.outcome import refuse
 from mig_opt.errors import InputError, nearest
 from mig_opt.serving.deployment import Deployment
 
@@ -24,12 +24,12 @@ ExportOption = Annotated[
 ]
 
 
-def check_export(checks: Checks, form: str | None, devices: str | None) -> None:
+def check_export(form: str | None, devices: str | None) -> None:
     """Refuse a format that does not exist, and devices where no format takes them."""
     if form is not None and form not in FORMATS:
-        checks.require(False, "--export", f"unknown format {form!r}; {nearest(form, FORMATS)}")
-    elif form not in WITH_DEVICES:
-        checks.require(devices is None, "--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out")
+        refuse("--export", f"unknown format {form!r}; {nearest(form, FORMATS)}")
+    if devices is not None and form not in WITH_DEVICES:
+        refuse("--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out")
 
 
 def check_deployment_names(form: str | None, deployment: Deployment, source: Path) -> None:
