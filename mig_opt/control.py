@@ -24,15 +24,14 @@ Stop = Callable[[TrajectoryPoint], bool]
 
 
 Goals = tuple[float, ...]
-"""Values of the goals of a plan, less is better: the first one that differs decides between two plans."""
+"""Values of the goals of a plan: less is better, and the first one that differs decides between two plans."""
 
 
 class Callbacks:
     """Receiver of the progress of a run; override the methods that you need.
 
-    The calls come one at a time, but not always from the thread that started the run. ``seconds`` counts from the start
-    of the run. Problem and plan are a batch and a schedule for :func:`mig_opt.solve`, a demand and a deployment for
-    :func:`mig_opt.deploy`, and so on.
+    The calls come one at a time, but not always from the thread that started the run; ``seconds`` counts from there.
+    Problem and plan are a batch and a schedule for :func:`mig_opt.solve`, a demand and a deployment for ``deploy``, ...
 
     Examples
     --------

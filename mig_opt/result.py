@@ -21,7 +21,7 @@ Rows = list[tuple[str, str]]
 
 
 class Status(enum.StrEnum):
-    """How a run of a method ended."""
+    """Outcome of a run in one word."""
 
     OPTIMAL = "optimal"
     """Proven: no plan for the problem, whatever its form, is better (within the resolution of the model)."""

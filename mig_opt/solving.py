@@ -59,9 +59,9 @@ def solve(
         always in the thread that called this function. The run ends as soon as it returns True; nothing that the
         method finds later counts. What it raises arrives here as well.
     deterministic : bool
-        Whether the same arguments give the same schedule, bound and trajectory (but for the seconds) on every run,
-        with any number of workers and any time limit, as long as the versions of this package and its solvers are the
-        same. The method then has one thread, and the time limit counts work in place of time: about as many
+        True if the same arguments have to give the same schedule, bound and trajectory (but for the seconds) on every
+        run, with any number of workers and any time limit, as long as the versions of this package and its solvers are
+        the same. The method then has one thread, and the time limit counts work in place of time: about as many
         seconds as it takes on a typical machine, within a factor of two or three.
     partition : str or sequence of Placement, optional
         For the method ``fixpart``, which needs it: a maximal partition that has an instance for every task, one of
