@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from load_paths import LongestPaths
@@ -154,6 +155,7 @@ def test_a_task_keeps_its_last_place() -> None:
     assert (search.length, search.places) == before
 
 
+@pytest.mark.deep
 def test_it_gets_away_from_a_task_that_ends_last_by_itself() -> None:
     """One task of 97.188 s ends at 97.348 s on one slice: all else fits beside it, and nothing near is shorter."""
     batch = generate_batch(60, scaling="PoorScaling", gpus=4, seed=1)

@@ -65,7 +65,7 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObj
     assert starts
 
 
-def test_contents_have_a_gpu_of_their_own() -> None:
+def test_patterns_have_a_gpu_of_their_own() -> None:
     problem = IntegerBatch(generate_batch(14, gpus=4, seed=1))
     patterns = [(0, 1, 2, 3, 4), (5, 6, 7, 8), (4, 5), (9, 10, 3)]
     seen = set()
@@ -80,19 +80,19 @@ def test_contents_have_a_gpu_of_their_own() -> None:
     assert seen == set(patterns)
 
 
-def test_two_gpus_have_one_of_the_contents_each_start() -> None:
+def test_two_gpus_have_one_of_the_patterns_each_start() -> None:
     problem = IntegerBatch(generate_batch(12, gpus=2, seed=1))
     on = [problem.places[at].gpu for at in drawn(problem, [(0, 2, 4, 6, 8, 10)])]
     assert on == [0, 1] * 6
 
 
-def test_contents_that_are_everything() -> None:
+def test_a_pattern_that_is_everything() -> None:
     problem = IntegerBatch(generate_batch(4, gpus=3, seed=1))
     assert {problem.places[at].gpu for at in drawn(problem, [(0, 1, 2, 3)])} == {0}
 
 
 def test_a_task_that_needs_much_memory_is_among_the_others() -> None:
-    """Contents without it are a batch with fewer profiles."""
+    """A pattern without it are a batch with fewer profiles."""
     tasks = (Task("large", {1: 4.0}, memory_gb=10), *(Task(f"t{at}", {1: 3.0, 2: 2.0}) for at in range(5)))
     problem = IntegerBatch(Batch(tasks, get_gpu("A100"), gpus=2))
     assert problem.batch.profile_set == "double-memory"
@@ -130,7 +130,7 @@ def test_work_is_the_same_for_whoever_needs_it_first() -> None:
     assert first.places.tolist() == second.places.tolist()
 
 
-def test_a_search_that_is_stuck_starts_from_contents() -> None:
+def test_a_search_that_is_stuck_starts_from_patterns() -> None:
     problem = IntegerBatch(generate_batch(10, gpus=2, seed=3))
     asked = []
 

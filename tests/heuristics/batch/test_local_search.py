@@ -28,6 +28,7 @@ def test_it_is_valid_and_never_worse_than_far(batch: Batch) -> None:
     assert makespan(batch, "search", time_limit=0.2, workers=1) <= makespan(batch, "far") * (1 + 1e-12)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])
 def test_it_is_close_to_the_optimum(scaling: ScalingName) -> None:
     for seed in range(3):
@@ -38,6 +39,7 @@ def test_it_is_close_to_the_optimum(scaling: ScalingName) -> None:
         assert optimum * (1 - 1e-9) <= found <= optimum * 1.005
 
 
+@pytest.mark.deep
 def test_it_leaves_far_behind() -> None:
     for seed in range(3):
         batch = generate_batch(20, scaling="GoodScaling", seed=seed)

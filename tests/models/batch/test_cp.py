@@ -145,6 +145,7 @@ def test_what_an_earlier_batch_has_left_is_no_obstacle(n: int, gpu: str) -> None
         assert (seed, result.status) == (seed, Status.OPTIMAL)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("scaling", ["PoorScaling", "MixedScaling", "GoodScaling"])
 @pytest.mark.parametrize("n", [5, 8])
 def test_synthetic_batches_are_proven(n: int, scaling: Any) -> None:

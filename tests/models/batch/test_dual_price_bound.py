@@ -51,6 +51,7 @@ def test_never_above_the_optimum_of_brute_force(batch: Batch, method: str) -> No
     assert bound(batch, method) <= ticks_of(batch, solve(batch, "brute-force").makespan)
 
 
+@pytest.mark.deep
 @given(realistic_batches(max_tasks=7))
 @settings(max_examples=15, deadline=None)
 def test_never_above_the_optimum_of_cp(batch: Batch) -> None:
@@ -99,6 +100,7 @@ def test_creations_queue_up() -> None:
     assert search.lower == search.upper
 
 
+@pytest.mark.deep
 def test_several_gpus_gain_by_whole_tasks() -> None:
     batch = generate_batch(20, scaling="PoorScaling", gpus=2, seed=0)
     search = started(batch, "search")
@@ -116,7 +118,7 @@ def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
 
 
 @pytest.mark.parametrize("gpus", [3, 4])
-def test_the_best_contents_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
+def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
     search = started(batch)
     found = raise_bound_by_dual_prices(search, share=1.0)
@@ -158,7 +160,7 @@ def test_it_needs_some_time_and_counts_it() -> None:
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_placements_are_whole_where_dual_prices_tell_nothing(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = generate_batch(26, gpu="A30", gpus=2, seed=0)
     if live:
         schedule = solve(batch, "far").schedule
@@ -171,7 +173,8 @@ def test_placements_are_whole_where_prices_tell_nothing(live: bool, monkeypatch:
     assert told == [live]
 
 
-def test_the_search_starts_from_the_best_contents(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.deep
+def test_the_search_starts_from_the_best_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same on every run, too."""
     starts = []
     draw = PatternStarts.draw
