@@ -81,20 +81,12 @@ def slice_dual_prices(batch: Batch) -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """A batch with its times in ticks, rounded down.
-
-    Attributes
-    ----------
-    times : list of dict of Profile to int
-        For each task its ticks on every profile on which it can run.
-    create : dict of Profile to int
-        Ticks of a creation.
-    """
+    """A batch with its times in ticks, rounded down."""
 
     batch: Batch
     ticks: Ticks
-    times: list[dict[Profile, int]]
-    create: dict[Profile, int]
+    times: list[dict[Profile, int]]  # for each task its ticks on every profile on which it can run
+    create: dict[Profile, int]  # ticks of a creation
 
     @classmethod
     def of(cls, batch: Batch) -> _Measured:
@@ -166,21 +158,11 @@ def _slice_load(measured: _Measured) -> Bound:
 
 @dataclass(frozen=True, slots=True)
 class _Coverage:
-    """The footprints that tasks can have, with interchangeable slices counted together.
+    """The footprints that tasks can have, with interchangeable slices counted together."""
 
-    Attributes
-    ----------
-    orbits : tuple of tuple of int
-        The memory slices in groups of interchangeable ones.
-    footprints : tuple of tuple of int
-        The distinct footprints, each as its number of slices in every group.
-    durations : list of list of (int or None)
-        For each task its ticks on each footprint; None where it cannot run.
-    """
-
-    orbits: tuple[tuple[int, ...], ...]
-    footprints: tuple[tuple[int, ...], ...]
-    durations: list[list[int | None]]
+    orbits: tuple[tuple[int, ...], ...]  # the memory slices in groups of interchangeable ones
+    footprints: tuple[tuple[int, ...], ...]  # the distinct footprints, each as its number of slices in every group
+    durations: list[list[int | None]]  # for each task its ticks on each footprint; None where it cannot run
 
     @classmethod
     def of(cls, measured: _Measured) -> _Coverage:

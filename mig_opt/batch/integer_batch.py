@@ -14,28 +14,15 @@ from mig_opt.gpu.model import Placement
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A placement on one GPU, with its costs in ticks.
+    """A placement on one GPU, with its costs in ticks."""
 
-    Attributes
-    ----------
-    gpu : int
-        Index of the GPU.
-    placement : Placement
-        Where on the GPU.
-    create, destroy : int
-        Ticks of the operations.
-    free : int or None
-        Tick at which the instance that exists there at the start becomes free; None if there is none.
-    durations : mapping of int to int
-        Ticks of each task that can run here, by index.
-    """
-
-    gpu: int
-    placement: Placement
+    gpu: int  # index of the GPU
+    placement: Placement  # where on the GPU
+    # ticks of the operations
     create: int
     destroy: int
-    free: int | None
-    durations: Mapping[int, int]
+    free: int | None  # tick at which the instance that exists there at the start becomes free; None if there is none
+    durations: Mapping[int, int]  # ticks of each task that can run here, by index
 
     def conflicts(self, other: Place) -> bool:
         """Return True if instances at two different places exclude each other."""

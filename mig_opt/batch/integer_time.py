@@ -32,13 +32,6 @@ number."""
 class Ticks:
     """A unit of integer time.
 
-    Attributes
-    ----------
-    decimals, step : int
-        A tick is ``step / 10**decimals`` seconds.
-    exact : bool
-        True if every time of the batch is a whole number of ticks.
-
     Examples
     --------
     >>> from mig_opt import Batch, Task, get_gpu
@@ -47,9 +40,10 @@ class Ticks:
     (Fraction(1, 100), True, 125)
     """
 
+    # a tick is ``step / 10**decimals`` seconds
     decimals: int
     step: int
-    exact: bool
+    exact: bool  # true if every time of the batch is a whole number of ticks
 
     @classmethod
     def of(cls, batch: Batch) -> Ticks:

@@ -27,39 +27,22 @@ class LifetimeStep(NamedTuple):
 
 @dataclass(slots=True)
 class Lifetime:
-    """One instance from its creation, or the start of the batch, to its destruction, or for ever.
+    """One instance from its creation, or the start of the batch, to its destruction, or for ever."""
 
-    Attributes
-    ----------
-    gpu : int
-        Index of the GPU.
-    profile : str
-        Profile name.
-    start : int
-        Start slice.
-    initial : bool
-        True if the instance exists when the batch starts.
-    created, destroyed : int or None
-        Its operations, by index; None where there is none.
-    begin, ready : float
-        Seconds at which its creation begins and ends. An initial instance begins at 0 and is ready when it gets free.
-    close, end : float
-        Seconds at which its destruction begins and ends; infinity if it is not destroyed.
-    runs : list of Run
-        The runs on it, in order, as far as they are known.
-    """
-
-    gpu: int
-    profile: str
-    start: int
-    initial: bool = False
+    gpu: int  # index of the GPU
+    profile: str  # profile name
+    start: int  # start slice
+    initial: bool = False  # true if the instance exists when the batch starts
+    # its operations, by index; None where there is none
     created: int | None = None
     destroyed: int | None = None
+    # Seconds at which its creation begins and ends. An initial instance begins at 0 and is ready when it gets free.
     begin: float = 0.0
     ready: float = 0.0
+    # seconds at which its destruction begins and ends; infinity if it is not destroyed
     close: float = math.inf
     end: float = math.inf
-    runs: list[Run] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)  # the runs on it, in order, as far as they are known
 
     @property
     def location(self) -> Location:

@@ -19,38 +19,22 @@ from mig_opt.gpu.model import OperationCosts, Placement
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A placement at its turn.
+    """A placement at its turn."""
 
-    Attributes
-    ----------
-    placement : Placement
-        Where on the GPU.
-    free : float or None
-        For an instance that is live: the second at which it becomes free. None for one that has to be created.
-    """
-
-    placement: Placement
+    placement: Placement  # where on the GPU
+    # For an instance that is live: the second at which it becomes free. None for one that has to be created.
     free: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The earliest times for some loads.
+    """The earliest times for some loads."""
 
-    Attributes
-    ----------
-    order : tuple of (kind, slot)
-        The operations in the order in which the driver serves them.
-    ends : tuple of float
-        For each slot the second at which its load ends; of a live instance without load the second at which it is
-        free, 0 for any other slot without load.
-    makespan : float
-        The last end of a load in seconds, 0 without loads.
-    """
-
-    order: tuple[tuple[OperationKind, int], ...]
+    order: tuple[tuple[OperationKind, int], ...]  # the operations in the order in which the driver serves them
+    # for each slot the second at which its load ends; of a live instance without load the second at which it is free, 0
+    # for any other slot without load
     ends: tuple[float, ...]
-    makespan: float
+    makespan: float  # the last end of a load in seconds, 0 without loads
 
 
 class GpuTimeline:

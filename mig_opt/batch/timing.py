@@ -24,24 +24,13 @@ DECIMALS = 9
 
 @dataclass(slots=True)
 class PlannedInstance:
-    """An instance with the tasks that it runs, in order.
+    """An instance with the tasks that it runs, in order."""
 
-    Attributes
-    ----------
-    gpu : int
-        Index of the GPU.
-    placement : Placement
-        Where on the GPU.
-    tasks : list of Task
-        The tasks that it runs.
-    free : float or None
-        For an instance that exists when the batch starts: the second at which it becomes free. None for an instance
-        that has to be created.
-    """
-
-    gpu: int
-    placement: Placement
-    tasks: list[Task] = field(default_factory=list)
+    gpu: int  # index of the GPU
+    placement: Placement  # where on the GPU
+    tasks: list[Task] = field(default_factory=list)  # the tasks that it runs
+    # For an instance that exists when the batch starts: the second at which it becomes free. None for an instance that
+    # has to be created.
     free: float | None = None
 
     @property

@@ -15,18 +15,10 @@ _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]*")
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A GPU of a machine.
+    """A GPU of a machine."""
 
-    Attributes
-    ----------
-    host : str
-        The machine; empty for the one at which the plan is carried out.
-    identifier : str
-        Index, UUID or PCI address.
-    """
-
-    host: str
-    identifier: str
+    host: str  # the machine; empty for the one at which the plan is carried out
+    identifier: str  # index, UUID or PCI address
 
     @property
     def index(self) -> int | None:

@@ -23,21 +23,11 @@ Key = TypeVar("Key")
 
 @dataclass(frozen=True, slots=True)
 class Placed(Generic[Entry]):
-    """An entry of a plan whose GPU and placement exist.
+    """An entry of a plan whose GPU and placement exist."""
 
-    Attributes
-    ----------
-    index : int
-        Its index in the plan.
-    entry : Run, Operation, Segment or ChangeStep
-        The entry.
-    placement : Placement
-        Its placement on its GPU.
-    """
-
-    index: int
-    entry: Entry
-    placement: Placement
+    index: int  # its index in the plan
+    entry: Entry  # the entry
+    placement: Placement  # its placement on its GPU
 
     @property
     def location(self) -> Location:
@@ -64,25 +54,14 @@ def placement_problems(kind: GpuModel, entry: Located) -> Sequence[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Span(Generic[Key, Item]):
-    """An interval of time in which something on a GPU is held.
+    """An interval of time in which something on a GPU is held."""
 
-    Attributes
-    ----------
-    begin, end : float
-        Seconds.
-    gpu : int
-        Index of the GPU.
-    key : hashable
-        The thing that is held, such as a placement.
-    item : object
-        The entry of the plan that holds it.
-    """
-
+    # seconds
     begin: float
     end: float
-    gpu: int
-    key: Key
-    item: Item
+    gpu: int  # index of the GPU
+    key: Key  # the thing that is held, such as a placement
+    item: Item  # the entry of the plan that holds it
 
 
 def clashes(

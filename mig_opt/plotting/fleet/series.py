@@ -21,18 +21,10 @@ _MOST_STEPS = 800
 
 @dataclass(frozen=True)
 class StepFunction:
-    """A step function of time: it keeps its level from each moment to the next.
+    """A step function of time: it keeps its level from each moment to the next."""
 
-    Attributes
-    ----------
-    moments : array
-        Seconds, rising, from 0 on.
-    levels : array
-        The level from then on.
-    """
-
-    moments: Numbers
-    levels: Numbers
+    moments: Numbers  # seconds, rising, from 0 on
+    levels: Numbers  # the level from then on
 
     def at(self, moments: Numbers) -> Numbers:
         """Return the levels at some moments."""

@@ -34,30 +34,14 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class LateOperation:
-    """The first operation that cannot be in time.
+    """The first operation that cannot be in time."""
 
-    Attributes
-    ----------
-    kind : str
-        ``create`` or ``destroy``.
-    placement : Placement
-        Of the instance.
-    deadline : float
-        Seconds at which the operation has to be done.
-    end : float
-        Seconds at which it would be done.
-    alone : bool
-        True if it would be late even if the driver had nothing else to do.
-    run : Placed of Run
-        A run that waits for it.
-    """
-
-    kind: OperationKind
-    placement: Placement
-    deadline: float
-    end: float
-    alone: bool
-    run: Placed[Run]
+    kind: OperationKind  # ``create`` or ``destroy``
+    placement: Placement  # of the instance
+    deadline: float  # seconds at which the operation has to be done
+    end: float  # seconds at which it would be done
+    alone: bool  # true if it would be late even if the driver had nothing else to do
+    run: Placed[Run]  # a run that waits for it
 
 
 def find_operations(

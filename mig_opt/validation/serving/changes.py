@@ -55,31 +55,16 @@ class ChangeValidation(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class ChangeCase:
-    """A change with its plan, sorted out for the rules.
+    """A change with its plan, sorted out for the rules."""
 
-    Attributes
-    ----------
-    running, deployment : Deployment
-        Before and after.
-    plan : ChangePlan or ChangeResult
-        The steps between.
-    tolerance : float
-        Seconds by which two times may differ and still count as equal.
-    kinds : tuple of GpuModel
-        The kind of each GPU of the fleet.
-    costs : mapping of str to OperationCosts
-        By kind of GPU.
-    steps : tuple of Placed of ChangeStep
-        The steps that make sense in themselves.
-    """
-
+    # before and after
     running: Deployment
     deployment: Deployment
-    plan: ChangePlan
-    tolerance: float
-    kinds: tuple[GpuModel, ...]
-    costs: Mapping[str, OperationCosts]
-    steps: tuple[Placed[ChangeStep], ...]
+    plan: ChangePlan  # the steps between
+    tolerance: float  # seconds by which two times may differ and still count as equal
+    kinds: tuple[GpuModel, ...]  # the kind of each GPU of the fleet
+    costs: Mapping[str, OperationCosts]  # by kind of GPU
+    steps: tuple[Placed[ChangeStep], ...]  # the steps that make sense in themselves
 
 
 def validate_change(

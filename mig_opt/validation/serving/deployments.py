@@ -95,30 +95,14 @@ def validate_deployment(demand: Demand, deployment: Deployment, *, tolerance: fl
 
 @dataclass(frozen=True, slots=True)
 class _ProfiledSegment:
-    """A segment that has a place and a service, with what was measured.
+    """A segment that has a place and a service, with what was measured."""
 
-    Attributes
-    ----------
-    index : int
-        Its index in the deployment.
-    segment : Segment
-        The segment.
-    profile : Profile
-        The profile of its instance.
-    service : Service
-        Its service.
-    table : ProfileTable or None
-        The profile table of its model on that kind of GPU.
-    point : Point or None
-        The figures measured for just this batch size, number of processes and size.
-    """
-
-    index: int
-    segment: Segment
-    profile: Profile
-    service: Service
-    table: ProfileTable | None
-    point: Point | None
+    index: int  # its index in the deployment
+    segment: Segment  # the segment
+    profile: Profile  # the profile of its instance
+    service: Service  # its service
+    table: ProfileTable | None  # the profile table of its model on that kind of GPU
+    point: Point | None  # the figures measured for just this batch size, number of processes and size
 
     @property
     def path(self) -> str:

@@ -25,21 +25,11 @@ _THROUGHPUT = f"a number of requests per second from 0 to {_MOST_THROUGHPUT:g}"
 
 @dataclass(frozen=True, slots=True)
 class PlacedDeployment:
-    """A deployment, sorted out for the rules.
+    """A deployment, sorted out for the rules."""
 
-    Attributes
-    ----------
-    deployment : Deployment
-        The deployment.
-    kinds : tuple of GpuModel or None
-        The kind of each GPU, where the catalogue has it.
-    placed : tuple of Placed of Segment
-        The segments whose GPU and placement exist.
-    """
-
-    deployment: Deployment
-    kinds: tuple[GpuModel | None, ...]
-    placed: tuple[Placed[Segment], ...]
+    deployment: Deployment  # the deployment
+    kinds: tuple[GpuModel | None, ...]  # the kind of each GPU, where the catalogue has it
+    placed: tuple[Placed[Segment], ...]  # the segments whose GPU and placement exist
 
     @classmethod
     def of(cls, deployment: Deployment) -> PlacedDeployment:
