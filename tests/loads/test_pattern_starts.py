@@ -92,7 +92,7 @@ def test_a_pattern_that_is_everything() -> None:
 
 
 def test_a_task_that_needs_much_memory_is_among_the_others() -> None:
-    """A pattern without it are a batch with fewer profiles."""
+    """A pattern without it is a batch with fewer profiles."""
     tasks = (Task("large", {1: 4.0}, memory_gb=10), *(Task(f"t{at}", {1: 3.0, 2: 2.0}) for at in range(5)))
     problem = IntegerBatch(Batch(tasks, get_gpu("A100"), gpus=2))
     assert problem.batch.profile_set == "double-memory"
