@@ -35,27 +35,13 @@ _MOST_RETRIES = 12
 
 @dataclass
 class MigrationIncumbent:
-    """The best plan so far and the bounds that hold for all plans.
+    """The best plan so far and the bounds that hold for all plans."""
 
-    Attributes
-    ----------
-    moves : list of Relocation or None
-        The plan.
-    masks : tuple of int
-        Instances on each GPU at its end.
-    cost : int
-        Its fragmentation cost.
-    least_cost : int
-        No allowed plan ends with less.
-    infeasible : str
-        The reason why there is no plan, if that is proven.
-    """
-
-    moves: list[Relocation] | None
-    masks: Masks
-    cost: int
-    least_cost: int
-    infeasible: str = ""
+    moves: list[Relocation] | None  # the plan
+    masks: Masks  # instances on each GPU at its end
+    cost: int  # its fragmentation cost
+    least_cost: int  # no allowed plan ends with less
+    infeasible: str = ""  # the reason why there is no plan, if that is proven
     _bound: int = 0
     _bounded_cost: int | None = None
 

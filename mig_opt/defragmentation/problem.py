@@ -50,20 +50,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class FleetMasks:
-    """A fleet state in numbers.
+    """A fleet state in numbers."""
 
-    Attributes
-    ----------
-    geometry : Geometry
-        The placements of each GPU.
-    profiles : str
-        The set of profiles that have numbers.
-    masks, pinned : tuple of int
-        Instances on each GPU, and those of them that must stay.
-    """
-
-    geometry: Geometry
-    profiles: ProfileSet
+    geometry: Geometry  # the placements of each GPU
+    profiles: ProfileSet  # the set of profiles that have numbers
+    # instances on each GPU, and those of them that must stay
     masks: Masks
     pinned: Masks
 
@@ -142,21 +133,13 @@ def layouts_of(gpu: GpuModel, profiles: ProfileSet) -> tuple[Layout, ...]:
 
 @dataclass(frozen=True)
 class DefragmentationGoal:
-    """Conditions on the instances at the end.
+    """Conditions on the instances at the end."""
 
-    Attributes
-    ----------
-    geometry : Geometry
-        The placements of each GPU.
-    profiles, wanted : tuple of int
-        The profiles for which there has to be room, and for how many instances of each.
-    most_cost : int or None
-        Most fragmentation cost of all GPUs together. Without it and without wanted room the goal is the least cost.
-    """
-
-    geometry: Geometry
+    geometry: Geometry  # the placements of each GPU
+    # the profiles for which there has to be room, and for how many instances of each
     profiles: tuple[int, ...] = ()
     wanted: tuple[int, ...] = ()
+    # Most fragmentation cost of all GPUs together. Without it and without wanted room the goal is the least cost.
     most_cost: int | None = None
     _rooms: dict[int, tuple[tuple[int, ...], ...]] = field(default_factory=dict, compare=False, repr=False)
 

@@ -16,24 +16,12 @@ FIRST_SEARCH, LAST_SEARCH = 300_000, 6_000_000
 
 @dataclass(frozen=True, slots=True)
 class SearchOutcome:
-    """Outcome of a search.
+    """Outcome of a search."""
 
-    Attributes
-    ----------
-    moves : list of Relocation or None
-        The best plan; None if no state that was visited satisfies the goal.
-    cost : int
-        Its fragmentation cost at the end.
-    complete : bool
-        True if no better plan exists.
-    depth : int
-        All states that so many migrations lead to were visited.
-    """
-
-    moves: list[Relocation] | None
-    cost: int
-    complete: bool
-    depth: int
+    moves: list[Relocation] | None  # the best plan; None if no state that was visited satisfies the goal
+    cost: int  # its fragmentation cost at the end
+    complete: bool  # true if no better plan exists
+    depth: int  # all states that so many migrations lead to were visited
 
 
 class BreadthFirstSearch:

@@ -125,21 +125,11 @@ _Options = tuple[tuple[Profile, float], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Need:
-    """Least needs of a job in any schedule.
+    """Least needs of a job in any schedule."""
 
-    Attributes
-    ----------
-    created : float
-        Seconds before which no instance that suits it can exist.
-    seconds : float
-        Seconds that it runs, at the least.
-    parts : tuple
-        Shares of its work, each with the profiles on which it can be done.
-    """
-
-    created: float
-    seconds: float
-    parts: tuple[tuple[float, _Options], ...]
+    created: float  # seconds before which no instance that suits it can exist
+    seconds: float  # seconds that it runs, at the least
+    parts: tuple[tuple[float, _Options], ...]  # shares of its work, each with the profiles on which it can be done
 
     @classmethod
     def of(cls, trace: Trace, job: Job) -> _Need:

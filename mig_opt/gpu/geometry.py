@@ -17,43 +17,22 @@ from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Usage of a GPU on which some placements are busy, and what is left.
+    """Usage of a GPU on which some placements are busy, and what is left."""
 
-    Attributes
-    ----------
-    busy : int
-        Mask of the busy placements.
-    available : tuple of tuple of int
-        For each profile the placements that a job could take, by start.
-    used_compute, used_memory : int
-        Slices of the busy instances.
-    cost : int
-        Fragmentation cost in units of ``1 / Geometry.unit``, exact so that equal costs are equal numbers.
-    """
-
-    busy: int
-    available: tuple[tuple[int, ...], ...]
+    busy: int  # mask of the busy placements
+    available: tuple[tuple[int, ...], ...]  # for each profile the placements that a job could take, by start
+    # slices of the busy instances
     used_compute: int
     used_memory: int
-    cost: int
+    cost: int  # fragmentation cost in units of ``1 / Geometry.unit``, exact so that equal costs are equal numbers
 
 
 class Option(NamedTuple):
-    """A placement that a job could take on a GPU in some state.
+    """A placement that a job could take on a GPU in some state."""
 
-    Attributes
-    ----------
-    cost : int
-        Fragmentation cost of the GPU afterwards, in units of ``1 / Geometry.unit``.
-    creates : bool
-        True if the instance has to be created.
-    placement : int
-        Number of the placement.
-    """
-
-    cost: int
-    creates: bool
-    placement: int
+    cost: int  # fragmentation cost of the GPU afterwards, in units of ``1 / Geometry.unit``
+    creates: bool  # true if the instance has to be created
+    placement: int  # number of the placement
 
 
 class GpuState:

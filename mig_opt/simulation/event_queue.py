@@ -19,44 +19,22 @@ WAKE: Final = 4
 
 @dataclass(slots=True, eq=False)
 class ActiveRun:
-    """A job that has a place, from the decision to the end of its run.
+    """A job that has a place, from the decision to the end of its run."""
 
-    Attributes
-    ----------
-    job : int
-        Index in the trace.
-    gpu, placement : int
-        Where it runs.
-    begin : float
-        Second at which it begins or began there.
-    seconds : float
-        Seconds that all of its work takes there, alone.
-    limit : float
-        Share of the work at which it ends: 1, or where its memory is more than its instance has.
-    bound : bool
-        True if it competes for PCIe.
-    since, done : float
-        At the second ``since`` it had done this share of its work (0 to 1).
-    slowdown : float
-        Factor on ``seconds`` now.
-    target : tuple of (int, int), optional
-        GPU and placement of the replica that it moves to.
-    version : int
-        An end that was queued in an earlier version no longer holds; -1 once the run is over.
-    """
-
-    job: int
+    job: int  # index in the trace
+    # where it runs
     gpu: int
     placement: int
-    begin: float
-    seconds: float
-    limit: float
-    bound: bool
+    begin: float  # second at which it begins or began there
+    seconds: float  # seconds that all of its work takes there, alone
+    limit: float  # share of the work at which it ends: 1, or where its memory is more than its instance has
+    bound: bool  # true if it competes for PCIe
+    # at the second ``since`` it had done this share of its work (0 to 1)
     since: float
     done: float = 0.0
-    slowdown: float = 1.0
-    target: tuple[int, int] | None = None
-    version: int = 0
+    slowdown: float = 1.0  # factor on ``seconds`` now
+    target: tuple[int, int] | None = None  # GPU and placement of the replica that it moves to
+    version: int = 0  # an end that was queued in an earlier version no longer holds; -1 once the run is over
 
     @property
     def place(self) -> tuple[int, int]:

@@ -32,75 +32,36 @@ _MOST_WEIGHED = 2000
 
 @dataclass(frozen=True, slots=True)
 class TargetColumn:
-    """A layout that a GPU of a group could have.
+    """A layout that a GPU of a group could have."""
 
-    Attributes
-    ----------
-    group : int
-        Index of the group.
-    target : int
-        The layout, as a mask of placements.
-    counts : tuple of int
-        Instances of each profile.
-    moves : int
-        Migrations that end on it.
-    blocked : int
-        Those whose place is not free at the start.
-    cost : int
-        Its fragmentation cost in whole units.
-    room : tuple of int
-        Number of instances of each wanted profile for which it has room at once.
-    """
-
-    group: int
-    target: int
-    counts: tuple[int, ...]
-    moves: int
-    blocked: int
-    cost: int
-    room: tuple[int, ...] = ()
+    group: int  # index of the group
+    target: int  # the layout, as a mask of placements
+    counts: tuple[int, ...]  # instances of each profile
+    moves: int  # migrations that end on it
+    blocked: int  # those whose place is not free at the start
+    cost: int  # its fragmentation cost in whole units
+    room: tuple[int, ...] = ()  # number of instances of each wanted profile for which it has room at once
 
 
 @dataclass(frozen=True, slots=True)
 class TargetProblem:
-    """Constraints on a choice of columns.
+    """Constraints on a choice of columns."""
 
-    Attributes
-    ----------
-    sizes : tuple of int
-        GPUs of each group.
-    totals : tuple of int
-        Instances of each profile; empty if every column of a group has those of the group.
-    wanted : tuple of int
-        Number of instances of each wanted profile for which there has to be room.
-    most_cost, most_moves : int or None
-        Limits on the sums of costs and of migrations.
-    """
-
-    sizes: tuple[int, ...]
-    totals: tuple[int, ...] = ()
-    wanted: tuple[int, ...] = ()
+    sizes: tuple[int, ...]  # GPUs of each group
+    totals: tuple[int, ...] = ()  # instances of each profile; empty if every column of a group has those of the group
+    wanted: tuple[int, ...] = ()  # number of instances of each wanted profile for which there has to be room
+    # limits on the sums of costs and of migrations
     most_cost: int | None = None
     most_moves: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class TargetChoice:
-    """A choice of columns.
+    """A choice of columns."""
 
-    Attributes
-    ----------
-    status : Status
-        ``optimal``, ``feasible``, ``infeasible`` or ``no_solution``.
-    counts : dict of TargetColumn to int
-        Number of GPUs that take each column; empty without a solution.
-    bound : int or None
-        No choice has a smaller sum; None if nothing is known.
-    """
-
-    status: Status
-    counts: dict[TargetColumn, int]
-    bound: int | None
+    status: Status  # ``optimal``, ``feasible``, ``infeasible`` or ``no_solution``
+    counts: dict[TargetColumn, int]  # number of GPUs that take each column; empty without a solution
+    bound: int | None  # no choice has a smaller sum; None if nothing is known
 
     @property
     def cost(self) -> int:
