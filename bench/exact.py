@@ -14,7 +14,7 @@ from records import PACKAGES, Records, Row, contradictions, fingerprint
 from report import describe, foreign_rows, resumable, save, some_of, start
 from runs import PYJOBSHOP, Run, perform
 
-from mig_opt.instances import ScalingName
+from mig_opt.instances.batch import ScalingName
 from mig_opt.studies import Outcome
 from mig_opt.studies.execution import run_missing
 

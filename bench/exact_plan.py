@@ -11,7 +11,7 @@ from records import Row
 from runs import PYJOBSHOP, Instance, Run
 
 from mig_opt import methods
-from mig_opt.instances import ScalingName
+from mig_opt.instances.batch import ScalingName
 
 GIB = 2**30
 SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)

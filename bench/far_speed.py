@@ -18,7 +18,7 @@ from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import best_plan, far
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, joined
-from mig_opt.instances import ScalingName, TimesName
+from mig_opt.instances.batch import ScalingName, TimesName
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 TIMES: tuple[TimesName, ...] = ("WideTimes", "NarrowTimes")

@@ -16,7 +16,7 @@ from online_policy_results import PolicyResult, ratio, winning
 from report import Told, describe, markdown, remarks, resumable, save, something_wrong, start
 
 from mig_opt import write_trace
-from mig_opt.files import import_trace
+from mig_opt.files.fleet.openb import import_trace
 from mig_opt.instances.fleet import trace_families
 from mig_opt.registry import policies
 from mig_opt.studies import (

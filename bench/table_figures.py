@@ -13,7 +13,7 @@ from mig_opt.control import Control
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import best_plan
 from mig_opt.heuristics.batch.far.refinement import Refinement
-from mig_opt.instances import ScalingName, TimesName
+from mig_opt.instances.batch import ScalingName, TimesName
 from mig_opt.registry import get_method
 
 Figures = dict[str, float]

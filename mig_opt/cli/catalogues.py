@@ -15,7 +15,7 @@ from mig_opt.registry import methods as known_methods
 from mig_opt.result import versions_with
 
 if TYPE_CHECKING:
-    from mig_opt.instances import Finding, InstanceInfo
+    from mig_opt.instances.bundled import Finding, InstanceInfo
 
 _PACKAGES = (
     *("ortools", "pulp", "highspy", "networkx", "numpy", "numba", "pydantic", "typer", "rich"),
@@ -27,7 +27,7 @@ _NO_FINDINGS: list[tuple[str, Finding | None]] = [("", None), ("", None)]
 
 def instances(name: options.ListedArgument = None, as_json: options.Json = False) -> None:
     """List the bundled batches and demands, and the best that is known."""
-    from mig_opt.instances import instance_info, instance_names
+    from mig_opt.instances.bundled import instance_info, instance_names
 
     names = [*instance_names("batch"), *instance_names("demand")] if name is None else [name]
     infos = [instance_info(known) for known in names]

@@ -18,7 +18,7 @@ from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 
 if TYPE_CHECKING:
-    from mig_opt.instances import InstanceKind
+    from mig_opt.instances.bundled import InstanceKind
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
     InputError
         If it names a bundled instance of the other kind, or looks like the name of one but is none.
     """
-    from mig_opt.instances import instance_names
+    from mig_opt.instances.bundled import instance_names
 
     if os.access(name, os.F_OK):
         return False
@@ -82,9 +82,9 @@ def load_batch(
 
 
 def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
-    from mig_opt.files import batch_from_json, batch_to_json, read_batch
+    from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch
     from mig_opt.files.documents import read_text
-    from mig_opt.instances import load_instance
+    from mig_opt.instances.bundled import load_instance
 
     document: str | bytes
     label = source = name
@@ -122,14 +122,14 @@ def _own_gpu(document: str | bytes) -> str | None:
 
 def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
     """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for."""
-    from mig_opt.files import read_trace, trace_from_json
+    from mig_opt.files.fleet.traces import read_trace, trace_from_json
 
     return _load_for_fleet(name, gpu, gpus, read_trace, trace_from_json)
 
 
 def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
     """Return the state of a fleet that STATE, ``--gpu`` and ``--gpus`` stand for."""
-    from mig_opt.files import read_state, state_from_json
+    from mig_opt.files.fleet.states import read_state, state_from_json
 
     return _load_for_fleet(name, gpu, gpus, read_state, state_from_json)
 
@@ -221,7 +221,7 @@ def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **out
     WrongInputsError
         With every reason.
     """
-    from mig_opt.files import check_writable
+    from mig_opt.files.documents import check_writable
 
     if chart is not None:
         from mig_opt.plotting import check_plot_path

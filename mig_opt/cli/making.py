@@ -33,8 +33,8 @@ def generate(
     output: Annotated[Path | None, options.output("Write to a file, not to standard output.")] = None,
 ) -> None:
     """Make a synthetic batch as in the FAR paper (section 6.3)."""
-    from mig_opt.files import batch_to_json, write_batch
-    from mig_opt.instances import ScalingName, TimesName, Variant, generate_batch
+    from mig_opt.files.batch.batches import batch_to_json, write_batch
+    from mig_opt.instances.batch import ScalingName, TimesName, Variant, generate_batch
 
     checks = Checks()
     with checks.step():
@@ -101,7 +101,7 @@ def schema(
     """Print the JSON Schema of a kind of file."""
     import json
 
-    from mig_opt.files import json_schema
+    from mig_opt.files.schema import json_schema
     from mig_opt.files.shapes import Kind
 
     print_text(json.dumps(json_schema(cast(Kind, kind)), indent=2, ensure_ascii=False) + "\n")

@@ -71,9 +71,9 @@ def chosen_plans(argument: str, plan: Path | None, given: options.ProblemOptions
 
 def _kind(name: str, document: bytes | None) -> str | None:
     """Return the kind of file that an argument names, None if that cannot be told."""
-    from mig_opt.files import document_kind
     from mig_opt.files.documents import read_text
-    from mig_opt.instances import instance_names
+    from mig_opt.files.recognition import document_kind
+    from mig_opt.instances.bundled import instance_names
 
     if document is not None:
         return document_kind(document)
@@ -109,7 +109,7 @@ def validate(
     plans.read(schedule, output=output)
     plans.found = found = plans.validate(tolerance)
     if output is not None and found.valid:
-        from mig_opt.files import write_schedule
+        from mig_opt.files.batch.schedules import write_schedule
 
         write_schedule(found.schedule, output)
     if as_json:

@@ -252,14 +252,14 @@ def _unknown(name: str, known: tuple[str, ...]) -> InputError:
 
 @cache
 def _load_batch(name: str) -> Batch:
-    from mig_opt.files import batch_from_json
+    from mig_opt.files.batch.batches import batch_from_json
 
     return batch_from_json(_text(name), name=name)
 
 
 @cache
 def _load_demand(name: str) -> Demand:
-    from mig_opt.files import demand_from_json
+    from mig_opt.files.serving.demands import demand_from_json
 
     demand = demand_from_json(_text(name), tables=_tables("parvagpu-profiles"), name=name)
     models = {service.model for service in demand.services}
@@ -268,7 +268,7 @@ def _load_demand(name: str) -> Demand:
 
 @cache
 def _tables(name: str) -> tuple[ProfileTable, ...]:
-    from mig_opt.files import profiles_from_json
+    from mig_opt.files.serving.profiles import profiles_from_json
 
     return profiles_from_json(_text(name))
 

@@ -53,7 +53,7 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
     ...
     mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf or .svg, not as '.jpeg'
     """
-    from mig_opt.files import check_writable
+    from mig_opt.files.documents import check_writable
 
     target, problems = Path(path), []
     if _format(target) not in _METADATA:

@@ -16,9 +16,10 @@ from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.control import Control, check_run
 from mig_opt.errors import InputError, Problem
-from mig_opt.files import read_batch
+from mig_opt.files.batch.batches import read_batch
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.instances import generate_batch, load_instance
+from mig_opt.instances.batch import generate_batch
+from mig_opt.instances.bundled import load_instance
 from mig_opt.registry import METHODS, get_method
 from mig_opt.result import Status, relative_gap
 from mig_opt.solving import partition_problems, solve

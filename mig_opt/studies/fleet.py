@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
 from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.errors import InputError, Problem
-from mig_opt.files import read_trace, trace_to_json
+from mig_opt.files.fleet.traces import read_trace, trace_to_json
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts

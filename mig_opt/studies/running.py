@@ -9,7 +9,7 @@ from typing import Any
 
 from mig_opt.arguments import wrong_integer
 from mig_opt.errors import InputError
-from mig_opt.instances import instance_info
+from mig_opt.instances.bundled import instance_info
 from mig_opt.studies.batch import BatchRun
 from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.execution import run_missing

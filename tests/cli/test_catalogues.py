@@ -11,10 +11,11 @@ import pytest
 from command_line import BATCH, Outcome, refuses
 
 from mig_opt._version import __version__
-from mig_opt.files import read_batch
+from mig_opt.files.batch.batches import read_batch
 from mig_opt.files.shapes import Kind
 from mig_opt.gpu.catalogue import catalogue, get_gpu
-from mig_opt.instances import FewestGpus, Finding, generate_batch, instance_info, instance_names
+from mig_opt.instances.batch import generate_batch
+from mig_opt.instances.bundled import FewestGpus, Finding, instance_info, instance_names
 from mig_opt.registry import deploy_methods, methods, policies
 from mig_opt.result import Status
 from mig_opt.simulation.policies import policy_options
@@ -39,7 +40,7 @@ def test_instances_show_the_fewest_gpus_on_record(run, monkeypatch):
     known = dataclasses.replace(
         instance_info("parvagpu-s5"), fewest_gpus=FewestGpus(Status.FEASIBLE, gpus=found, lower_bound=bound)
     )
-    monkeypatch.setattr("mig_opt.instances.instance_info", lambda name: known)
+    monkeypatch.setattr("mig_opt.instances.bundled.instance_info", lambda name: known)
     assert re.search(r"^parvagpu-s5 +demand +11 +A100-80GB +13 +12$", run("instances").out, re.MULTILINE)
     shown = run("instances", "parvagpu-s5").out
     assert re.search(r"^best known +feasible$", shown, re.MULTILINE)

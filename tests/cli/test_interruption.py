@@ -18,7 +18,8 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.progress import LiveLine
 from mig_opt.control import Control
-from mig_opt.files import read_batch, read_schedule
+from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.batch.schedules import read_schedule
 from mig_opt.heuristics.batch.far import far
 from mig_opt.validation import validate
 
@@ -46,7 +47,7 @@ def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
     def interrupted(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    for target in ("mig_opt.files.read_batch", "mig_opt.cli.batch.solving.show"):
+    for target in ("mig_opt.files.batch.batches.read_batch", "mig_opt.cli.batch.solving.show"):
         with monkeypatch.context() as patch:
             patch.setattr(target, interrupted)
             assert run("solve", batch_file, "--method", "far") == Outcome(130, "", "interrupted\n")

@@ -10,7 +10,8 @@ from command_line import BATCH, Command, not_valid, refuses, without_operations
 from scripts import Machine
 from services_file import CHAT, SEARCH, fleet, services
 
-from mig_opt.files import read_demand, read_deployment
+from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.deployments import read_deployment
 from mig_opt.rollout import deployment_script
 
 HOOKS = 'run_task() { echo "$1" >>"$FOLDER/ran"; }'

@@ -23,7 +23,8 @@ from mig_opt.explaining.oracle import in_time
 from mig_opt.explaining.requirements import Requirements
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.instances import generate_batch, load_instance
+from mig_opt.instances.batch import generate_batch
+from mig_opt.instances.bundled import load_instance
 from mig_opt.solving import solve
 from mig_opt.validation import validate
 

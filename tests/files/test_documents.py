@@ -14,15 +14,9 @@ from documents import BATCH, SCHEDULE, changed, complaints
 
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.files import (
-    batch_from_json,
-    check_writable,
-    read_batch,
-    read_result,
-    read_schedule,
-    schedule_from_json,
-    write_schedule,
-)
+from mig_opt.files.batch.batches import batch_from_json, read_batch
+from mig_opt.files.batch.schedules import read_result, read_schedule, schedule_from_json, write_schedule
+from mig_opt.files.documents import check_writable
 
 # Texts that are no documents
 

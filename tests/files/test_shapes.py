@@ -12,9 +12,7 @@ from documents import DELETE, DOCUMENTS, READERS, complaints, flaws
 from places import DOCS
 
 from mig_opt.errors import InputError
-from mig_opt.files import (
-    json_schema,
-)
+from mig_opt.files.schema import json_schema
 from mig_opt.files.shapes import FILES
 from mig_opt.result import Status
 

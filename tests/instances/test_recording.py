@@ -11,7 +11,9 @@ import pytest
 
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError
-from mig_opt.instances import BestKnown, FewestGpus, Finding, bundled, load_demand, load_instance, record_best_known
+from mig_opt.instances import bundled
+from mig_opt.instances.bundled import BestKnown, FewestGpus, Finding, load_demand, load_instance
+from mig_opt.instances.recording import record_best_known
 from mig_opt.result import Status
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 

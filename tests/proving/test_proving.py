@@ -22,9 +22,14 @@ from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_diges
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
-from mig_opt.files import certificate_from_json, certificate_to_json, read_certificate, write_certificate
+from mig_opt.files.batch.schedules import (
+    certificate_from_json,
+    certificate_to_json,
+    read_certificate,
+    write_certificate,
+)
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.instances import load_instance
+from mig_opt.instances.bundled import load_instance
 from mig_opt.proving import check, prove
 from mig_opt.proving.evidence import critical_task_of, slice_load_of, slice_load_value
 from mig_opt.proving.prover import Question

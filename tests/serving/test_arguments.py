@@ -10,7 +10,8 @@ import pytest
 
 import mig_opt
 from mig_opt import Deployment, InputError, deploy, load_demand
-from mig_opt.files import demand_from_json, deployment_to_csv, deployment_to_json
+from mig_opt.files.serving.demands import demand_from_json
+from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
 
 DEMAND = load_demand("parvagpu-s1")
 RESULT = deploy(DEMAND, "first-fit")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from study_parts import FAR
 
-from mig_opt.instances import instance_info
+from mig_opt.instances.bundled import instance_info
 from mig_opt.studies import BatchRun, BundledBatch, Figures, Outcome, Row, Study, run_study
 from mig_opt.studies.summary import judge, summarise
 

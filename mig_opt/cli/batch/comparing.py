@@ -101,7 +101,7 @@ def _load(checks: Checks, arguments: Sequence[str], gpu: str | None, gpus: int |
 
 def _on_record(batches: dict[str, Batch], arguments: Sequence[str]) -> dict[str, float]:
     """Return the best makespans on record of those batches that are bundled ones as they are."""
-    from mig_opt.instances import instance_info, instance_names, load_instance
+    from mig_opt.instances.bundled import instance_info, instance_names, load_instance
 
     found = {}
     for name, batch in batches.items():

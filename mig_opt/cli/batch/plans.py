@@ -30,7 +30,7 @@ class BatchPlans(Plans):
         return load_batch(self.argument, given.gpu, given.gpus, cost_free=given.cost_free, document=self.document)
 
     def read_plan(self, path: Path) -> Schedule:
-        from mig_opt.files import read_schedule
+        from mig_opt.files.batch.schedules import read_schedule
 
         return read_schedule(path)
 

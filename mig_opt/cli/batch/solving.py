@@ -59,7 +59,7 @@ def solve(
     checks.attempt(check_outputs, [batch], chart, schedule=output)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.files import write_schedule
+    from mig_opt.files.batch.schedules import write_schedule
 
     entry = get_method(method)
     with shown_progress(quiet=quiet or as_json) as callbacks:

@@ -116,8 +116,8 @@ def _written(
     result: DefragmentationResult, output: Path | None, script: Path | None, devices: Sequence[str] | None
 ) -> list[str]:
     """Write the files that are wanted, if there is a plan; return what to say about them."""
-    from mig_opt.files import write_state
     from mig_opt.files.documents import write_text
+    from mig_opt.files.fleet.states import write_state
     from mig_opt.rollout import migration_script
 
     after = result.after

@@ -145,8 +145,7 @@ def import_(
     A fraction of a GPU becomes the smallest profile that covers it; a pod with several GPUs becomes several jobs. What
     is left out is said on standard error.
     """
-    from mig_opt.files import import_trace
-    from mig_opt.files.fleet.openb import Cover
+    from mig_opt.files.fleet.openb import Cover, import_trace
 
     checks = Checks()
     with checks.step():
@@ -169,7 +168,7 @@ def _check_output(output: Path | None, checks: Checks, *inputs: Path) -> None:
 
 def _write(trace: Trace, output: Path | None) -> None:
     """Write a trace to a file or to standard output."""
-    from mig_opt.files import trace_to_json, write_trace
+    from mig_opt.files.fleet.traces import trace_to_json, write_trace
 
     if output is None:
         print_text(trace_to_json(trace))

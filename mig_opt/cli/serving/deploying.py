@@ -156,8 +156,8 @@ def _exported(export: str, deployment: Deployment, change: ChangePlan | None, de
 
 def _written(deployment: Deployment | None, output: Path, export: str | None, text: str) -> str:
     """Write the deployment, or the text of its export, if there is one; return the remark about it."""
-    from mig_opt.files import write_deployment
     from mig_opt.files.documents import write_text
+    from mig_opt.files.serving.deployments import write_deployment
 
     if deployment is None:
         return f"There is no deployment to write to {output}."

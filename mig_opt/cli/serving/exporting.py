@@ -69,7 +69,7 @@ def exported(
     InputError
         If the devices are not as many as the GPUs, or a name cannot be given to a program.
     """
-    from mig_opt.files import deployment_to_csv, deployment_to_json
+    from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
     from mig_opt.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
 
     match form:

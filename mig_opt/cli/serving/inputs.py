@@ -79,7 +79,7 @@ def _check_rule(options: ProblemOptions) -> None:
 
 
 def _read_tables(paths: Sequence[Path], gpu: str | None) -> list[ProfileTable]:
-    from mig_opt.files import read_profiles
+    from mig_opt.files.serving.profiles import read_profiles
 
     checks = Checks()
     tables: dict[tuple[str, str], tuple[ProfileTable, Path]] = {}
@@ -105,7 +105,7 @@ class _Source:
     @classmethod
     def of(cls, name: str, document: bytes | None) -> _Source:
         from mig_opt.files.documents import read_text
-        from mig_opt.instances import load_demand
+        from mig_opt.instances.bundled import load_demand
 
         if name == STANDARD_INPUT:
             return cls("standard input", document if document is not None else piped(name))
@@ -141,7 +141,7 @@ class _Source:
 
     def demand(self, options: ProblemOptions, tables: list[ProfileTable]) -> Demand:
         """Return the demand with these tables."""
-        from mig_opt.files import demand_from_json, read_demand
+        from mig_opt.files.serving.demands import demand_from_json, read_demand
 
         gpu = options.gpu
         if self.bundled is None and self.document is None:
@@ -166,7 +166,7 @@ def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
     path : Path
         The file.
     """
-    from mig_opt.files import read_deployment
+    from mig_opt.files.serving.deployments import read_deployment
 
     gpu = demand.pools[0].gpu.name if demand is not None and len(demand.pools) == 1 else None
     with options_named({"gpu": "--gpu"} if is_table(path) else {}):

@@ -8,8 +8,7 @@ from pathlib import Path
 from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.errors import InputError, Problem
-from mig_opt.files import check_writable
-from mig_opt.files.documents import write_text
+from mig_opt.files.documents import check_writable, write_text
 from mig_opt.solving import solve
 
 _COMMENT = {".lp": "\\", ".mps": "*"}

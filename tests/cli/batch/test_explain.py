@@ -14,7 +14,7 @@ from command_line import Command
 import mig_opt.explaining.explainer as explainer_module
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.files import write_batch
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.solving import solve
 

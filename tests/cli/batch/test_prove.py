@@ -15,11 +15,11 @@ from command_line import Command, Outcome
 import mig_opt.proving.prover as prover_module
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import ScheduleResult
-from mig_opt.files import (
+from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.batch.schedules import (
     certificate_from_json,
     read_certificate,
     read_schedule,
-    write_batch,
     write_certificate,
     write_schedule,
 )

@@ -12,9 +12,10 @@ from command_line import BATCH, TASKS, Outcome, method_that, not_valid, refuses,
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.lifetimes import lifetimes_with_runs
 from mig_opt.cli.batch import solving as cli_solving
-from mig_opt.files import read_batch, read_schedule, write_batch
+from mig_opt.files.batch.batches import read_batch, write_batch
+from mig_opt.files.batch.schedules import read_schedule
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.instances import generate_batch
+from mig_opt.instances.batch import generate_batch
 from mig_opt.validation import validate
 
 # --- solve ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, SERVICES, fleet, services
 
 from mig_opt.change import plan_change
-from mig_opt.files import read_demand, read_deployment
+from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.deployments import read_deployment
 from mig_opt.rollout import change_script
 
 

@@ -8,8 +8,9 @@ import pytest
 from command_line import Outcome, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
-from mig_opt.files import read_demand, read_deployment
-from mig_opt.instances import load_demand
+from mig_opt.files.serving.demands import read_demand
+from mig_opt.files.serving.deployments import read_deployment
+from mig_opt.instances.bundled import load_demand
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.validation import validate_deployment
 

@@ -15,23 +15,20 @@ from hypothesis import strategies as st
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
-from mig_opt.files import (
-    batch_from_json,
-    batch_to_json,
-    json_schema,
-    read_batch,
+from mig_opt.files.batch.batches import batch_from_json, batch_to_json, read_batch, write_batch
+from mig_opt.files.batch.schedules import (
     read_result,
     read_schedule,
     result_from_json,
+    result_summary,
     result_to_json,
     schedule_from_json,
     schedule_to_json,
-    write_batch,
     write_result,
     write_schedule,
 )
-from mig_opt.files.batch.schedules import result_summary
 from mig_opt.files.documents import rendered
+from mig_opt.files.schema import json_schema
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Status, TrajectoryPoint

@@ -10,9 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mig_opt.batch.batch import Task
-from mig_opt.files import (
-    read_batch,
-)
+from mig_opt.files.batch.batches import read_batch
 
 
 def csv_file(folder: Path, text: str, name: str = "tasks.csv") -> Path:

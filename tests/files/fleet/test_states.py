@@ -11,8 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
-from mig_opt.files import json_schema, read_state, state_from_csv, state_from_json, state_to_json, write_state
-from mig_opt.files.fleet.states import defragmentation_document
+from mig_opt.files.fleet.states import (
+    defragmentation_document,
+    read_state,
+    state_from_csv,
+    state_from_json,
+    state_to_json,
+    write_state,
+)
+from mig_opt.files.schema import json_schema
 
 A30 = get_gpu("A30")
 PLACED = tuple(A30.placed_states())

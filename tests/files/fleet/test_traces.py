@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mig_opt import OperationCosts, get_gpu
-from mig_opt.files import (
-    json_schema,
+from mig_opt.files.fleet.traces import (
     read_trace,
     trace_from_csv,
     trace_from_json,
@@ -20,6 +19,7 @@ from mig_opt.files import (
     trace_to_json,
     write_trace,
 )
+from mig_opt.files.schema import json_schema
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace
 from mig_opt.gpu.model import Profile
 

@@ -12,7 +12,8 @@ from documents import DELETE, POINT, SERVICES, changed, complaints, flaws
 from hypothesis import HealthCheck, given, settings
 from serving_files import demands, figures, names
 
-from mig_opt.files import demand_from_json, demand_to_json, json_schema, read_demand, write_demand
+from mig_opt.files.schema import json_schema
+from mig_opt.files.serving.demands import demand_from_json, demand_to_json, read_demand, write_demand
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from serving_files import gpus, names, tables
 
 from mig_opt.errors import InputError
-from mig_opt.files import (
+from mig_opt.files.schema import json_schema
+from mig_opt.files.serving.profiles import (
     import_profiles,
-    json_schema,
     profiles_from_json,
     profiles_to_json,
     read_profiles,

@@ -10,7 +10,7 @@ from mig_opt import Batch, Status, Task, generate_batch, get_gpu, load_instance,
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch import local_search
-from mig_opt.instances import ScalingName
+from mig_opt.instances.batch import ScalingName
 from mig_opt.loads import local_search as load_search
 
 

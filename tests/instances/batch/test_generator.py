@@ -15,7 +15,7 @@ from mig_opt.batch.batch import Task
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.instances import SCALINGS, TIME_RANGES, VARIANTS, generate_batch, scaling_shares, task_counts
+from mig_opt.instances.batch import SCALINGS, TIME_RANGES, VARIANTS, generate_batch, scaling_shares, task_counts
 
 SIZES = (1, 2, 3, 4, 7)
 EPS = 1e-9
