@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import networkx as nx
 import pytest
+from places import DOCS
 
 import mig_opt
 
@@ -157,3 +160,43 @@ def test_nothing_outside_the_command_line_prints(module: str) -> None:
             assert node.func.id != "print", f"{module}:{node.lineno}"
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "sys":
             assert node.attr not in {"stdout", "stderr"}, f"{module}:{node.lineno}"
+
+
+# The page
+
+
+PAGE = DOCS / "architecture.md"
+needs_page = pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
+
+
+@needs_page
+def test_the_page_shows_the_floors() -> None:
+    picture = PAGE.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
+    *rows, last = [line.split() for line in picture.splitlines()[1:] if line.split()[0] in HEIGHT]
+    floors = [row[0] for row in rows] + [word for word in last if word in HEIGHT]
+    assert set(floors) == set(HEIGHT)
+    heights = [HEIGHT[word] for word in floors]
+    assert heights == sorted(heights, reverse=True)
+
+
+@needs_page
+def test_the_answers_of_the_page_exist() -> None:
+    answers = re.findall(r"^\| [^|]+\? \| `([^`]+)`", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(answers) == 20
+    for answer in answers[:-1]:
+        assert (PACKAGE.parent / answer).exists(), answer
+
+
+@needs_page
+def test_the_walks_of_the_page_go_down() -> None:
+    text = PAGE.read_text(encoding="utf-8").partition("## Three walks")[2].partition("## Twenty questions")[0]
+    walks = [re.findall(r"`(mig_opt\.[\w.]+)`", walk) for walk in text.split("\n\n**")[1:]]
+    assert [len(walk) for walk in walks] == [6, 6, 5]
+    for walk in walks:
+        heights = []
+        for place in walk:
+            module, name = place.rsplit(".", 1)
+            assert hasattr(importlib.import_module(module), name), place
+            heights.append(HEIGHT[room(module)])
+        assert heights == sorted(heights, reverse=True)
+        assert len(set(heights)) == len(heights), "a walk crosses a layer twice"

@@ -23,56 +23,29 @@ Order = tuple[int, ...]
 
 
 class Use(NamedTuple):
-    """Choice of the placements with the same footprint that are used.
+    """Choice of the placements with the same footprint that are used."""
 
-    Attributes
-    ----------
-    kinds : tuple of int
-        The index of the profile of each.
-    spared, full : int
-        Ticks of their creations and destructions: without the longest destruction, and with all.
-    """
-
-    kinds: tuple[int, ...]
+    kinds: tuple[int, ...]  # the index of the profile of each
+    # ticks of their creations and destructions: without the longest destruction, and with all
     spared: int
     full: int
 
 
 class Branch(NamedTuple):
-    """Branch of a GPU in which something is used that covers all of it.
+    """Branch of a GPU in which something is used that covers all of it."""
 
-    Attributes
-    ----------
-    uses : tuple of Use
-        Each choice of the placements that cover it.
-    orders : tuple of Order
-        Each choice and order of the members inside; one of them is empty.
-    """
-
-    uses: tuple[Use, ...]
-    orders: tuple[Order, ...]
+    uses: tuple[Use, ...]  # each choice of the placements that cover it
+    orders: tuple[Order, ...]  # each choice and order of the members inside; one of them is empty
 
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Branches of a GPU on which nothing is live; those that are alike are one.
+    """Branches of a GPU on which nothing is live; those that are alike are one."""
 
-    Attributes
-    ----------
-    places : tuple of Place
-        One of each profile.
-    branches : tuple of Branch
-        Inner ones first.
-    orders : tuple of Order
-        Each choice and order of the members of the whole GPU.
-    wait : int
-        Ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait.
-    """
-
-    places: tuple[Place, ...]
-    branches: tuple[Branch, ...]
-    orders: tuple[Order, ...]
-    wait: int
+    places: tuple[Place, ...]  # one of each profile
+    branches: tuple[Branch, ...]  # inner ones first
+    orders: tuple[Order, ...]  # each choice and order of the members of the whole GPU
+    wait: int  # ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait
 
     @property
     def uses(self) -> list[Use]:

@@ -21,8 +21,8 @@ from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
-from mig_opt.loads.neighbourhood import greedy_assignment, improve
-from mig_opt.loads.state import SPLIT, Costs, flat_tree, least_loads
+from mig_opt.loads.neighbourhood import improve
+from mig_opt.loads.state import SPLIT, Costs, flat_tree, greedy_assignment, least_loads
 from mig_opt.loads.subsets import NEVER, Integers
 from mig_opt.loads.tree import LoadTree, clearing_ticks, task_ticks, used_ticks
 
@@ -69,18 +69,10 @@ _SECONDS_PER_SET = 2.5e-8
 
 
 class Start(NamedTuple):
-    """Assignment from which a thread goes on.
+    """Assignment from which a thread goes on."""
 
-    Attributes
-    ----------
-    places : array of int64, shape (tasks,)
-        The place of each task.
-    work : float
-        Approximate seconds that it takes to find it.
-    """
-
-    places: Integers
-    work: float
+    places: Integers  # the place of each task
+    work: float  # approximate seconds that it takes to find it
 
 
 Draw = Callable[[np.random.Generator, Possible, Callable[[], bool]], Start]
@@ -294,19 +286,13 @@ class _Thread:
 
 
 class Incumbent(NamedTuple):
-    """Access of a local search to the best schedule of a method and to its lower bound.
+    """Access of a local search to the best schedule of a method and to its lower bound."""
 
-    Attributes
-    ----------
-    lower, upper : callable
-        Return the ticks of the lower bound and of the best schedule.
-    time : callable
-        Turns an assignment, the place of each task, into a schedule and keeps it if it is better; returns False if the
-        assignment is left for later. The second argument are the seconds of the search so far.
-    """
-
+    # return the ticks of the lower bound and of the best schedule
     lower: Callable[[], int]
     upper: Callable[[], int]
+    # Turns an assignment, the place of each task, into a schedule and keeps it if it is better; returns False if the
+    # assignment is left for later. The second argument are the seconds of the search so far.
     time: Callable[[Sequence[int], float], bool]
 
 

@@ -26,18 +26,10 @@ _HIGHEST = 2**31 - 1
 
 
 class Pattern(NamedTuple):
-    """Tasks that one GPU runs, maybe some of them several times: a column of the restricted master problem.
+    """Tasks that one GPU runs, maybe some of them several times: a column of the restricted master problem."""
 
-    Attributes
-    ----------
-    tasks : tuple of int
-        Their indices, sorted.
-    grains : int
-        Time within which all of it is done.
-    """
-
-    tasks: tuple[int, ...]
-    grains: int
+    tasks: tuple[int, ...]  # their indices, sorted
+    grains: int  # time within which all of it is done
 
 
 class PricingProblem:

@@ -22,27 +22,13 @@ _KINDS = {"leaf": 0, "stack": 1, "split": SPLIT}
 
 
 class Costs(NamedTuple):
-    """Ticks of tasks and places, and the same weighted by the dual prices of the slices that they cover.
+    """Ticks of tasks and places, and the same weighted by the dual prices of the slices that they cover."""
 
-    Attributes
-    ----------
-    ticks : array of int32, shape (tasks, places)
-        Each task in each place; NEVER where it cannot run.
-    used : array of int64, shape (places,)
-        A used place, besides its tasks.
-    clearing : array of int64, shape (places,)
-        An unused place, if something below or around it is used.
-    weighted : array of float64, shape (tasks, places)
-        Ticks of each task in each place x dual prices: what is left for others counts.
-    weighted_used : array of float64, shape (places,)
-        The same for a used place, besides its tasks.
-    """
-
-    ticks: npt.NDArray[np.int32]
-    used: Integers
-    clearing: Integers
-    weighted: npt.NDArray[np.float64]
-    weighted_used: npt.NDArray[np.float64]
+    ticks: npt.NDArray[np.int32]  # each task in each place; NEVER where it cannot run
+    used: Integers  # a used place, besides its tasks
+    clearing: Integers  # an unused place, if something below or around it is used
+    weighted: npt.NDArray[np.float64]  # ticks of each task in each place x dual prices: what is left for others counts
+    weighted_used: npt.NDArray[np.float64]  # the same for a used place, besides its tasks
 
 
 class FlatTree(NamedTuple):
@@ -50,44 +36,27 @@ class FlatTree(NamedTuple):
 
     Live instances have to go as soon as something around them is used. So the paths through such a branch have two
     cases, and each is a node: *around* for the case that something around it is used.
-
-    Attributes
-    ----------
-    kind : array of int64, shape (nodes,)
-        0 for a leaf, 1 for a stack, 2 for a split. The nodes of one GPU follow those of another, and each node those
-        below it.
-    origin : array of int64, shape (nodes,)
-        The node of the load tree.
-    place, one, two : array of int64, shape (nodes,)
-        The place of a stack; the nodes below.
-    inside : array of int64, shape (nodes,)
-        The node below a stack whose place is used.
-    around : array of bool, shape (nodes,)
-        True for the case that something around it is used.
-    first, last : array of int64, shape (gpus,)
-        The first node of each GPU, and the last, its root.
-    gpu : array of int64, shape (places,)
-        The GPU of each place.
-    wait_one, wait_two : array of int64, shape (nodes,)
-        Ticks that one branch of a split loses if the other one comes first, where both have something; in the case
-        around, if the other one is cleared later.
-    leaves : array of int64, shape (nodes,)
-        Number of leaves in each branch: paths that lead through it.
     """
 
+    # 0 for a leaf, 1 for a stack, 2 for a split. The nodes of one GPU follow those of another, and each node those
+    # below it.
     kind: Integers
-    origin: Integers
+    origin: Integers  # the node of the load tree
+    # the place of a stack; the nodes below
     place: Integers
     one: Integers
     two: Integers
-    inside: Integers
-    around: npt.NDArray[np.bool_]
+    inside: Integers  # the node below a stack whose place is used
+    around: npt.NDArray[np.bool_]  # true for the case that something around it is used
+    # the first node of each GPU, and the last, its root
     first: Integers
     last: Integers
-    gpu: Integers
+    gpu: Integers  # the GPU of each place
+    # ticks that one branch of a split loses if the other one comes first, where both have something; in the case
+    # around, if the other one is cleared later
     wait_one: Integers
     wait_two: Integers
-    leaves: Integers
+    leaves: Integers  # number of leaves in each branch: paths that lead through it
 
 
 def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
@@ -125,18 +94,12 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
 
 
 class State(NamedTuple):
-    """Loads of the places, and longest paths through the branches.
+    """Loads of the places, and longest paths through the branches."""
 
-    Attributes
-    ----------
-    load, tasks : array of int64, shape (places,)
-        Ticks and number of the tasks in each place.
-    longest, busy : array of int64, shape (nodes,)
-        Of each branch: the length of the longest path through it, and the number of tasks in it.
-    """
-
+    # ticks and number of the tasks in each place
     load: Integers
     tasks: Integers
+    # of each branch: the length of the longest path through it, and the number of tasks in it
     longest: Integers
     busy: Integers
 
@@ -199,24 +162,12 @@ def mark_longest_path(tree: FlatTree, state: State, gpu: int, on_path: npt.NDArr
 
 
 class LeastLoads(NamedTuple):
-    """Least weighted load of each task in a branch and outside: its ticks x the leaves that its place covers.
+    """Least weighted load of each task in a branch and outside: its ticks x the leaves that its place covers."""
 
-    Attributes
-    ----------
-    row : array of int64, shape (nodes,)
-        Row of the other arrays for each node. GPUs that are alike share their rows.
-    inside : array of int64, shape (rows, tasks)
-        In the branch.
-    around : array of int64, shape (rows, tasks)
-        Elsewhere on the GPU, without the leaves of the branch.
-    beside : array of int64, shape (rows, tasks)
-        Elsewhere on the GPU, with all leaves.
-    """
-
-    row: Integers
-    inside: Integers
-    around: Integers
-    beside: Integers
+    row: Integers  # Row of the other arrays for each node. GPUs that are alike share their rows.
+    inside: Integers  # in the branch
+    around: Integers  # elsewhere on the GPU, without the leaves of the branch
+    beside: Integers  # elsewhere on the GPU, with all leaves
 
 
 def least_loads(tree: LoadTree, flat: FlatTree, ticks: npt.NDArray[np.int32]) -> LeastLoads:
@@ -303,3 +254,43 @@ def path_sums(costs: Costs, tree: FlatTree, state: State, gpu: int) -> tuple[Int
             if tree.kind[node] == 1:
                 above[tree.inside[node] - first] = here
     return within, above
+
+
+@loop
+def greedy_assignment(costs: Costs, tree: FlatTree) -> Integers:
+    """Assign all tasks, the most expensive first, each to the one of its places that lengthens paths least.
+
+    Parameters
+    ----------
+    costs : Costs
+        Ticks, NEVER in all but the cheap places of a task; no instance is live.
+    tree : FlatTree
+        The load tree.
+
+    Returns
+    -------
+    array of int64, shape (tasks,)
+        The place of each task.
+    """
+    tasks, number = costs.weighted.shape
+    cheapest = np.empty(tasks)
+    for task in range(tasks):
+        cheapest[task] = np.inf
+        for place in range(number):
+            if costs.ticks[task, place] < NEVER:
+                cheapest[task] = min(cheapest[task], costs.weighted[task, place])
+    places = np.full(tasks, -1)
+    state = state_of(costs, tree, places)
+    for task in np.argsort(-cheapest):
+        shortest, chosen = np.int64(NEVER), -1
+        for place in range(number):
+            if costs.ticks[task, place] < NEVER:
+                add_task(costs, state, task, place, 1)
+                update_paths(costs, tree, state, tree.gpu[place])
+                length = state.longest[tree.last[tree.gpu[place]]]
+                add_task(costs, state, task, place, -1)
+                if length < shortest:
+                    shortest, chosen = length, place
+        places[task] = chosen
+        add_task(costs, state, task, chosen, 1)
+    return places

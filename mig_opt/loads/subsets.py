@@ -29,22 +29,14 @@ IMPOSSIBLE = 2**50
 
 
 class Siblings(NamedTuple):
-    """Relation of the two branches of a split.
+    """Relation of the two branches of a split."""
 
-    Attributes
-    ----------
-    same : bool
-        True if they are alike: the last task then goes to the first of them.
-    busy_one, busy_two : bool
-        True if something runs in them already.
-    wait_one, wait_two : int
-        Ticks that the first one loses if the second one comes first, and the other way round; only where both run
-        something.
-    """
-
-    same: bool
+    same: bool  # true if they are alike: the last task then goes to the first of them
+    # true if something runs in them already
     busy_one: bool
     busy_two: bool
+    # ticks that the first one loses if the second one comes first, and the other way round; only where both run
+    # something
     wait_one: int
     wait_two: int
 

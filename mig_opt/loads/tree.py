@@ -22,33 +22,19 @@ from mig_opt.loads.subsets import NEVER
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Node of a load tree.
+    """Node of a load tree."""
 
-    Attributes
-    ----------
-    kind : str
-        ``leaf``, ``stack`` or ``split``.
-    place : int
-        Of a stack: index of its place, else -1.
-    one, two : int
-        Indices of the nodes below, -1 where there are none; a stack has ``one`` only.
-    shape : int
-        Number that nodes share if their paths have the same lengths for the same tasks.
-    wait_one, wait_two : int
-        Of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way
-        round.
-    late_one, late_two : int
-        Of a split: ticks that the branch below ``one`` loses if that below ``two`` is the last to be cleared for
-        something wider, and the other way round; 0 unless something is live in both.
-    """
-
-    kind: Literal["leaf", "stack", "split"]
-    place: int
+    kind: Literal["leaf", "stack", "split"]  # ``leaf``, ``stack`` or ``split``
+    place: int  # of a stack: index of its place, else -1
+    # indices of the nodes below, -1 where there are none; a stack has ``one`` only
     one: int
     two: int
-    shape: int
+    shape: int  # number that nodes share if their paths have the same lengths for the same tasks
+    # of a split: ticks that the branch below ``one`` loses if that below ``two`` comes first, and the other way round
     wait_one: int = 0
     wait_two: int = 0
+    # of a split: ticks that the branch below ``one`` loses if that below ``two`` is the last to be cleared for
+    # something wider, and the other way round; 0 unless something is live in both
     late_one: int = 0
     late_two: int = 0
 

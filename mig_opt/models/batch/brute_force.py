@@ -67,29 +67,14 @@ def brute_force(batch: Batch, control: Control[Schedule]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """Partial schedule of one GPU.
+    """Partial schedule of one GPU."""
 
-    Attributes
-    ----------
-    left : tuple of Task
-        Tasks that have no instance yet.
-    live : tuple of (int, float)
-        The instances that exist, by index, and the seconds at which they become free.
-    clear : tuple of float
-        For each memory slice the end of the last destruction there.
-    driver : float
-        End of the last operation.
-    makespan : float
-        Last end of a run.
-    instances, operations
-        The decisions.
-    """
-
-    left: tuple[Task, ...]
-    live: tuple[tuple[int, float], ...]
-    clear: tuple[float, ...]
-    driver: float
-    makespan: float
+    left: tuple[Task, ...]  # tasks that have no instance yet
+    live: tuple[tuple[int, float], ...]  # the instances that exist, by index, and the seconds at which they become free
+    clear: tuple[float, ...]  # for each memory slice the end of the last destruction there
+    driver: float  # end of the last operation
+    makespan: float  # last end of a run
+    # the decisions
     instances: tuple[PlannedInstance, ...]
     operations: Operations = ()
 

@@ -169,24 +169,12 @@ class Portfolio:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Step of the portfolio; it is left out once nothing is open.
+    """Step of the portfolio; it is left out once nothing is open."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the step.
-    applies : callable
-        Returns True if the step is of use.
-    work : callable
-        Does the step, given the share.
-    share : float
-        Largest share of the time that is left.
-    """
-
-    name: str
-    applies: Callable[[Portfolio], bool]
-    work: Callable[[Portfolio, float], None]
-    share: float = 1.0
+    name: str  # name of the step
+    applies: Callable[[Portfolio], bool]  # returns True if the step is of use
+    work: Callable[[Portfolio, float], None]  # does the step, given the share
+    share: float = 1.0  # largest share of the time that is left
 
 
 PHASES = (

@@ -23,24 +23,12 @@ _IMPLIED: tuple[tuple[tuple[OperationKind, OperationKind], tuple[OperationKind, 
 
 
 class _Operation(NamedTuple):
-    """Operation that may happen.
+    """Operation that may happen."""
 
-    Attributes
-    ----------
-    kind : str
-        ``create`` or ``destroy``.
-    begin : pulp.LpVariable
-        Begin in units.
-    length : terms
-        Units, 0 if it does not happen.
-    ticks : int
-        Ticks if it happens.
-    """
-
-    kind: OperationKind
-    begin: Variable
-    length: Terms
-    ticks: int
+    kind: OperationKind  # ``create`` or ``destroy``
+    begin: Variable  # begin in units
+    length: Terms  # units, 0 if it does not happen
+    ticks: int  # ticks if it happens
 
 
 class OrderedFormulation(BlockFormulation):

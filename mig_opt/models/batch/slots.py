@@ -16,38 +16,22 @@ from mig_opt.batch.timing import PlannedInstance, nested_schedule, timed_schedul
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockForm:
-    """Choice of the schedules that a block model has.
+    """Choice of the schedules that a block model has."""
 
-    Attributes
-    ----------
-    at_least, at_most : int
-        Ticks between which the makespan is sought.
-    relaxed : bool
-        True if placements may be created more often than ``copies``.
-    copies : mapping of int to int
-        Creations with a place in time, by index of place; one where nothing is given.
-    """
-
+    # ticks between which the makespan is sought
     at_least: int = 0
     at_most: int
-    relaxed: bool
+    relaxed: bool  # true if placements may be created more often than ``copies``
+    # creations with a place in time, by index of place; one where nothing is given
     copies: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One lifetime of an instance.
+    """One lifetime of an instance."""
 
-    Attributes
-    ----------
-    place : int
-        Index of its place.
-    initial : bool
-        True if it exists at the start; otherwise it has to be created.
-    """
-
-    place: int
-    initial: bool
+    place: int  # index of its place
+    initial: bool  # true if it exists at the start; otherwise it has to be created
 
 
 class Slots:

@@ -34,29 +34,17 @@ N = TypeVar("N", int, float)
 
 @dataclass(frozen=True, slots=True)
 class SolverOutcome(Generic[V, N]):
-    """Outcome of one run of a solver.
+    """Outcome of one run of a solver."""
 
-    Attributes
-    ----------
-    status : Status
-        ``optimal``: the solution is, within the solver's tolerance. ``feasible``: the time was up, with a solution.
-        ``infeasible``: there is no solution. ``no_solution``: the time was up before one was found. ``interrupted``:
-        stopped, with a solution or without.
-    objective : number or None
-        Objective of the best solution.
-    bound : number
-        No solution has a smaller objective, within the solver's tolerance.
-    values : sequence of int, mapping of str to float, or None
-        Best solution: the value of every variable, in order or by name.
-    blur : int
-        Of a block model: ticks that the tolerances of the solver do not tell apart, so that an optimum may be that much
-        above ``bound``.
-    """
-
+    # ``optimal``: the solution is, within the solver's tolerance. ``feasible``: the time was up, with a solution.
+    # ``infeasible``: there is no solution. ``no_solution``: the time was up before one was found. ``interrupted``:
+    # stopped, with a solution or without.
     status: Status
-    objective: N | None
-    bound: N
-    values: V | None
+    objective: N | None  # objective of the best solution
+    bound: N  # no solution has a smaller objective, within the solver's tolerance
+    values: V | None  # best solution: the value of every variable, in order or by name
+    # of a block model: ticks that the tolerances of the solver do not tell apart, so that an optimum may be that much
+    # above ``bound``
     blur: int = 0
 
     @property
@@ -87,28 +75,16 @@ ProgramOutcome = SolverOutcome[Values, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Request to minimise a model in whole numbers.
+    """Request to minimise a model in whole numbers."""
 
-    Attributes
-    ----------
-    at_least : int
-        A known lower bound of the objective.
-    share : float
-        The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts
-        it, by its own operations.
-    for_proof : bool
-        True if a proof is wanted rather than better solutions on the way.
-    on_solution : callable or None
-        Called with the values of every variable for each better solution.
-    on_bound : callable or None
-        Called with each better bound.
-    """
-
-    at_least: int = 0
+    at_least: int = 0  # a known lower bound of the objective
+    # The part of the remaining time that the run may take. In a deterministic run this is time as the solver counts it,
+    # by its own operations.
     share: float = 1.0
-    for_proof: bool = False
+    for_proof: bool = False  # true if a proof is wanted rather than better solutions on the way
+    # called with the values of every variable for each better solution
     on_solution: Callable[[Sequence[int]], None] | None = None
-    on_bound: Callable[[int], None] | None = None
+    on_bound: Callable[[int], None] | None = None  # called with each better bound
 
 
 class Guard:
@@ -134,36 +110,16 @@ class Guard:
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """Task of a backend: a program and the limits of the run.
+    """Task of a backend: a program and the limits of the run."""
 
-    Attributes
-    ----------
-    program : pulp.LpProblem
-        To be minimised; it has bounds that keep the objective finite.
-    seconds : float or None
-        Limit of time.
-    nodes : int or None
-        Limit of nodes of the search tree, where the clock must not decide.
-    seed : int
-        For what is random.
-    start : mapping of str to float or None
-        A solution to start from: the value of every variable.
-    stop : threading.Event
-        Set when the run has to end early.
-    on_solution : callable
-        To be called with better solutions, from any thread.
-    on_bound : callable
-        To be called with better bounds, from any thread.
-    """
-
-    program: pulp.LpProblem
-    seconds: float | None
-    nodes: int | None
-    seed: int
-    start: Values | None
-    stop: threading.Event
-    on_solution: Callable[[Values], None]
-    on_bound: Callable[[float], None]
+    program: pulp.LpProblem  # to be minimised; it has bounds that keep the objective finite
+    seconds: float | None  # limit of time
+    nodes: int | None  # limit of nodes of the search tree, where the clock must not decide
+    seed: int  # for what is random
+    start: Values | None  # a solution to start from: the value of every variable
+    stop: threading.Event  # set when the run has to end early
+    on_solution: Callable[[Values], None]  # to be called with better solutions, from any thread
+    on_bound: Callable[[float], None]  # to be called with better bounds, from any thread
 
 
 class Backend(Protocol):
