@@ -10,7 +10,9 @@ slices, shares of the memory slices, one third for 2g and 3g, one for 4g.
 
 from __future__ import annotations
 
+import itertools
 import math
+import operator
 from collections import Counter
 from collections.abc import Collection, Sequence
 from fractions import Fraction
@@ -29,8 +31,6 @@ Counts = tuple[int, ...]
 Vector = TypeVar("Vector", Counts, tuple[Fraction, ...])
 
 _NOISE = 1e-9
-_DENOMINATOR = 5040
-"""Weights are fractions of whole numbers of slices; this leaves none of them out."""
 
 
 class Packer:
@@ -155,28 +155,31 @@ def _largest(vectors: Collection[Vector]) -> list[Vector]:
 
 def _weights(patterns: Sequence[Counts]) -> Numbers:
     """Return the weights of profiles that bound numbers of GPUs, without those that another one covers."""
-    from scipy.spatial import HalfspaceIntersection
-
-    matrix = np.array(patterns, dtype=float)
-    profiles = matrix.shape[1]
-    if profiles == 1:
-        vertices = np.array([[1 / matrix.max()]])
-    else:
-        inside = np.full(profiles, 0.5 / matrix.sum(axis=1).max())
-        halves = np.vstack(
-            [np.c_[matrix, -np.ones(len(matrix))], np.c_[-np.eye(profiles), np.zeros(profiles)]],
-        )
-        vertices = HalfspaceIntersection(halves, inside).intersections
-    exact = {
-        weight
-        for vertex in vertices
-        if _legal(weight := tuple(Fraction(float(w)).limit_denominator(_DENOMINATOR) for w in vertex), patterns)
-    }
-    return np.array(sorted(_largest(exact)), dtype=float)
+    return np.array(sorted(_largest(_vertices(patterns))), dtype=float)
 
 
-def _legal(weight: tuple[Fraction, ...], patterns: Sequence[Counts]) -> bool:
-    """Return True if no pattern weighs more than 1, in exact arithmetic: only such weights bound anything."""
-    return min(weight) >= 0 and all(
-        sum(count * share for count, share in zip(pattern, weight, strict=True)) <= 1 for pattern in patterns
-    )
+def _vertices(patterns: Sequence[Counts]) -> list[tuple[Fraction, ...]]:
+    """Return the vertices of the polytope of weights >= 0 for which no pattern weighs more than 1, exactly.
+
+    Double description (Motzkin et al., 1953; Fukuda and Prodon, 1996) of the cone over the polytope, in whole numbers:
+    a ray is the weights of a vertex, times a scale that stands last.
+    """
+
+    def product(row: Counts, ray: Counts) -> int:
+        return sum(map(operator.mul, row, ray))
+
+    size = len(patterns[0]) + 1
+    rows = [tuple(int(at == axis) for at in range(size)) for axis in range(size)]
+    rays = list(rows)
+    for row in ((*(-count for count in pattern), 1) for pattern in patterns):
+        tight = {ray: frozenset(at for at, known in enumerate(rows) if not product(known, ray)) for ray in rays}
+        value = {ray: product(row, ray) for ray in rays}
+        kept = [ray for ray in rays if value[ray] >= 0]
+        for one, two in itertools.product(kept, (ray for ray in rays if value[ray] < 0)):
+            common = tight[one] & tight[two]
+            # Two rays span an edge unless a third one is tight wherever both are.
+            if value[one] and not any(common <= tight[ray] for ray in rays if ray not in (one, two)):
+                cut = [value[one] * low - value[two] * high for high, low in zip(one, two, strict=True)]
+                kept.append(tuple(entry // math.gcd(*cut) for entry in cut))
+        rays, rows = kept, [*rows, row]
+    return [tuple(Fraction(entry, ray[-1]) for entry in ray[:-1]) for ray in rays if ray[-1]]

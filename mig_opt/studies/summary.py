@@ -278,10 +278,18 @@ def best(values: Mapping[str, Mapping[str, float]]) -> tuple[str, ...]:
 
 
 def _ties(values: Mapping[str, float], least: Mapping[str, float]) -> bool:
-    from scipy.special import stdtrit  # slow to load
-
     ratios = [math.log(value / least[trace]) for trace, value in values.items()]
-    mean, count = statistics.fmean(ratios), len(ratios)
+    excess, count = statistics.fmean(ratios) - RESOLUTION, len(ratios)
     spread = statistics.stdev(ratios) if count > 1 else 0.0
-    width = float(stdtrit(count - 1, (1 + _CONFIDENCE) / 2)) * spread / math.sqrt(count) if spread else 0.0
-    return mean - width <= RESOLUTION
+    return excess <= 0 or (spread > 0 and _confidence(excess / spread * math.sqrt(count), count - 1) <= _CONFIDENCE)
+
+
+def _confidence(t: float, degrees: int) -> float:
+    """Return the probability that Student's t is between -t and t (Abramowitz and Stegun 26.7.3 and 26.7.4)."""
+    angle, odd = math.atan(t / math.sqrt(degrees)), degrees % 2
+    term, total = math.cos(angle) if odd else 1.0, 0.0
+    for step in range(2 + odd, degrees + 1, 2):
+        total += term
+        term *= (step - 1) / step * math.cos(angle) ** 2
+    within = math.sin(angle) * total
+    return (angle + within) * 2 / math.pi if odd else within
