@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet
+from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,8 +272,7 @@ def operation_problems(gpu: GpuModel, operations: OperationCosts) -> Iterator[Pr
             sizes = ", ".join(map(str, missing))
             yield Problem(f"operations.{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them")
         for size in costs:
-            if size not in gpu.sizes:
-                yield Problem(f"operations.{kind}.{size}", _no_such_size(gpu, size))
+            yield from wrong_size(f"operations.{kind}.{size}", gpu, size)
 
 
 def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Problem]:
@@ -287,8 +286,7 @@ def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Prob
             message = f"{task.name!r} is the name of tasks[{other}] already; give each task its own"
             yield Problem(f"tasks[{index}].name", message)
         for size in task.times:
-            if size not in gpu.sizes:
-                yield Problem(f"tasks[{index}].times.{size}", _no_such_size(gpu, size))
+            yield from wrong_size(f"tasks[{index}].times.{size}", gpu, size)
         if task.memory_gb is not None and task.memory_gb > most:
             message = f"{task.memory_gb:g} GB is more than any profile of {gpu.name} has (at most {most:g} GB)"
             yield Problem(f"tasks[{index}].memory_gb", message)
@@ -351,10 +349,6 @@ def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Lo
         if sum(other.profile == placement.profile for _, other in here) >= placement.profile.max_count:
             yield Problem(path, f"GPU {live.gpu} can have at most {placement.profile.max_count} of {live.profile}")
         here.append((index, placement))
-
-
-def _no_such_size(gpu: GpuModel, size: int) -> str:
-    return f"{gpu.name} has no instances of {size} compute slices; its sizes are {', '.join(map(str, gpu.sizes))}"
 
 
 def _positive(number: float) -> bool:

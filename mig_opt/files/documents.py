@@ -28,26 +28,14 @@ _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
 def file_path(path: object) -> Path:
-    """Return the path that an argument names.
-
-    Raises
-    ------
-    InputError
-        If it is neither a str nor anything that stands for a path.
-    """
+    """Return the path that an argument names; refuse what is neither a str nor anything that stands for a path."""
     if not isinstance(path, str | os.PathLike):
         raise InputError([wrong_type("path", path, "the name of a file, as str or Path")])
     return Path(path)
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """Return the text of a UTF-8 file, without a byte order mark."""
     file = file_path(path)
     try:
         data = file.read_bytes()
@@ -71,13 +59,7 @@ def decoded(data: bytes, source: str) -> str:
 
 
 def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Problem]]:
-    """Return a JSON document as an object, with a problem for each key that it repeats.
-
-    Raises
-    ------
-    InputError
-        If it is not valid JSON, or not an object.
-    """
+    """Return a JSON document as an object, with a problem for each key that it repeats."""
     if isinstance(document, bytes):
         document = decoded(document, source)
     elif not isinstance(document, str):
@@ -148,13 +130,7 @@ def key_name(key: str) -> str:
 
 
 def rendered(document: Mapping[str, Any]) -> str:
-    """Return a document as JSON text with one task, run, operation, service, point or segment on each line.
-
-    Raises
-    ------
-    InputError
-        If it contains a number that is not finite, which JSON cannot hold.
-    """
+    """Return a document as JSON text with one task, run, operation, service, point or segment on each line."""
     try:
         return _expanded(document, "") + "\n"
     except ValueError:
@@ -211,11 +187,6 @@ def check_writable(path: str | Path) -> None:
     """Make sure that a file can be written, before work is spent on its content.
 
     Leaves the folder and an existing file as they are.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, with the reason.
     """
     target = _target(path)
     if _replaceable(target):
@@ -224,13 +195,7 @@ def check_writable(path: str | Path) -> None:
 
 
 def write_text(path: str | Path, text: str) -> None:
-    """Write a UTF-8 file such that nobody ever sees a part of it: an existing file is replaced at the end.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, with the reason.
-    """
+    """Write a UTF-8 file such that nobody ever sees a part of it: an existing file is replaced at the end."""
     target = _target(path)
     with _writing_to(path):
         data = text.encode("utf-8")

@@ -80,23 +80,11 @@ class FileKind(Generic[T]):
     table: Callable[..., Table] | None = None
 
     def from_json(self, document: Document, *, source: str = "", **given: Any) -> T:
-        """Return what a JSON document describes.
+        """Return what a JSON document describes; ``source`` is where it is from, for messages.
 
-        Parameters
-        ----------
-        document : str, bytes or mapping
-            JSON text, or the object that it stands for.
-        source : str
-            Where the document is from, for messages.
-        **given
-            What the reader of a file of this kind takes beside its path: for example ``gpu``, the name or alias of the
-            GPU, in place of the one in the document. Batches, traces, fleet states and demands take ``name``, too, for
-            display.
-
-        Raises
-        ------
-        InputError
-            With every problem of the document.
+        ``given`` is what the reader of a file of this kind takes beside its path: for example ``gpu``, the name or
+        alias of the GPU, in place of the one in the document. Batches, traces, fleet states and demands take ``name``,
+        too, for display.
         """
         findings = Findings(source)
         built = self.build(read_document(document, self.name, findings), "", findings, **given)
@@ -104,13 +92,7 @@ class FileKind(Generic[T]):
         return built
 
     def from_csv(self, text: str, *, source: str = "", **given: Any) -> T:
-        """Return what a CSV table describes; the parameters are those of :meth:`from_json`.
-
-        Raises
-        ------
-        InputError
-            With every problem of the table, each with its line and column.
-        """
+        """Return what a CSV table describes; problems have its lines and columns."""
         assert self.table is not None
         findings = Findings(source)
         table = self.table(text, findings, **given)
@@ -121,24 +103,12 @@ class FileKind(Generic[T]):
         return built
 
     def part(self, raw: Raw, path: str, findings: Findings, **given: Any) -> T:
-        """Return what an object at a path of a document describes, as far as it can be read.
-
-        Raises
-        ------
-        InputError
-            If it says that it is of another kind, or of a newer version.
-        """
+        """Return what an object at a path of a document describes, as far as it can be read."""
         check_schema(raw, self.name, findings, path)
         return self.build(raw, path, findings, **given)
 
     def read(self, path: str | Path, **given: Any) -> T:
-        """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON.
-
-        Raises
-        ------
-        InputError
-            If it cannot be read, or with every problem of it.
-        """
+        """Return what a file holds: a table if its name ends in ``.csv``, otherwise JSON."""
         file = file_path(path)
         read = self.from_csv if self.table and file.suffix.lower() == ".csv" else self.from_json
         return read(read_text(file), source=str(file), **given)
@@ -161,24 +131,12 @@ class FileKind(Generic[T]):
         return rendered(self.document(content, **options))
 
     def write(self, content: T, path: str | Path, **options: Any) -> None:
-        """Write a JSON file; an existing file is replaced only when all is written.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written, or see :meth:`to_json`.
-        """
+        """Write a JSON file; an existing file is replaced only when all is written."""
         write_text(path, self.to_json(content, **options))
 
 
 def read_document(document: Document, kind: Kind, findings: Findings) -> Raw:
-    """Return a JSON document as an object; note keys that it repeats.
-
-    Raises
-    ------
-    InputError
-        If it is not valid JSON, not an object, of another kind, or of a newer version.
-    """
+    """Return a JSON document as an object; note keys that it repeats."""
     raw, repeated = parsed(document, findings.source)
     findings.extend(repeated)
     check_schema(raw, kind, findings)
@@ -226,20 +184,7 @@ def check_stated(
 ) -> None:
     """Raise all findings; if there are none, each figure of a document that follows from a part of it otherwise.
 
-    Parameters
-    ----------
-    raw : dict
-        The document.
-    values : mapping
-        The figures in question, as read.
-    result : object
-        An object whose attributes follow from the part.
-    part : str
-        The key of the part.
-    findings : Findings
-        Everything found so far.
-    same : callable
-        Compares a figure with the true one.
+    ``values`` are the figures as read, ``result`` has the true ones as attributes, ``part`` is the key of the part.
     """
     findings.check()
     for key, figure in values.items():
@@ -261,28 +206,9 @@ def read_fleet(
 ) -> dict[str, Any]:
     """Return the values of a document about identical GPUs: ``gpu`` is the model, ``operations`` are never None.
 
-    Parameters
-    ----------
-    shape : type
-        The dataclass with the keys.
-    raw : dict
-        The document.
-    findings : Findings
-        Everything found so far.
-    model : GpuModel or None
-        The kind of GPU; None if it cannot be read.
-    problems : callable
-        Yields the problems of the values together, by the kind of GPU. What cannot be read is None in a list; a number
-        of GPUs that cannot is large.
-    known_without_gpu : str
-        Pattern of the paths of those problems that do not depend on the kind of GPU.
-    readers : mapping of str to callable
-        As :func:`read_keys` takes them.
-
-    Raises
-    ------
-    InputError
-        With every problem.
+    ``problems`` yields the problems of the values together, by the kind of GPU: what cannot be read is None in a list,
+    and a number of GPUs that cannot is large. Without a ``model``, only those count that do not depend on the kind of
+    GPU: the pattern ``known_without_gpu`` has their paths. ``shape`` and ``readers`` are as for :func:`read_keys`.
     """
     costs = encoded(model.operation_costs) if model else {"create": {}, "destroy": {}}
     own: dict[str, EntryReader] = {"operations": partial(read_object, OperationCosts, stand_ins=costs), **readers}
@@ -300,25 +226,13 @@ def read_fleet(
 
 
 def encoded_gpus(gpu: GpuModel, gpus: int) -> Raw:
-    """Return the keys of a document that say how many GPUs (if it is not one) of which kind there are.
-
-    Raises
-    ------
-    InputError
-        If the GPU is not the catalogue's, so that its name does not say what it is.
-    """
+    """Return the keys of a document that say how many GPUs (if it is not one) of which kind there are."""
     check_catalogued(gpu=gpu)
     return {"gpu": gpu.name, **({"gpus": gpus} if gpus != 1 else {})}
 
 
 def check_catalogued(**gpus: GpuModel) -> None:
-    """Refuse GPUs that are not the catalogue's, each by its path.
-
-    Raises
-    ------
-    InputError
-        With a problem for each.
-    """
+    """Refuse GPUs that are not the catalogue's, each by its path: their names do not say what they are."""
     foreign = [
         Problem(path, f"{gpu.name} is not a GPU of the catalogue; a file names its GPU and cannot describe another")
         for path, gpu in gpus.items()

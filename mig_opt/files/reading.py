@@ -45,13 +45,7 @@ REPORTED = object()
 
 
 class Findings:
-    """The problems of one input.
-
-    Parameters
-    ----------
-    source : str
-        Where the input is from.
-    """
+    """The problems of one input; ``source`` is where it is from."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -129,28 +123,11 @@ def read_keys(
     readers: Mapping[str, EntryReader] = _NOTHING,
     skip: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """Return the value of each key of an object but ``schema``.
+    """Return the value of each key of an object but ``schema`` and those to ``skip``.
 
-    Parameters
-    ----------
-    shape : type
-        The dataclass with the keys.
-    raw : dict
-        The object.
-    findings : Findings
-        Takes the problems.
-    path : str
-        Where the object is.
-    readers : mapping of str to callable
-        Readers of the objects that some keys hold, or of each object in the list that they hold.
-    skip : iterable of str
-        Keys whose values are read elsewhere.
-
-    Returns
-    -------
-    dict
-        For a key that is not there the default; None for one without default, and for what cannot be read, be it the
-        value of a key or an entry of a list.
+    For a key that is not there it is the default; None for one without default, and for what cannot be read, be it the
+    value of a key or an entry of a list. ``shape`` is the dataclass with the keys; ``readers`` read the objects that
+    some keys hold, or each object in the list that they hold.
     """
     findings.extend(key_problems(shape, raw), path)
     prefix = f"{path}." if path else ""

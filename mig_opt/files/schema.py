@@ -1,7 +1,8 @@
-"""JSON Schemas of the files."""
+"""JSON Schemas of the kinds of files, and recognition of the kind of a file."""
 
 from __future__ import annotations
 
+import csv
 import inspect
 import re
 from typing import Any
@@ -10,7 +11,9 @@ from pydantic import TypeAdapter
 
 from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.files.documents import decoded, parsed
 from mig_opt.files.keywords import DESCRIBED_BY, DESCRIPTIONS, EXAMPLES, KEYWORDS, WHOLE_OBJECT, Keywords
+from mig_opt.files.serving.demands import SERVICE_COLUMNS
 from mig_opt.files.shapes import FILES, Kind
 from mig_opt.result import Status
 
@@ -113,3 +116,34 @@ def _attributes(shape: type) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Return a docstring without its mark-up."""
     return re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "")
+
+
+def document_kind(document: str | bytes, *, table: bool = False) -> Kind | None:
+    """Return the kind of file that a document is meant to be; None if that cannot be told.
+
+    Parameters
+    ----------
+    document : str or bytes
+        What the file holds. It may have mistakes, which those who read it report.
+    table : bool
+        Whether it is a CSV table: of services if it has a column that only they have, else of tasks.
+
+    Examples
+    --------
+    >>> document_kind('{"schema": "mig-opt/services/1"}'), document_kind("model,slo_s,rate_rps", table=True)
+    ('services', 'services')
+    """
+    try:
+        text = decoded(document, "") if isinstance(document, bytes) else document
+        if table:
+            columns = next(csv.reader(text.strip().splitlines()), [])
+            keys = {SERVICE_COLUMNS.get(column.strip()) for column in columns}
+            return "services" if keys & {"slo", "rate"} else "batch"
+        raw, _ = parsed(text, "")
+    except (InputError, csv.Error):
+        return None
+    stated = raw.get("schema")
+    if stated is None:
+        return "services" if "services" in raw else "batch" if "tasks" in raw else None
+    named = re.fullmatch(r"mig-opt/([a-z-]+)/[0-9]+", str(stated))
+    return next((kind for kind in FILES if named and kind == named[1]), None)

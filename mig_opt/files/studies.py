@@ -31,13 +31,7 @@ from mig_opt.study import (
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The lists of a study, as far as they can be read; None is an entry that cannot.
-
-    Attributes
-    ----------
-    batches, methods, traces, policies : sequence
-        As of :class:`mig_opt.studies.Study`.
-    """
+    """The lists of a study, as far as they can be read; None is an entry that cannot."""
 
     batches: Sequence[BatchSource | None]
     methods: Sequence[MethodSettings | None]
@@ -64,13 +58,7 @@ _STAND_INS: dict[type[Any], Raw] = {GeneratedBatches: {"n": [1]}}
 
 
 def study_document(path: str | Path) -> Document:
-    """Return the content of a study file: its text, or the object that it stands for if its name ends in ``.toml``.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, or is not valid TOML.
-    """
+    """Return the content of a study file: its text, or the object that it stands for if its name ends in ``.toml``."""
     path = file_path(path)
     text = read_text(path)
     if path.suffix.lower() != ".toml":
@@ -82,22 +70,7 @@ def study_document(path: str | Path) -> Document:
 
 
 def study_from_json(document: Document, part_problems: PartProblems, *, source: str = "") -> Study:
-    """Return the study that a JSON document describes.
-
-    Parameters
-    ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    part_problems : callable
-        Finds what is wrong with the parts beyond their shape.
-    source : str
-        Where the document is from, for messages.
-
-    Raises
-    ------
-    InputError
-        With every problem of the document.
-    """
+    """Return the study that a JSON document describes; ``part_problems`` checks its parts beyond their shape."""
     findings = Findings(source)
     raw = read_document(document, "study", findings)
     readers = {key: partial(_entry, *kinds) for key, kinds in _KINDS.items()}

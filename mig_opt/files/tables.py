@@ -13,7 +13,7 @@ from types import MappingProxyType
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
 from mig_opt.files.reading import Findings, Raw, read_gpu
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.model import GpuModel, wrong_size
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 
@@ -26,23 +26,7 @@ def read_rows(
 ) -> list[tuple[int, dict[str, str]]]:
     """Return the rows of a CSV table, each with the line on which it begins and its cells by column.
 
-    Parameters
-    ----------
-    text : str
-        The table.
-    findings : Findings
-        Takes the problems of header and rows.
-    check : callable
-        Checks the header.
-    example : str
-        A header.
-    what : str
-        The word for what a row holds.
-
-    Raises
-    ------
-    InputError
-        If no row can be read, with everything found so far.
+    ``example`` is a header, ``what`` the word for what a row holds. If no row can be read, all findings are raised.
     """
     lines = _lines(text, findings)
     line, header = next(lines, (1, []))
@@ -99,18 +83,8 @@ def check_columns(
 ) -> bool:
     """Note each column that is unknown or missing; return False if one is missing.
 
-    Parameters
-    ----------
-    header : iterable of str
-        The columns.
-    where : str
-        Where the header is.
-    findings : Findings
-        Takes the problems.
-    known : iterable of str, optional
-        All columns that there may be; by default any.
-    needed : mapping of str to str
-        Columns that must be there, each with what is said about it if it is not.
+    ``known`` are all columns that there may be, by default any; ``needed`` are those that must be there, each with what
+    is said about it if it is not.
     """
     given = dict.fromkeys(header)
     names = list(given if known is None else known)
@@ -134,14 +108,9 @@ def check_times(header: list[str], where: str, findings: Findings, gpu: GpuModel
         found = _TIME.fullmatch(column)
         if not found:
             others.append(column)
-        elif gpu and int(found[1]) not in gpu.sizes:
-            findings.add(f"{where}, {column}", no_such_size(gpu, int(found[1])))
+        elif gpu:
+            findings.extend(wrong_size(f"{where}, {column}", gpu, int(found[1])))
     return others, [f"t{size}_s" for size in (gpu.sizes if gpu else (1, 2, 3, 4, 7))]
-
-
-def no_such_size(gpu: GpuModel, size: int) -> str:
-    """Return the message that a GPU has no instances of a size."""
-    return f"{gpu.name} has no instances of {size} compute slices; its sizes are {', '.join(map(str, gpu.sizes))}"
 
 
 def times_in(cells: Mapping[str, str], gpu: GpuModel | None) -> Raw:
@@ -177,21 +146,8 @@ def told_by_row(
 ) -> Iterator[None]:
     """Have problems of the entries of a document told as those of the rows that the entries were read from.
 
-    Parameters
-    ----------
-    source : str
-        Where the table is from.
-    entries : str
-        The key of the list of entries.
-    lines : sequence of int
-        The line of each entry.
-    column : callable
-        Gives the column of a key, by the index of the entry and the key (empty for the entry as a whole).
-
-    Raises
-    ------
-    InputError
-        With all problems, translated.
+    ``entries`` is the key of the list of entries, ``lines`` has the line of each; ``column`` gives the column of a key,
+    by the index of the entry and the key (empty for the entry as a whole).
     """
     try:
         yield

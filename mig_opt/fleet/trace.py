@@ -12,7 +12,7 @@ from functools import lru_cache
 from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_number
 from mig_opt.batch.batch import Batch, Task, operation_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
+from mig_opt.gpu.model import GpuModel, OperationCosts, Profile, wrong_size
 from mig_opt.serving.profile_table import smallest_profile
 
 PCIE_LIMIT = 30.08
@@ -254,10 +254,7 @@ def trace_problems(gpu: GpuModel, jobs: Sequence[Job | None]) -> Iterator[Proble
             message = f"{job.name!r} is the name of jobs[{first[job.name]}] already; give each job its own"
             yield Problem(f"jobs[{index}].name", message)
         for size in job.times:
-            if size not in gpu.sizes:
-                sizes = ", ".join(map(str, gpu.sizes))
-                message = f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}"
-                yield Problem(f"jobs[{index}].times.{size}", message)
+            yield from wrong_size(f"jobs[{index}].times.{size}", gpu, size)
         if job.profile is not None:
             yield from _profile_problems(gpu, job, f"jobs[{index}].profile")
 

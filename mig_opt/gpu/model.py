@@ -343,6 +343,13 @@ class GpuModel:
         return tree
 
 
+def wrong_size(path: str, gpu: GpuModel, size: int) -> Iterator[Problem]:
+    """Yield a problem unless the GPU has instances of ``size`` compute slices."""
+    if size not in gpu.sizes:
+        sizes = ", ".join(map(str, gpu.sizes))
+        yield Problem(path, f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}")
+
+
 @cache
 def _placements(gpu: GpuModel, profiles: ProfileSet) -> tuple[Placement, ...]:
     return tuple(

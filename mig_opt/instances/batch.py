@@ -25,7 +25,7 @@ import numpy as np
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.model import GpuModel, wrong_size
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
 """Named shares of tasks by the size they exploit, see :func:`scaling_shares`."""
@@ -281,12 +281,8 @@ def _shares(
             return {}
     problems += (problem.below("scaling") for problem in _share_problems(scaling))
     if gpu is not None:
-        sizes = ", ".join(map(str, gpu.sizes))
-        problems += (
-            Problem(f"scaling.{size}", f"{gpu.name} has no instances of {size} compute slices; its sizes are {sizes}")
-            for size in scaling
-            if size not in gpu.sizes
-        )
+        for size in scaling:
+            problems += wrong_size(f"scaling.{size}", gpu, size)
     return scaling
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from mig_opt.arguments import wrong_integer, wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.model import GpuModel, Profile, wrong_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +121,8 @@ def _point_problems(gpu: GpuModel | None, points: Sequence[Point | None]) -> Ite
     for index, point in enumerate(points):
         if point is None:
             continue
-        if gpu and point.size not in gpu.sizes:
-            sizes = ", ".join(map(str, gpu.sizes))
-            message = f"{gpu.name} has no instances of {point.size} compute slices; its sizes are {sizes}"
-            yield Problem(f"points[{index}].size", message)
+        if gpu:
+            yield from wrong_size(f"points[{index}].size", gpu, point.size)
         other = first.setdefault((point.size, point.batch, point.processes), index)
         if other != index:
             way = f"size {point.size}, batch {point.batch}, processes {point.processes}"

@@ -15,9 +15,8 @@ from mig_opt.files.batch.schedules import certificate_from_json, result_from_jso
 from mig_opt.files.fleet.states import state_from_json
 from mig_opt.files.fleet.traces import trace_from_json
 from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployments import deployment_from_json
+from mig_opt.files.serving.deployments import deployment_from_json, deployment_result_from_json
 from mig_opt.files.serving.profiles import profiles_from_json
-from mig_opt.files.serving.results import deployment_result_from_json
 from mig_opt.studies import study_from_json
 
 BATCH: dict[str, Any] = {

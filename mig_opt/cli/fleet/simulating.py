@@ -83,7 +83,7 @@ def simulate(
     if (log or chart) and not as_json:
         typer.echo("")
     if log is not None:
-        from mig_opt.files.fleet.logs import write_log
+        from mig_opt.files.fleet.traces import write_log
 
         write_log(done, log)
         show_written("Log", log, quiet=as_json)

@@ -169,7 +169,7 @@ def _written(deployment: Deployment | None, output: Path, export: str | None, te
 
 
 def _print(result: DeploymentResult, change: ChangePlan | None, *, with_change: bool) -> None:
-    from mig_opt.files.serving.results import change_document, deployment_result_summary
+    from mig_opt.files.serving.deployments import change_document, deployment_result_summary
 
     document = deployment_result_summary(result)
     if with_change:

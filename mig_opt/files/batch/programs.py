@@ -68,11 +68,6 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
 def check_model_path(path: str | os.PathLike[str]) -> None:
     """Check, before a long computation, that :func:`export_model` will be able to write ``path``.
 
-    Raises
-    ------
-    InputError
-        If the suffix is not that of a format, or the file cannot be written.
-
     Examples
     --------
     >>> check_model_path("model.txt")

@@ -1,13 +1,14 @@
-"""Traces as JSON and CSV."""
+"""Traces as JSON and CSV, and logs of their simulation: one JSON object on each line."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mig_opt.arguments import wrong_number
 from mig_opt.batch.batch import operation_problems
@@ -19,6 +20,9 @@ from mig_opt.files.shapes import TraceFile
 from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.model import GpuModel
+
+if TYPE_CHECKING:
+    from mig_opt.simulation.simulator import Simulation
 
 _WORK = "work_s"
 _FIGURES = ("memory_gb", "pcie_gbps", "sensitivity")
@@ -214,3 +218,40 @@ def trace_to_csv(trace: Trace) -> str:
 
 TRACE = FileKind("trace", _trace, _encoded, _table)
 trace_from_json, trace_from_csv, trace_to_json = TRACE.from_json, TRACE.from_csv, TRACE.to_json
+
+
+def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
+    """Yield the objects of a log: one for the simulation, then its runs by their ends, then its operations as decided.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu, simulate
+    >>> done = simulate(Trace((Job("a", 0.0, {4: 10.0}),), get_gpu("A30"), name="one"), "first-fit")
+    >>> for entry in log_entries(done):
+    ...     print(json.dumps(entry))
+    {"schema": "mig-opt/log/1", "policy": "first-fit", "trace": "one", "gpu": "A30-24GB", "gpus": 1}
+    {"run": "a", "gpu": 0, "profile": "4g.24gb", "start": 0, "begin": 0.13, "end": 10.13, "outcome": "finished"}
+    {"operation": "create", "gpu": 0, "profile": "4g.24gb", "start": 0, "begin": 0.0, "end": 0.13}
+    """
+    trace = simulation.trace
+    head = {"schema": "mig-opt/log/1", "policy": simulation.label, "trace": trace.name}
+    yield {**head, "gpu": trace.gpu.name, "gpus": trace.gpus}
+    for run in simulation.log.runs():
+        place = {"gpu": run.gpu, "profile": run.placement.profile.name, "start": run.placement.start}
+        times = {"begin": run.begin, "end": run.end, "outcome": run.outcome.name.lower().replace("_", "-")}
+        yield {"run": trace.jobs[run.job].name, **place, **times}
+    for operation in simulation.log.operations():
+        place = {"gpu": operation.gpu, "profile": operation.profile, "start": operation.start}
+        yield {"operation": operation.kind, **place, "begin": operation.begin, "end": operation.end}
+
+
+def write_log(simulations: Sequence[Simulation], path: str | Path) -> None:
+    """Write the logs of some simulations to a file, one after the other.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    entries = (entry for simulation in simulations for entry in log_entries(simulation))
+    write_text(file_path(path), "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in entries))

@@ -1,4 +1,4 @@
-"""Deployments as JSON and CSV, and the CSV layout in which ParvaGPU's were published."""
+"""Deployments as JSON and CSV (ParvaGPU's published layout, too); results of ``deploy`` and change plans as JSON."""
 
 from __future__ import annotations
 
@@ -10,20 +10,14 @@ from typing import Any
 from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError
 from mig_opt.files.documents import Document, file_path, parsed, read_text, shown, write_text
-from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import (
-    Findings,
-    Raw,
-    encoded,
-    read_gpu,
-    read_keys,
-    read_object,
-)
-from mig_opt.files.shapes import DeploymentFile, SegmentEntry
-from mig_opt.files.tables import check_columns, gpu_of_table, no_such_size, read_rows, told_by_row, whole_number
-from mig_opt.gpu.model import GpuModel
+from mig_opt.files.kinds import FileKind, check_stated
+from mig_opt.files.reading import Findings, Raw, encoded, read_gpu, read_keys, read_object
+from mig_opt.files.shapes import DeploymentFile, DeploymentResultFile, SegmentEntry
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, told_by_row, whole_number
+from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, Segment, check_deployments
+from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile
 
 _FIGURES = ("throughput", "latency")
@@ -95,20 +89,8 @@ def read_deployment(path: str | Path, *, demand: Demand | None = None, gpu: str 
 def deployment_from_json(document: Document, *, demand: Demand | None = None, source: str = "") -> Deployment:
     """Return the deployment that a JSON document describes; a result of ``deploy`` stands for its deployment.
 
-    Parameters
-    ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    demand : Demand, optional
-        Whose profile tables have throughput and latency of segments that the document leaves without. Where they are
-        not known either, they are 0.
-    source : str
-        Where the document is from, for messages.
-
-    Raises
-    ------
-    InputError
-        With every problem of the document.
+    The profile tables of a ``demand`` have throughput and latency of segments that the document leaves without. Where
+    they are not known either, they are 0.
 
     Examples
     --------
@@ -284,8 +266,8 @@ def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings
         number = numbers[key]
         if not isinstance(number, int) or number < 0:
             findings.add(f"{where}, {column}", f"must be a whole number from 0 on, is {shown(cells[column])}")
-        elif key == "size" and model and number not in model.sizes:
-            findings.add(f"{where}, {column}", no_such_size(model, number))
+        elif key == "size" and model:
+            findings.extend(wrong_size(f"{where}, {column}", model, number))
     return numbers
 
 
@@ -342,3 +324,62 @@ def _encoded(deployment: Deployment) -> Raw:
 
 DEPLOYMENT = FileKind("deployment", _deployment, _encoded)
 deployment_to_json = DEPLOYMENT.to_json
+
+
+def _result(raw: Raw, path: str, findings: Findings) -> DeploymentResult:
+    values = read_keys(DeploymentResultFile, raw, findings, path, readers={"deployment": DEPLOYMENT.part})
+    stated = {key: values.pop(key) for key in ("gpus", "compute_slices")}
+    findings.check()
+    result = DeploymentResult(plan=values.pop("deployment"), **values)
+    check_stated(raw, stated, result, "deployment", findings)
+    return result
+
+
+def deployment_result_summary(result: DeploymentResult) -> Raw:
+    """Return a result of :func:`mig_opt.deploy` as ``mig-opt deploy --json`` prints it."""
+    return {
+        "status": result.status.value,
+        "method": result.method,
+        "gpus": result.gpus,
+        "lower_bound": result.lower_bound,
+        "compute_slices": result.compute_slices,
+        "runtime_s": result.runtime_s,
+        "deployment": None if result.deployment is None else DEPLOYMENT.document(result.deployment),
+    }
+
+
+def _encoded_result(result: DeploymentResult) -> Raw:
+    return {
+        **deployment_result_summary(result),
+        "reason": result.reason,
+        "proven": list(result.proven),
+        "seed": result.seed,
+        "versions": dict(result.versions),
+    }
+
+
+DEPLOYMENT_RESULT = FileKind("deployment-result", _result, _encoded_result)
+read_deployment_result, write_deployment_result = DEPLOYMENT_RESULT.read, DEPLOYMENT_RESULT.write
+deployment_result_from_json, deployment_result_to_json = DEPLOYMENT_RESULT.from_json, DEPLOYMENT_RESULT.to_json
+
+
+def change_document(plan: ChangePlan) -> Raw:
+    """Return a change plan as part of a document, with the names of services in place of segments.
+
+    ``kept`` is the number of segments that go on all the time; ``interrupted`` are the services that lack throughput
+    on the way, each once.
+    """
+    return {
+        "kept": len(plan.kept),
+        "interrupted": list(dict.fromkeys(segment.service for segment in plan.interrupted)),
+        "duration_s": plan.duration,
+        "proven": list(plan.proven),
+        "steps": [
+            {
+                **{key: getattr(step, key) for key in ("kind", "gpu", "profile", "start", "begin", "end")},
+                "ends": step.ends and step.ends.service,
+                "begins": step.begins and step.begins.service,
+            }
+            for step in plan.steps
+        ],
+    }

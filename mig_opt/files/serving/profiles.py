@@ -171,14 +171,9 @@ def _profiles(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -
 
 
 def table_reader(gpu: str | None, no_gpu: str) -> EntryReader:
-    """Return a reader of profile tables.
+    """Return a reader of profile tables; ``gpu`` is the kind of GPU of those that do not name it.
 
-    Parameters
-    ----------
-    gpu : str or None
-        The kind of GPU of tables that do not name it.
-    no_gpu : str
-        What is wrong with them if there is no such kind; empty if that has been reported.
+    ``no_gpu`` is what is wrong with them if there is no such kind; empty if that has been reported.
     """
 
     def read(entry: object, path: str, findings: Findings) -> ProfileTable | None:

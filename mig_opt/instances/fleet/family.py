@@ -11,7 +11,7 @@ import numpy as np
 from mig_opt.arguments import wrong_integer, wrong_number, wrong_share
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
-from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.gpu.model import GpuModel, Profile, wrong_size
 
 Kind = Literal["count", "positive", "not negative", "share", "text"]
 
@@ -96,9 +96,7 @@ class Request:
         for profile in self.gpu.profiles_of("base"):
             if profile.compute_slices == size:
                 return profile
-        sizes = ", ".join(map(str, self.gpu.sizes))
-        message = f"{self.gpu.name} has no instances of {size} compute slices; its sizes are {sizes}"
-        raise InputError([Problem("gpu", message)])
+        raise InputError(wrong_size("gpu", self.gpu, size))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from mig_opt.files.recognition import document_kind
+from mig_opt.files.schema import document_kind
 from mig_opt.files.shapes import Kind
 
 
