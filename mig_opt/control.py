@@ -44,16 +44,44 @@ class Callbacks:
     """
 
     def on_start(self, problem: Any, method: str) -> None:
-        """The run begins."""
+        """Begin a run.
+
+        Parameters
+        ----------
+        problem : object
+            The batch, demand, fleet state, trace, or change.
+        method : str
+            Name of the method.
+        """
 
     def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
-        """A plan better than all before was found."""
+        """Receive a plan that is better than all before.
+
+        Parameters
+        ----------
+        seconds : float
+            Since the run began.
+        plan : object
+            The new incumbent.
+        lower_bound : float
+            The best one so far.
+        """
 
     def on_bound(self, seconds: float, objective: float | None, lower_bound: float) -> None:
-        """The lower bound rose."""
+        """Receive a lower bound that is better than all before.
+
+        Parameters
+        ----------
+        seconds : float
+            Since the run began.
+        objective : float or None
+            Of the incumbent; None without one.
+        lower_bound : float
+            The new one.
+        """
 
     def on_end(self, result: Any) -> None:
-        """The run has ended."""
+        """End a run; the result is what the entry point returns."""
 
 
 class Limits:

@@ -127,7 +127,7 @@ def test_the_root_has_at_most_twelve_modules() -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_modules_are_no_longer_than_about_400_lines(module: str) -> None:
-    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 420
+    assert len(MODULES[module].read_text(encoding="utf-8").splitlines()) <= 450
 
 
 HOMES = {
