@@ -274,7 +274,7 @@ DEPLOY_METHODS = Registry(
             "heuristic",
             "segments of the best throughput per slice, largest first, each where it fits first",
             "first-fit decreasing",
-            "mig_opt.heuristics.serving.first_fit:first_fit",
+            "mig_opt.heuristics.serving.filling:first_fit",
         ),
     ),
     auto="exact",

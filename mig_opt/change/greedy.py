@@ -103,10 +103,7 @@ class _DriverSimulation:
                 self._start_all(self._interrupt_one())
             else:
                 break
-        moves = self._problem.moves
-        ends = (begin + moves[index].ticks for index, begin in self._begins)
-        order = sorted(self._begins, key=lambda entry: entry[1] + moves[entry[0]].delay)
-        return Timetable(tuple(order), len(self._problem.interrupted(i for i, _ in order)), max(ends, default=0))
+        return self._problem.timed(self._begins)
 
     # Starting and ending moves
 

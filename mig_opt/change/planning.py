@@ -206,14 +206,12 @@ class _Part:
 
 def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:
     moves = problem.moves
-    begins = [entry for part in parts for entry in part.plan.moves]
-    begins.sort(key=lambda entry: entry[1] + moves[entry[0]].delay)
-    steps = tuple(problem.step(index, begin) for index, begin in begins)
-    interrupted = problem.interrupted(index for index, _ in begins)
-    # A part may last longer than it must, as long as another one that cannot be shorter lasts no less.
-    longest = max((part.plan.ticks for part in parts), default=0)
+    whole = problem.timed(entry for part in parts for entry in part.plan.moves)
+    steps = tuple(problem.step(index, begin) for index, begin in whole.moves)
+    interrupted = problem.interrupted(index for index, _ in whole.moves)
     fewest = all(part.fewest for part in parts)
-    shortest = fewest and (not longest or any(part.shortest and part.plan.ticks == longest for part in parts))
+    # A part may last longer than it must, as long as another one that cannot be shorter lasts no less.
+    shortest = fewest and (not whole.ticks or any(part.shortest and part.plan.ticks == whole.ticks for part in parts))
     return ChangePlan(
         problem.gpus,
         problem.kept,

@@ -86,11 +86,6 @@ def shortage(demand: Demand, bound: FleetBound) -> str:
 class Relaxation:
     """Relaxation of a demand in which GPUs need not be whole: dual prices of instances and lower bounds.
 
-    Parameters
-    ----------
-    demand : Demand
-        Services, what their models achieve, and the GPUs that there are.
-
     Attributes
     ----------
     kinds : Kinds
@@ -109,14 +104,11 @@ class Relaxation:
     """
 
     def __init__(self, demand: Demand) -> None:
-        nowhere = [
-            Problem(
-                f"services[{index}]", f"no instance can serve {demand.services[index].name!r} in time, so no GPUs do"
+        if nowhere := demand.unservable():
+            message = "no instance can serve {!r} in time, so no GPUs do"
+            raise InputError(
+                Problem(f"services[{index}]", message.format(demand.services[index].name)) for index in nowhere
             )
-            for index in demand.unservable()
-        ]
-        if nowhere:
-            raise InputError(nowhere)
         self.kinds = Kinds.of(demand)
         self.covers = Covers.of(demand, self.kinds)
         self._sample = self.covers
@@ -128,19 +120,11 @@ class Relaxation:
         self.bounds = tuple(sorted(bounds, key=lambda bound: (-bound.gpus, -bound.value)))
 
     def _compute_slices(self) -> FleetBound:
-        shares = np.concatenate(
-            [
-                [profile.compute_slices / packer.gpu.compute_slices for profile in packer.profiles]
-                for packer in self.kinds.packers
-            ]
-        )
+        kinds = ((packer.gpu, profile) for packer in self.kinds.packers for profile in packer.profiles)
+        shares = np.array([profile.compute_slices / gpu.compute_slices for gpu, profile in kinds])
         value = float(self.covers.least(shares).sum())
-        return FleetBound(
-            "compute slices",
-            _whole(value),
-            value,
-            "the fewest compute slices that serve each service, all together, as a number of GPUs",
-        )
+        reason = "the fewest compute slices that serve each service, all together, as a number of GPUs"
+        return FleetBound("compute slices", _whole(value), value, reason)
 
     def _dual_bound(self) -> tuple[FleetBound, Numbers]:
         """Return the bound for the best dual prices of instances that were found, and these prices.

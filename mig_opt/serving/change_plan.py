@@ -110,9 +110,7 @@ class ChangePlan:
         """
         if not 0 <= steps <= len(self.steps):
             raise InputError([Problem("steps", f"must be from 0 to {len(self.steps)}, is {steps}")])
-        live: dict[Place, Segment | None] = {
-            (segment.gpu, segment.profile, segment.start): segment for segment in self.kept
-        }
+        live: dict[Place, Segment | None] = {segment.place: segment for segment in self.kept}
         for step in self.steps:
             live.setdefault(step.place, step.ends)  # the first step at a place tells what was there before
         for step in self.steps[:steps]:

@@ -93,7 +93,7 @@ class ChangeProblem:
     ) -> ChangeProblem:
         """Return what there is to decide; the GPUs of the two have the same numbers."""
         gpus = tuple(get_gpu(name).name for name in max(running.gpus, deployment.gpus, key=len))
-        old, new = _by_place(running), _by_place(deployment)
+        old, new = ({one.place: one for one in segments} for segments in (running.segments, deployment.segments))
         same = {place for place, segment in new.items() if place in old and old[place].identity == segment.identity}
         drafts: list[tuple[StepKind, Place, Segment | None, Segment | None]] = []
         for place in sorted({*old, *new} - same):
@@ -144,10 +144,13 @@ class ChangeProblem:
                 latest = begin + move.delay
             free[move.gpu] = begin + move.ticks
             begins.append((index, begin))
-        begins.sort(key=lambda entry: entry[1] + self.moves[entry[0]].delay)
-        return Timetable(
-            tuple(begins), len(self.interrupted(index for index, _ in begins)), max(free.values(), default=0)
-        )
+        return self.timed(begins)
+
+    def timed(self, begins: Iterable[tuple[int, int]]) -> Timetable:
+        """Return the plan in which moves, by index, begin at these ticks; those of one moment stay in this order."""
+        order = sorted(begins, key=lambda entry: entry[1] + self.moves[entry[0]].delay)
+        ends = (begin + self.moves[index].ticks for index, begin in order)
+        return Timetable(tuple(order), len(self.interrupted(index for index, _ in order)), max(ends, default=0))
 
     def _touches(self, move: Move) -> bool:
         return any(segment is not None and segment.service in self.needs for segment in (move.ends, move.begins))
@@ -211,10 +214,6 @@ class ChangeProblem:
             nx.add_path(together, [self.moves[index].gpu for index in (*need.ending, *need.beginning)])
         order = {gpu: rank for rank, gpu in enumerate(self.by_gpu)}
         return tuple(tuple(sorted(group, key=order.__getitem__)) for group in nx.connected_components(together))
-
-
-def _by_place(deployment: Deployment) -> dict[Place, Segment]:
-    return {(segment.gpu, segment.profile, segment.start): segment for segment in deployment.segments}
 
 
 def _seconds(kind: StepKind, gpu: str, profile: str, costs: Mapping[str, OperationCosts]) -> float:

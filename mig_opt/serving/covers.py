@@ -1,4 +1,4 @@
-"""Cheapest sets of instances that serve each service, for given dual prices of instances.
+"""Cheapest sets of instances that serve each service, for given dual prices, and deployments made from their counts.
 
 A *cover* of a service is a set of instances whose throughputs add up to its rate, with as many segments as it wants
 replicas. At given prices each service is a covering problem of its own (a knapsack): all small sets are tried on top
@@ -8,14 +8,18 @@ of instances of the best price for their throughput. All services are looked at 
 from __future__ import annotations
 
 import itertools
+import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
 
+from mig_opt.gpu.model import Placement
 from mig_opt.gpu.packing import Numbers, Packer, Whole, packer_for
 from mig_opt.serving.demand import ENOUGH, NEEDED, Demand, Option
+from mig_opt.serving.deployment import Deployment, segment_of
 
 _NOT_AT_ALL = -1e30
 """The share of an option that does not exist: one such instance spoils any set."""
@@ -69,15 +73,8 @@ class Kinds:
 class Covers:
     """Finds cheap covers of every service.
 
-    Parameters
-    ----------
-    throughput : numpy.ndarray
-        Requests per second on an instance of each kind, of shape (services, kinds); 0 or less where there is no
-        option.
-    rates : numpy.ndarray
-        Requests per second of each service.
-    replicas : numpy.ndarray
-        Segments that each service needs at least.
+    Throughputs, of shape (services, kinds), and rates are in requests per second; a throughput is 0 or less where there
+    is no option.
 
     Attributes
     ----------
@@ -86,7 +83,7 @@ class Covers:
         than all of it is no better. Far below 0 where there is no option. Shares that add up to
         :data:`mig_opt.serving.demand.ENOUGH` are a cover.
     replicas : numpy.ndarray
-        As given.
+        Segments that each service needs at least.
     """
 
     def __init__(self, throughput: Numbers, rates: Numbers, replicas: Whole) -> None:
@@ -203,7 +200,7 @@ class Covers:
 @cache
 def small_sets(kinds: int) -> Whole:
     """Return all sets of a few instances, as counts of shape (sets, kinds): of up to 7 where there are 5 kinds."""
-    most = next(size for size in range(7, 1, -1) if _number_of_sets(kinds, size) <= _MOST_SETS or size == 2)
+    most = next(size for size in range(7, 1, -1) if math.comb(kinds + size, size) <= _MOST_SETS or size == 2)
     sets = [
         np.bincount(chosen, minlength=kinds + 1)[:kinds]
         for chosen in itertools.combinations_with_replacement(range(kinds + 1), most)
@@ -212,8 +209,39 @@ def small_sets(kinds: int) -> Whole:
     return np.array(sets[::-1], dtype=np.int64)
 
 
-def _number_of_sets(kinds: int, most: int) -> int:
-    number = 1
-    for index in range(1, most + 1):
-        number = number * (kinds + index) // index
-    return number
+def assembled(demand: Demand, kinds: Kinds, counts: Whole) -> Deployment:
+    """Return a deployment with so many segments of each kind for each service, packed on few GPUs.
+
+    ``kinds`` are those of the demand, and ``counts`` is of shape (services, kinds), 0 where a service has no option.
+    """
+    packed = []
+    totals = counts.sum(axis=0)
+    for packer, part in zip(kinds.packers, kinds.parts, strict=True):
+        name = packer.gpu.name
+        packed += [(name, placements) for placements in packer.pack(tuple(int(count) for count in totals[part]))]
+    return filled(demand, kinds, counts, packed)
+
+
+def filled(demand: Demand, kinds: Kinds, counts: Whole, packed: list[tuple[str, tuple[Placement, ...]]]) -> Deployment:
+    """Return a deployment as :func:`assembled` does, in given instances: ``packed`` has those of each GPU, by its name.
+
+    They are enough for the counts; those left over are not created.
+    """
+    waiting: dict[tuple[str, str], deque[tuple[str, Option]]] = {}
+    for packer, pool, part in zip(kinds.packers, kinds.pools, kinds.parts, strict=True):
+        for at, profile in enumerate(packer.profiles):
+            queue = waiting.setdefault((packer.gpu.name, profile.name), deque())
+            for service, options, row in zip(demand.services, demand.options, counts, strict=True):
+                number = int(row[part.start + at])
+                if number:
+                    option = next(o for o in options if o.pool == pool and o.profile == profile)
+                    queue.extend([(service.name, option)] * number)
+    segments = []
+    for gpu, (name, placements) in enumerate(packed):
+        for placement in placements:
+            queue = waiting[name, placement.profile.name]
+            if queue:
+                name_of_service, chosen = queue.popleft()
+                segments.append(segment_of(name_of_service, gpu, placement, chosen))
+    assert not any(waiting.values()), "every segment has an instance"
+    return Deployment(tuple(name for name, _ in packed), tuple(segments)).without_idle_gpus()

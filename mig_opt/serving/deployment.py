@@ -11,7 +11,7 @@ from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.result import Result, Rows
-from mig_opt.serving.demand import Demand, Service
+from mig_opt.serving.demand import Demand, Option
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,10 @@ class Deployment:
         for segment in self.segments:
             if segment.service in given:
                 given[segment.service] += segment.throughput
-        return {service.name: _slack(service, given[service.name]) for service in demand.services}
+        return {
+            service.name: 1 - service.rate / given[service.name] if given[service.name] else -float("inf")
+            for service in demand.services
+        }
 
     def changes_to(self, other: Deployment) -> int:
         """Return how many segments end and how many begin where this deployment gives way to ``other``.
@@ -178,6 +181,21 @@ class Deployment:
         )
 
 
+def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
+    """Return the segment that serves ``service`` in a placement in the way of ``option``."""
+    point = option.point
+    return Segment(
+        service,
+        gpu,
+        placement.profile.name,
+        placement.start,
+        point.batch,
+        point.processes,
+        point.throughput,
+        point.latency,
+    )
+
+
 def check_deployments(**arguments: object) -> None:
     """Refuse arguments, given by their names, that are no deployments, as the result of ``deploy`` is none.
 
@@ -193,10 +211,6 @@ def check_deployments(**arguments: object) -> None:
     ]
     if problems:
         raise InputError(problems)
-
-
-def _slack(service: Service, throughput: float) -> float:
-    return 1 - service.rate / throughput if throughput else -float("inf")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

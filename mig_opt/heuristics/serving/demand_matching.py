@@ -10,6 +10,8 @@ from functools import cache
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.serving.demand import Option
 
+SMALL = (1, 2)
+"""Compute slices of the segments that replace others."""
 SPARE = 1e-11
 """A share of a rate that is rounding, not requests."""
 
@@ -70,15 +72,11 @@ def match(need: Need) -> list[Option]:
     chosen = [best] * count
     if left > need.dust:
         chosen.append(_smallest(need, left))
-    return chosen if len(chosen) >= need.replicas else _spread(need)
-
-
-def _spread(need: Need) -> list[Option]:
-    left = need.rate
-    chosen = []
-    for due in range(need.replicas, 0, -1):
-        chosen.append(_smallest(need, left / due))
-        left = max(0.0, left - chosen[-1].point.throughput)
+    if len(chosen) < need.replicas:
+        left, chosen = need.rate, []
+        for due in range(need.replicas, 0, -1):
+            chosen.append(_smallest(need, left / due))
+            left = max(0.0, left - chosen[-1].point.throughput)
     return chosen
 
 
@@ -88,22 +86,14 @@ def _smallest(need: Need, rate: float) -> Option:
     return next(enough, need.options[-1])
 
 
-def small_segments(need: Need, released: float, sizes: Sequence[int] = (1, 2)) -> Iterator[Option]:
+def small_segments(need: Need, released: float) -> Iterator[Option]:
     """Yield segments of small sizes that together serve ``released`` requests per second (nothing if that is <= 0).
 
     As many of the one with the greatest throughput per slice (of equal ones the largest) as are filled, then the
-    smallest until it is enough. This is what the published deployments of ParvaGPU show.
-
-    Parameters
-    ----------
-    need : Need
-        The service; it has an option of a small size.
-    released : float
-        Requests per second.
-    sizes : sequence of int
-        The compute slices that a small segment may have.
+    smallest until it is enough. This is what the published deployments of ParvaGPU show. The service needs an option
+    of a small size.
     """
-    small = [option for option in need.options if option.point.size in sizes]
+    small = [option for option in need.options if option.point.size in SMALL]
     best = need.best(small[::-1])
     while released > need.dust:
         option = best if best.point.throughput <= released else small[0]

@@ -3,7 +3,7 @@
 A service belongs to the kind of GPU of which it needs the smallest share. If there are not enough of a kind, the GPUs
 with most on them stay, the segments of the others are moved to them as far as they fit, and the rest is left to the
 kind that is next best for the service. As this may spread services over more kinds than is good, every kind is tried as
-the first choice of all services as well.
+the first choice of all services as well. The plainest such method, ``first-fit``, is here.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from functools import cache
 
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.heuristics.serving.demand_matching import Need, yield_of
-from mig_opt.serving.assembling import segment_of
+from mig_opt.heuristics.serving.demand_matching import SPARE, Need, yield_of
 from mig_opt.serving.demand import Demand, Option
-from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.deployment import Deployment, segment_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +97,7 @@ class FilledGpus:
     def put(self, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
         """Put ``segment`` on the first GPU that has room at one of ``starts``, there at the first that is free.
 
-        Returns
-        -------
-        bool
-            Whether there is such a GPU.
+        Returns True if there is such a GPU.
         """
         key = segment.profile, starts
         for index in range(self._cursors.get(key, 0), len(self._held)):
@@ -176,14 +172,10 @@ def start_order(gpu: GpuModel, profile: Profile) -> StartOrder:
     ordered = sorted(profile.starts, key=lambda start: (-usable[start], start))
     if profile not in gpu.profiles_of("base"):
         return StartOrder(tuple(ordered), ())
-    most = max(usable.values())
-    return StartOrder(
-        tuple(start for start in ordered if usable[start] == most),
-        tuple(start for start in ordered if usable[start] < most),
-    )
+    best = sum(usable[start] == usable[ordered[0]] for start in ordered)
+    return StartOrder(tuple(ordered[:best]), tuple(ordered[best:]))
 
 
-@cache
 def _usable(gpu: GpuModel, placement: Placement) -> int:
     """Return the most compute slices that instances can have together, one of them at ``placement``."""
     return max(
@@ -283,3 +275,26 @@ def lacking(needs: Sequence[Need], gpus: FilledGpus) -> Iterator[Need]:
         # What the stages took for rounding may add up.
         if rate > 4 * need.dust or replicas > 0:
             yield dataclasses.replace(need, rate=max(0.0, rate), replicas=max(0, replicas))
+
+
+def first_fit(demand: Demand, control: Control[Deployment]) -> None:
+    """Give each service segments of its best throughput per slice until it is served, and offer where they fit first.
+
+    The largest segments come first, each on the first GPU with room, at the first start slice that is free there. It is
+    soon done, limits come into effect only after it.
+    """
+
+    def planned(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
+        gpus = FilledGpus(gpu)
+        segments = []
+        for need in needs:
+            best = need.best()
+            count = math.ceil(need.rate * (1 - SPARE) / best.point.throughput)
+            segments += [PlannedSegment(need.service, best)] * max(count, need.replicas)
+        for segment in largest_first(segments):
+            starts = tuple(sorted(segment.profile.starts))
+            if not gpus.put(segment, starts):
+                gpus.put_new(segment, starts)
+        return gpus
+
+    offer_plans(demand, control, planned)

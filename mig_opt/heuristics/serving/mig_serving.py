@@ -37,14 +37,8 @@ def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
     """Add the GPU of the best score until everything is served, and offer the deployment.
 
     If scores are equal, the one with fewer compute slices in use is better. GPUs of several kinds compete at every
-    step, as long as there are any left of their kind; if there are not enough, nothing is offered.
-
-    Parameters
-    ----------
-    demand : Demand
-        Any demand.
-    control : Control
-        Reports. There is one deployment, so limits come into effect only after it.
+    step, as long as there are any left of their kind; if there are not enough, nothing is offered. There is one
+    deployment, so limits come into effect only after it.
     """
     if demand.unservable():
         return
@@ -177,20 +171,13 @@ def partitions_into(gpu: GpuModel, profiles: frozenset[Profile]) -> tuple[tuple[
     3g.20gb@4 1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3
     1g.5gb@0 1g.5gb@1 1g.5gb@2 1g.5gb@3 1g.5gb@4 1g.5gb@5 1g.5gb@6
     """
+    placements = [placement for placement in gpu.placements("double-memory") if placement.profile in profiles]
     first: dict[frozenset[tuple[Profile, int]], tuple[Placement, ...]] = {}
-    for state in _states(gpu, profiles):
-        first.setdefault(frozenset(Counter(placement.profile for placement in state).items()), state)
+    for state in gpu.placed_states("double-memory"):
+        wanted = state and profiles.issuperset(placement.profile for placement in state)
+        if wanted and all(any(placement.conflicts(other) for other in state) for placement in placements):
+            first.setdefault(frozenset(Counter(placement.profile for placement in state).items()), state)
     return tuple(
         tuple(sorted(state, key=lambda placement: (-placement.profile.compute_slices, placement.start)))
         for state in first.values()
     )
-
-
-def _states(gpu: GpuModel, profiles: frozenset[Profile]) -> Iterator[tuple[Placement, ...]]:
-    """Yield the sets of disjoint placements of some profiles to which none can be added."""
-    placements = [placement for placement in gpu.placements("double-memory") if placement.profile in profiles]
-    for state in gpu.placed_states("double-memory"):
-        if state and all(placement.profile in profiles for placement in state):
-            free = (placement for placement in placements if not any(placement.conflicts(other) for other in state))
-            if next(free, None) is None:
-                yield state

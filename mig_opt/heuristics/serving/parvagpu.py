@@ -13,25 +13,16 @@ from collections.abc import Collection, Mapping, Sequence
 
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel
-from mig_opt.heuristics.serving.demand_matching import Need, match, small_segments
+from mig_opt.heuristics.serving.demand_matching import SMALL, Need, match, small_segments
 from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
-
-SMALL = (1, 2)
-"""Compute slices of the segments that replace others."""
 
 
 def parvagpu(demand: Demand, control: Control[Deployment]) -> None:
     """Offer the deployments before and after the last stage, of which the better one is kept.
 
-    Parameters
-    ----------
-    demand : Demand
-        Any demand; how GPUs of several kinds and limited numbers are dealt with is said in
-        :mod:`~mig_opt.heuristics.serving.filling`.
-    control : Control
-        Limits and reports. The last stage looks at the limits, the others are soon done.
+    Only the last stage looks at the limits; the others are soon done.
     """
     parvagpu_unoptimized(demand, control)
 
@@ -78,16 +69,7 @@ def optimize(gpus: FilledGpus, needs: Mapping[int, Need], control: Control[Deplo
     Each service gets small segments for the throughput that it loses, less what small segments of GPUs before gave it
     beyond that, and these are put on the first GPUs with room. The GPU that was taken apart is empty meanwhile, so they
     may come back to it. A segment of a service without small options moves as it is; no service falls below the
-    replicas that it needs.
-
-    Parameters
-    ----------
-    gpus : FilledGpus
-        What was placed; after every step they serve as much as before.
-    needs : mapping of int to Need
-        Needs of each service on the GPUs.
-    control : Control
-        Limits.
+    replicas that it needs. After every step the GPUs serve as much as before. ``needs`` are by service.
     """
     optimization = _Optimization(gpus, needs)
     for index in range(len(gpus) - 1, -1, -1):
@@ -134,7 +116,7 @@ class _Optimization:
 
     def _replacements(self, need: Need) -> list[PlannedSegment]:
         service = need.service
-        options = list(small_segments(need, self._released[service], SMALL))
+        options = list(small_segments(need, self._released[service]))
         smallest = need.options[0]  # a small one, as the service is divisible
         options += [smallest] * (need.replicas - self._counts[service] - len(options))
         self._counts[service] += len(options)

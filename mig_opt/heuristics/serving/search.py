@@ -17,9 +17,8 @@ import numpy.typing as npt
 
 from mig_opt.control import Control
 from mig_opt.gpu.packing import Numbers, Whole
-from mig_opt.serving.assembling import assembled
 from mig_opt.serving.bounds import Relaxation
-from mig_opt.serving.covers import Covers, Kinds
+from mig_opt.serving.covers import Covers, Kinds, assembled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
@@ -41,22 +40,14 @@ _NOISE = 1e-9
 _TOO_MANY = 100.0
 """Price of a GPU that the pool does not have."""
 
-
 _SECONDS_PER_SERVICE = 1.7e-4
 """Work of a descent, measured on the demands of ParvaGPU."""
 
 
 def search(demand: Demand, control: Control[Deployment], *, relaxation: Relaxation | None = None) -> None:
-    """Report deployments to a control, better and better ones.
+    """Report better and better deployments, until the bound is reached, time is up, or nothing was gained for a while.
 
-    Parameters
-    ----------
-    demand : Demand
-        Every service has an option.
-    control : Control
-        The run ends when its bound is reached, its time is up, or nothing was gained for a while.
-    relaxation : Relaxation, optional
-        That of the demand, if it is known already.
+    Every service needs an option; ``relaxation`` is that of the demand, if it is known already.
     """
     relaxation = relaxation or Relaxation(demand)
     kinds, covers, dual_prices = relaxation.kinds, relaxation.covers, relaxation.dual_prices
@@ -93,9 +84,8 @@ class _State:
         self._moves, self._paired = _moves(kinds.count)
         self._gains = covers.shares @ self._moves.T
         self._changes = self._moves.sum(axis=1)
-        self._slices = np.concatenate(
-            [[profile.compute_slices for profile in packer.profiles] for packer in kinds.packers]
-        ).astype(float)
+        profiles = (profile for packer in kinds.packers for profile in packer.profiles)
+        self._slices = np.array([profile.compute_slices for profile in profiles], dtype=float)
         self.counts = np.zeros_like(counts)
         self._total = np.zeros(kinds.count, dtype=np.int64)
         self._can = np.zeros((len(counts), len(self._moves)), dtype=bool)

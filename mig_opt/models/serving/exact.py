@@ -22,9 +22,8 @@ from mig_opt.models.solvers.backend import Backend, ProgramOutcome, Values, solv
 from mig_opt.models.solvers.highs import Highs, highs_or_cbc
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
 from mig_opt.result import Status
-from mig_opt.serving.assembling import filled
 from mig_opt.serving.bounds import Relaxation, shortage
-from mig_opt.serving.covers import Kinds
+from mig_opt.serving.covers import Kinds, filled
 from mig_opt.serving.demand import ENOUGH, MOST_SEGMENTS, NEEDED, Demand
 from mig_opt.serving.deployment import Deployment
 

@@ -16,10 +16,9 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement, ProfileSet
 from mig_opt.models.solvers.backend import Backend, Values, solve_program
 from mig_opt.models.solvers.linear import LinearProgram, Term, Variable
-from mig_opt.serving.assembling import segment_of
 from mig_opt.serving.bounds import Relaxation
 from mig_opt.serving.demand import ENOUGH, NEEDED, Demand, Option
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.deployment import Deployment, Segment, segment_of
 
 _MOST_CHOICES = 60_000
 """Choices of a partition for a running GPU beyond which the program is not even tried."""

@@ -13,7 +13,7 @@ from mig_opt.cli.serving.exporting import FORMATS
 from mig_opt.deploying import deploy
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json, read_deployment
-from mig_opt.heuristics.serving.first_fit import first_fit
+from mig_opt.heuristics.serving.filling import first_fit
 from mig_opt.instances.bundled import load_demand
 from mig_opt.rollout import deployment_script, kubernetes_resources, mig_parted_config
 from mig_opt.validation import validate_deployment
