@@ -14,10 +14,11 @@ from mig_opt.batch.timing import DECIMALS
 from mig_opt.control import check_run
 from mig_opt.errors import Problem
 from mig_opt.explaining.explanation import Conflict, Explanation, Remedy, Verdict
-from mig_opt.explaining.oracle import LEAST_SECONDS, Clock, Kept, Oracle, in_time
+from mig_opt.explaining.oracle import Clock, Kept, Oracle, in_time
 from mig_opt.explaining.remedies import misfit_conflicts, misfit_remedies, remedies
 from mig_opt.explaining.requirements import Requirements, spelled, target_requirement
 from mig_opt.explaining.shrinking import Shrinker
+from mig_opt.registry import AUTO
 from mig_opt.result import Status
 from mig_opt.solving import solve
 
@@ -80,11 +81,11 @@ def explain(
     without task 'b'
     """
     check_question(target, time_limit=time_limit, seed=seed, workers=workers, also=[*wrong_batch(batch)])
-    work = _Explaining(batch, None if target is None else float(target), time_limit, seed, workers)
+    work = _Explaining(batch, None if target is None else float(target), Clock(time_limit, seed, workers))
     try:
         work.run()
     except KeyboardInterrupt:
-        work.interrupted = True
+        return work.explanation(interrupted=True)
     return work.explanation()
 
 
@@ -112,16 +113,10 @@ def check_question(
 class _Explaining:
     """Run of one explanation, with what is known at each moment."""
 
-    def __init__(
-        self, batch: Batch, target: float | None, time_limit: float | None, seed: int, workers: int | None
-    ) -> None:
-        self.interrupted = False
+    def __init__(self, batch: Batch, target: float | None, clock: Clock) -> None:
         self._batch = batch
         self._target = target
-        self._time_limit = time_limit
-        self._seed = seed
-        self._workers = workers
-        self._clock = Clock(time_limit)
+        self._clock = clock
         self._verdict = Verdict.UNKNOWN
         self._schedule: Schedule | None = None
         self._lower_bound = 0.0
@@ -132,14 +127,17 @@ class _Explaining:
 
     def run(self) -> None:
         """Find out as much as the time allows."""
-        self._begin()
-        if self._verdict is not Verdict.IMPOSSIBLE:
-            goal = self._below_bound() if self._target is None else self._target
-            oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._clock, self._seed, self._workers)
-            if self._is_ruled_out(oracle):
-                self._explain(oracle)
+        first = self._solve(method="far")
+        if first.status is Status.INFEASIBLE:
+            self._verdict = Verdict.IMPOSSIBLE
+            self._remedies += misfit_remedies(self._batch)
+            return
+        goal = self._below_bound() if self._target is None else self._target
+        oracle = self._oracle = Oracle(Requirements(self._batch, goal), self._clock)
+        if self._is_ruled_out(oracle):
+            self._explain(oracle)
 
-    def explanation(self) -> Explanation:
+    def explanation(self, *, interrupted: bool = False) -> Explanation:
         """Return what is known."""
         conflicts = misfit_conflicts(self._batch) if math.isinf(self._lower_bound) else tuple(self._conflict())
         # What rules out a part of the batch rules out the whole.
@@ -152,21 +150,13 @@ class _Explaining:
             conflicts=conflicts,
             remedies=tuple(self._remedies),
             runtime_s=self._clock.seconds,
-            interrupted=self.interrupted,
+            interrupted=interrupted,
         )
-
-    def _begin(self) -> None:
-        first = solve(self._batch, "far", time_limit=self._time_limit, seed=self._seed, workers=self._workers)
-        self._keep(first)
-        if first.status is Status.INFEASIBLE:
-            self._verdict = Verdict.IMPOSSIBLE
-            self._remedies += misfit_remedies(self._batch)
 
     def _below_bound(self) -> float:
         """Return the largest makespan that the best lower bound rules out, in seconds."""
         self._verdict = Verdict.POSSIBLE
-        limit = None if self._time_limit is None else max(self._clock.remaining / 2, LEAST_SECONDS)
-        self._keep(solve(self._batch, time_limit=limit, seed=self._seed, workers=self._workers))
+        self._solve(self._clock.remaining / 2)
         ticks = Ticks.of(self._batch)
         # Makespans are rounded to nanoseconds, so shorter ticks cannot be counted in them.
         if not ticks.exact or ticks.decimals > DECIMALS:
@@ -199,7 +189,7 @@ class _Explaining:
             self._remedies.append(remedy)
         if self._target is not None:
             if core != requirements.all and self._worthwhile:
-                self._keep(self._solve(self._batch))
+                self._solve(self._worthwhile)
             if self._schedule is not None:
                 makespan = self._schedule.makespan
                 self._remedies.insert(0, Remedy("target", f"a target of {spelled(makespan)} s", makespan))
@@ -209,21 +199,17 @@ class _Explaining:
         batch = oracle.requirements.relaxed(core)
         if batch is None or not self._worthwhile:
             return
-        self._least = self._solve(batch)
+        self._least = solve(batch, **self._clock.options(self._worthwhile))
         oracle.rule_out(core, oracle.requirements.least(core, self._least.lower_bound))
         if core == oracle.requirements.all:
             self._improve(self._least.schedule)
         if self._least.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
 
-    def _solve(self, batch: Batch) -> ScheduleResult:
-        limit = self._worthwhile
-        return solve(batch, time_limit=None if math.isinf(limit) else limit, seed=self._seed, workers=self._workers)
-
     @property
     def _worthwhile(self) -> float:
         """Seconds for a finishing touch: it may take half as long again as everything before it, and leaves as much."""
-        if self._time_limit is None:
+        if math.isinf(self._clock.remaining):
             return math.inf
         return min(self._clock.remaining / 2, max(self._clock.seconds / 2, 1.0))
 
@@ -242,11 +228,14 @@ class _Explaining:
             makespan=None if schedule is None else schedule.makespan,
         )
 
-    def _keep(self, result: ScheduleResult) -> None:
+    def _solve(self, seconds: float = math.inf, method: str = AUTO) -> ScheduleResult:
+        """Solve the batch, and keep what is better than before."""
+        result = solve(self._batch, method, **self._clock.options(seconds))
         self._improve(result.schedule)
         self._lower_bound = max(self._lower_bound, result.lower_bound)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
+        return result
 
     def _improve(self, schedule: Schedule | None) -> None:
         if schedule is not None and (self._schedule is None or schedule.makespan < self._schedule.makespan):

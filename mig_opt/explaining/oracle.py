@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_time import Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Limits
 from mig_opt.explaining.requirements import Requirement, Requirements
 from mig_opt.registry import AUTO
 from mig_opt.result import Status, TrajectoryPoint
@@ -18,32 +19,24 @@ from mig_opt.solving import solve
 
 Kept = frozenset[Requirement]
 
-LEAST_SECONDS = 0.01
+_LEAST_SECONDS = 0.01
 """For a call at the very end: bounds and the first schedule take no longer on small batches."""
 
 
-class Clock:
-    """The time that is left.
-
-    Parameters
-    ----------
-    limit : float or None
-        Seconds from now on; None for as many as it takes.
-    """
-
-    def __init__(self, limit: float | None) -> None:
-        self._began = time.monotonic()
-        self._limit = math.inf if limit is None else limit
-
-    @property
-    def seconds(self) -> float:
-        """Seconds that have passed."""
-        return time.monotonic() - self._began
+class Clock(Limits):
+    """Limits whose time that is left is infinite where there is no limit."""
 
     @property
     def remaining(self) -> float:
-        """Seconds that are left (never negative)."""
-        return max(0.0, self._limit - self.seconds)
+        """Seconds left (never negative)."""
+        left = super().remaining
+        return math.inf if left is None else left
+
+    def options(self, seconds: float = math.inf) -> dict[str, Any]:
+        """Return options for :func:`mig_opt.solve`: it may take ``seconds`` of the time that is left."""
+        limit = min(seconds, self.remaining)
+        time_limit = None if math.isinf(limit) else max(limit, _LEAST_SECONDS)
+        return {"time_limit": time_limit, "seed": self.seed, "workers": self.workers}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,16 +58,12 @@ class Oracle:
     requirements : Requirements
         Of a batch in which each task can run somewhere; they hold the target.
     clock : Clock
-        The time for all answers.
-    seed, workers : int
-        See :func:`mig_opt.solve`.
+        Limits of all answers together.
     """
 
-    def __init__(self, requirements: Requirements, clock: Clock, seed: int, workers: int | None) -> None:
+    def __init__(self, requirements: Requirements, clock: Clock) -> None:
         self.requirements = requirements
         self.clock = clock
-        self._seed = seed
-        self._workers = workers
         self._possible: dict[Kept, Schedule | None] = {}
         self._impossible: dict[Kept, float] = {}
 
@@ -84,10 +73,10 @@ class Oracle:
         if batch is None:
             return False
         lower_bound = best_lower_bound(batch)
-        if lower_bound > self.requirements.target:
-            self.rule_out(kept, self.requirements.least(kept, lower_bound))
-            return True
-        return False
+        if lower_bound <= self.requirements.target:
+            return False
+        self.rule_out(kept, self.requirements.least(kept, lower_bound))
+        return True
 
     def rule_out(self, kept: Kept, lower_bound: float) -> None:
         """Remember a proof that ``kept`` takes ``lower_bound`` seconds, more than the target."""
@@ -98,13 +87,7 @@ class Oracle:
         return max((bound for other, bound in self._impossible.items() if other <= kept), default=0.0)
 
     def decide(self, kept: Kept, seconds: float = math.inf) -> Answer:
-        """Return whether ``kept`` can be met in time, after at most ``seconds`` of the time that is left.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C.
-        """
+        """Return whether ``kept`` can be met in time, after at most ``seconds`` of the time that is left."""
         for other, schedule in self._possible.items():
             if kept <= other:
                 return Answer(possible=True, schedule=schedule)
@@ -123,25 +106,14 @@ class Oracle:
     def answer(self, batch: Batch, seconds: float = math.inf, *, method: str = AUTO) -> Answer:
         """Return whether a batch can be done by the target, after at most ``seconds`` of the time that is left.
 
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C.
+        Ctrl-C is passed on as KeyboardInterrupt.
         """
         ticks = Ticks.of(batch)
 
         def decided(point: TrajectoryPoint) -> bool:
             return self._verdict(ticks, point.makespan, point.lower_bound) is not None
 
-        limit = min(seconds, self.clock.remaining)
-        result = solve(
-            batch,
-            method,
-            time_limit=None if math.isinf(limit) else max(limit, LEAST_SECONDS),
-            seed=self._seed,
-            workers=self._workers,
-            stop=decided,
-        )
+        result = solve(batch, method, **self.clock.options(seconds), stop=decided)
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         possible = self._verdict(ticks, result.makespan, result.lower_bound)

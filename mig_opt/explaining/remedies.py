@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Iterator
 
@@ -28,18 +29,9 @@ _SHARE = 4
 
 
 def remedies(oracle: Oracle, core: Kept, seconds: float) -> Iterator[Remedy]:
-    """Yield changes with which a schedule of the whole batch was found in time.
+    """Yield changes with which a schedule of the whole batch was found in time, all of them within ``seconds``.
 
-    Only what is in the conflict can help: the conflict stays with whatever else is changed.
-
-    Parameters
-    ----------
-    oracle : Oracle
-        Answers for the batch.
-    core : frozenset of Requirement
-        The conflict.
-    seconds : float
-        For all of them together.
+    Only what is in the conflict (``core``) can help: the conflict stays with whatever else is changed.
     """
     requirements = oracle.requirements
     clock = Clock(seconds)
@@ -61,14 +53,10 @@ def _more_gpus(oracle: Oracle, clock: Clock) -> Iterator[Remedy]:
     """Yield a number of GPUs with which a schedule in time is found, if there is one: seldom more than needed."""
     batch, target = oracle.requirements.batch, oracle.requirements.target
     most = batch.gpus + min(_MOST_GPUS, len(batch.tasks))
-    low, high = batch.gpus + 1, most
-    while low < high:  # the least number that no bound rules out
-        middle = (low + high) // 2
-        if best_lower_bound(batch.replace(gpus=middle)) > target:
-            low = middle + 1
-        else:
-            high = middle
-    for gpus in range(low, most + 1):
+    more = range(batch.gpus + 1, most + 1)
+    # From the least number on that no bound rules out, or else the last one.
+    least = bisect.bisect_left(more[:-1], True, key=lambda gpus: best_lower_bound(batch.replace(gpus=gpus)) <= target)
+    for gpus in more[least:]:
         if not clock.remaining:
             return
         larger = batch.replace(gpus=gpus)
@@ -82,22 +70,23 @@ def _more_gpus(oracle: Oracle, clock: Clock) -> Iterator[Remedy]:
 def misfit_conflicts(batch: Batch) -> tuple[Conflict, ...]:
     """Return for each task that fits nowhere what together keeps it from running."""
     requirements = Requirements(batch, math.inf)
-    return tuple(Conflict(_needed(requirements, index), (), None, math.inf, None) for index in batch.unplaceable())
+    profiles = batch.gpu.profiles_of("double-memory")
+
+    def needed(index: int) -> tuple[Requirement, ...]:
+        must_run, *details = requirements.of_task(index)
+        kept = frozenset((must_run, *details))
+        for detail in details:
+            task = requirements.kept_task(must_run, kept - {detail})
+            if all(task.time_on(profile) is None for profile in profiles):
+                kept -= {detail}
+        return requirements.ordered(kept)
+
+    return tuple(Conflict(needed(index), (), None, math.inf, None) for index in batch.unplaceable())
 
 
 def misfit_remedies(batch: Batch) -> tuple[Remedy, ...]:
     """Return for each task that fits nowhere the least changes with which it fits."""
     return tuple(remedy for index in batch.unplaceable() for remedy in _remedies(batch.gpu, index, batch.tasks[index]))
-
-
-def _needed(requirements: Requirements, index: int) -> tuple[Requirement, ...]:
-    must_run, *details = requirements.of_task(index)
-    gpu = requirements.batch.gpu
-    kept = frozenset((must_run, *details))
-    for detail in details:
-        if not _fits(gpu, requirements.kept_task(must_run, kept - {detail})):
-            kept -= {detail}
-    return requirements.ordered(kept)
 
 
 def _remedies(gpu: GpuModel, index: int, task: Task) -> Iterator[Remedy]:
@@ -124,7 +113,3 @@ def _remedies(gpu: GpuModel, index: int, task: Task) -> Iterator[Remedy]:
 
 def _smallness(profile: Profile) -> tuple[int, float]:
     return profile.compute_slices, profile.memory_gb
-
-
-def _fits(gpu: GpuModel, task: Task) -> bool:
-    return any(task.time_on(profile) is not None for profile in gpu.profiles_of("double-memory"))

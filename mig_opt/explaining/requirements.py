@@ -111,10 +111,6 @@ class Requirements:
         self.details = tuple(detail for details in self._details for detail in details)
         self.all = frozenset((self.gpus, *self.operations, *self.live, *self._about))
 
-    def about(self, requirement: Requirement) -> int | None:
-        """Return the index of the task that a requirement is about; None if it is about none."""
-        return self._about.get(requirement)
-
     def of_task(self, index: int) -> tuple[Requirement, ...]:
         """Return the requirements about a task: that it must run, and what it needs."""
         return self.tasks[index], *self._details[index]
@@ -245,19 +241,14 @@ def _busy(index: int, live: LiveInstance) -> Requirement:
 
 
 def _must_run(index: int, task: Task) -> Requirement:
-    times = _times(task.times)
-    return Requirement(
-        RequirementKind.TASK,
-        f"tasks[{index}]",
-        f"task {task.name!r} must run: {times}",
-        f"without task {task.name!r}",
-        task.name,
-    )
+    text = f"task {task.name!r} must run: {_times(task.times)}"
+    return Requirement(RequirementKind.TASK, f"tasks[{index}]", text, f"without task {task.name!r}", task.name)
 
 
 def _details(gpu: GpuModel, index: int, task: Task, imagined: Mapping[int, float]) -> Iterator[Requirement]:
     if imagined:
-        sizes = _listed(list(imagined), "or")
+        *others, last = map(str, imagined)
+        sizes = f"{', '.join(others)} or {last}" if others else last
         yield Requirement(
             RequirementKind.SIZES,
             f"tasks[{index}].times",
@@ -301,8 +292,3 @@ def _times(times: Mapping[int, float]) -> str:
     parts = [f"{spelled(seconds)} s on {size}" for size, seconds in times.items()]
     parts[0] += " slice" if next(iter(times)) == 1 else " slices"
     return ", ".join(parts)
-
-
-def _listed(entries: list[int], word: str) -> str:
-    *others, last = map(str, entries)
-    return f"{', '.join(others)} {word} {last}" if others else last

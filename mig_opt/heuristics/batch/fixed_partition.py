@@ -28,17 +28,8 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
 
     Every GPU gets the partition at the start, from the first slice to the last; live instances that belong to it are
     kept, others are destroyed as soon as they are free. Each task goes to the instance on which it begins first among
-    those that it can run on; of equal ones to the one on the first GPU and slice. There is one schedule, so limits come
-    into effect only after it.
-
-    Parameters
-    ----------
-    batch : Batch
-        Any number of GPUs and any initial state.
-    control : Control
-        Limits and reports.
-    partition : sequence of Placement
-        A maximal partition on which every task can run.
+    those that it can run on (there has to be one); of equal ones to the one on the first GPU and slice. There is one
+    schedule, so limits come into effect only after it.
     """
     plan = _Plan(batch, partition)
     plan.run()
@@ -49,13 +40,7 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
 def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
     """Run :func:`fixpart` for each maximal partition and offer what is better than all before.
 
-    Parameters
-    ----------
-    batch : Batch
-        Any number of GPUs and any initial state. If no partition has an instance for every task, there is no schedule.
-    control : Control
-        Limits and reports. When the time is up, the best schedule until then counts (there always is one if there is a
-        partition for all tasks).
+    There is no schedule if no partition has an instance for every task, else there always is one when the time is up.
     """
     best = float("inf")
     for partition in suitable_partitions(batch):

@@ -1,4 +1,4 @@
-"""The methods ``list`` and ``lpt``: list scheduling of the allocation of least work.
+"""Greedy placement of tasks; the methods ``list`` and ``lpt``: list scheduling of the allocation of least work.
 
 R. L. Graham: "Bounds on multiprocessing timing anomalies", SIAM Journal on Applied Mathematics 17 (1969),
 doi:10.1137/0117039. Sizes are chosen as in the first allocation of J. Turek et al. (SPAA 1992): of least work.
@@ -7,14 +7,13 @@ doi:10.1137/0117039. Sizes are chosen as in the first allocation of J. Turek et 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
 from mig_opt.control import Control
-from mig_opt.gpu.model import Profile
+from mig_opt.gpu.model import Placement, Profile
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
-from mig_opt.heuristics.batch.placing import Placing
 
 _SECONDS_PER_TASK = 1.5e-5
 """What it takes to place a task."""
@@ -26,32 +25,20 @@ def list_scheduling(batch: Batch, control: Control[Schedule]) -> None:
     Each task runs on the profile of least work (slices x seconds; of equal ones the smallest). Of all placements of
     that profile, on all GPUs, it gets the one where it begins first, creations and destructions included; of equal ones
     the first. There is one schedule, so limits come into effect only after it.
-
-    Parameters
-    ----------
-    batch : Batch
-        Any number of GPUs and any initial state; every task has a placement.
-    control : Control
-        Limits and reports.
     """
-    profiles = _profiles_of_least_work(batch)
-    _schedule(batch, control, list(zip(batch.tasks, profiles, strict=True)))
+    _schedule(batch, control, by_length=False)
 
 
 def longest_first(batch: Batch, control: Control[Schedule]) -> None:
     """Do the same as :func:`list_scheduling`, longest tasks first (LPT; of equal ones in the order of the batch)."""
-    pairs = list(zip(batch.tasks, _profiles_of_least_work(batch), strict=True))
-    _schedule(batch, control, sorted(pairs, key=lambda pair: -pair[0].times[pair[1].compute_slices]))
+    _schedule(batch, control, by_length=True)
 
 
-def _profiles_of_least_work(batch: Batch) -> list[Profile]:
-    """Return the profile of each task in the first allocation of the family."""
-    groups = AllocationFamily(batch).groups
-    chosen = {index: profile for profile, group in groups.items() for _, index in group}
-    return [chosen[index] for index in range(len(batch.tasks))]
-
-
-def _schedule(batch: Batch, control: Control[Schedule], pairs: Sequence[tuple[Task, Profile]]) -> None:
+def _schedule(batch: Batch, control: Control[Schedule], *, by_length: bool) -> None:
+    groups = AllocationFamily(batch).groups.items()
+    allocated = sorted((index, less_seconds, profile) for profile, group in groups for less_seconds, index in group)
+    if by_length:
+        allocated.sort(key=lambda entry: entry[1])
     placing = Placing(batch)
     places = [(gpu, placement) for gpu in range(batch.gpus) for placement in batch.placements()]
     # For each profile its places as (second at which a task would begin, place). That second may have grown since.
@@ -60,8 +47,8 @@ def _schedule(batch: Batch, control: Control[Schedule], pairs: Sequence[tuple[Ta
         heaps.setdefault(placement.profile, []).append((placing.begin(gpu, placement), at))
     for heap in heaps.values():
         heapq.heapify(heap)
-    control.spend(_SECONDS_PER_TASK * len(pairs))
-    for task, profile in pairs:
+    control.spend(_SECONDS_PER_TASK * len(batch.tasks))
+    for index, _, profile in allocated:
         heap = heaps[profile]
         while True:
             known, at = heap[0]
@@ -69,5 +56,82 @@ def _schedule(batch: Batch, control: Control[Schedule], pairs: Sequence[tuple[Ta
             if begin <= known:
                 break
             heapq.heapreplace(heap, (begin, at))
-        heapq.heapreplace(heap, (placing.put(task, *places[at]), at))
+        heapq.heapreplace(heap, (placing.put(batch.tasks[index], *places[at]), at))
     control.offer(placing.schedule())
+
+
+class Placing:
+    """State of the GPUs while tasks are put on placements: instances, and when they and the free slices are available.
+
+    A task runs on the instance of that shape which exists there, after what that one has to run already; if there is
+    none, whatever is in the way is destroyed and one is created. Live instances of the initial state count like others,
+    those of a variant (media engines, ...) as the plain profile of the same shape.
+
+    The times here are estimates in which no operation waits for the driver; :meth:`schedule` has the true ones.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self._batch = batch
+        self._instances: list[PlannedInstance] = []
+        self._ends: list[float] = []
+        # For each slice of each GPU the instance there, or since when it is empty.
+        self._holders: list[list[int | None]] = [[None] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+        self._clear = [[0.0] * batch.gpu.memory_slices for _ in range(batch.gpus)]
+        for live in batch.initial:
+            placement = batch.gpu.placement(live.profile, live.start)
+            self._append(PlannedInstance(live.gpu, placement, free=live.free), live.free)
+
+    def begin(self, gpu: int, placement: Placement) -> float:
+        """Return the second at which a task that is put there now would begin: it never falls, whatever is put."""
+        index = self._existing(gpu, placement)
+        if index is not None:
+            return self._ends[index]
+        clear = max(self._clear_from(gpu, position) for position in placement.footprint)
+        return clear + self._batch.operations.of("create", placement.profile)
+
+    def put(self, task: Task, gpu: int, placement: Placement) -> float:
+        """Put ``task`` there and return the second at which it ends."""
+        index = self._existing(gpu, placement)
+        if index is None:
+            begin = self.begin(gpu, placement)
+            for position in placement.footprint:
+                self._retire(gpu, position)
+            index = self._append(PlannedInstance(gpu, placement), begin)
+        self._instances[index].tasks.append(task)
+        self._ends[index] += task.times[placement.profile.compute_slices]
+        return self._ends[index]
+
+    def schedule(self) -> Schedule:
+        """Return the schedule of everything that was put."""
+        return sequenced_schedule(self._batch, self._instances)
+
+    def _existing(self, gpu: int, placement: Placement) -> int | None:
+        index = self._holders[gpu][placement.start]
+        if index is None or self._instances[index].placement.shape != placement.shape:
+            return None
+        return index
+
+    def _clear_from(self, gpu: int, position: int) -> float:
+        """Return the second from which a slice is clear, if the instance there is destroyed as soon as possible."""
+        index = self._holders[gpu][position]
+        if index is None:
+            return self._clear[gpu][position]
+        return self._ends[index] + self._batch.operations.of("destroy", self._instances[index].placement.profile)
+
+    def _retire(self, gpu: int, position: int) -> None:
+        """Destroy the instance on a slice, if there is one."""
+        index = self._holders[gpu][position]
+        if index is None:
+            return
+        clear = self._clear_from(gpu, position)
+        for other in self._instances[index].placement.footprint:
+            self._holders[gpu][other] = None
+            self._clear[gpu][other] = clear
+
+    def _append(self, instance: PlannedInstance, end: float) -> int:
+        index = len(self._instances)
+        self._instances.append(instance)
+        self._ends.append(end)
+        for position in instance.placement.footprint:
+            self._holders[instance.gpu][position] = index
+        return index

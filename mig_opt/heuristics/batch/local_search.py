@@ -32,18 +32,9 @@ _FEW = 11
 def search(batch: Batch, control: Control[Schedule]) -> None:
     """Improve the schedule in ``control`` until the time is up, or it can hardly be improved.
 
-    Parameters
-    ----------
-    batch : Batch
-        Any number of GPUs, with or without live instances; every task has a placement.
-    control : Control
-        Has a schedule to start from. Without a time limit, or with few tasks, the search ends when many cycles
-        have brought nothing.
-
-    Notes
-    -----
-    The loops are compiled when they are first used on a machine, which takes some ten seconds. A run whose time limit
-    is shorter than that ends with the schedule that it started from.
+    Without a time limit, or with few tasks, the search ends when many cycles have brought nothing. The loops are
+    compiled when they are first used on a machine, which takes some ten seconds. A run whose time limit is shorter than
+    that ends with the schedule that it started from.
     """
     assert control.plan is not None
     if control.expired or not compiled(control):

@@ -7,15 +7,15 @@ as J. Villarrubia et al. turn it into a scheduler for a batch (JPDC 204, 2025, d
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile, ProfileSet
-from mig_opt.heuristics.batch.placing import Placing
+from mig_opt.heuristics.batch.list_scheduling import Placing
 
 _SECONDS_PER_PARTITION = 8e-5
 """What it takes to choose a partition."""
@@ -31,13 +31,6 @@ def miso_opt(batch: Batch, control: Control[Schedule]) -> None:
     speedups of these tasks; durations play no part. Its instances follow what is on their slices, each as soon as that
     has ended, and an instance of the same shape is kept. With several GPUs the partition is for the one on which
     everything before ends first. There is one schedule, so limits come into effect only after it.
-
-    Parameters
-    ----------
-    batch : Batch
-        Any number of GPUs and any initial state; every task has a placement.
-    control : Control
-        Limits and reports.
     """
     choices = PartitionChoices(batch.gpu, batch.profile_set)
     speedups = [speedups_of(task, choices.profiles) for task in batch.tasks]
@@ -77,13 +70,6 @@ class _State:
 class PartitionChoices:
     """The partitions of a GPU, and the best one for given tasks.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The GPU.
-    profile_set : ProfileSet
-        The profiles that partitions may have.
-
     Attributes
     ----------
     profiles : tuple of Profile
@@ -105,8 +91,8 @@ class PartitionChoices:
             places: dict[int, list[Placement]] = {}
             for placement in partition:
                 places.setdefault(index[placement.profile], []).append(placement)
-            whole = Counter({profile: len(starts) for profile, starts in places.items()})
-            for counts in _parts([whole[profile] for profile in range(len(self.profiles))]):
+            most = (len(places.get(profile, ())) for profile in range(len(self.profiles)))
+            for counts in itertools.product(*(range(count + 1) for count in most)):
                 if counts not in numbers:
                     numbers[counts] = len(self._states)
                     self._states.append(_State([], places))
@@ -121,12 +107,8 @@ class PartitionChoices:
         """Return the placements for the next tasks, one for each from the first on, of the largest sum of speedups.
 
         As speedups are positive, they form a maximal partition - unless the tasks are at an end, or the next one cannot
-        run on what is left of it. Of equal sums the one of fewer tasks is taken.
-
-        Parameters
-        ----------
-        speedups : sequence of sequence of float or None
-            For each task its speedups on :attr:`profiles`; None where it cannot run.
+        run on what is left of it. Of equal sums the one of fewer tasks is taken. A speedup is None where a task cannot
+        run.
         """
         values = {self._empty: 0.0}
         came: dict[int, tuple[int, int]] = {}
@@ -150,13 +132,3 @@ class PartitionChoices:
             profiles.append(profile)
         free = {profile: iter(places) for profile, places in self._states[end].placements.items()}
         return [next(free[profile]) for profile in reversed(profiles)]
-
-
-def _parts(counts: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield all counts from 0 up to the given ones."""
-    if not counts:
-        yield ()
-        return
-    for rest in _parts(counts[1:]):
-        for count in range(counts[0] + 1):
-            yield (count, *rest)

@@ -13,8 +13,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.heuristics.batch.list_scheduling import list_scheduling, longest_first
-from mig_opt.heuristics.batch.placing import Placing
+from mig_opt.heuristics.batch.list_scheduling import Placing, list_scheduling, longest_first
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate
 

@@ -34,15 +34,13 @@ def far(
     min_improvement: float = 0.0,
     skip: bool = True,
 ) -> None:
-    """Run FAR and offer the best schedule to ``control``.
+    """Run FAR and offer the best schedule to ``control``; there always is one when the time is up.
+
+    Live instances of an initial state are reused where the repartitioning order reaches them, and destroyed when they
+    are in the way.
 
     Parameters
     ----------
-    batch : Batch
-        Any number of GPUs; every task has a placement. Live instances of an initial state are reused where the
-        repartitioning order reaches them, and destroyed when they are in the way.
-    control : Control
-        Limits and reports. When the time is up, the best schedule until then counts (there always is one).
     refine : bool
         Whether phase 3 follows. Its schedule counts only if it is shorter than that of phase 2. With a time limit, a
         tenth of the time is kept for it.

@@ -18,12 +18,7 @@ class AllocationFamily:
     since they make a task both longer and larger. The family ends when the longest task cannot be sped up.
 
     Two properties hold for every step, and FAR's search relies on them: ``area`` never decreases, ``longest`` never
-    grows.
-
-    Parameters
-    ----------
-    batch : Batch
-        Every task must have a placement.
+    grows. Every task must have a placement.
 
     Attributes
     ----------

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, get_args
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeVar, get_args
 
 from mig_opt.batch.batch import Batch
+from mig_opt.batch.lifetimes import Location
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timeline import Slot
 from mig_opt.batch.timing import tidy
@@ -25,8 +26,7 @@ that it fits better.
 """
 JOINS: tuple[Join, ...] = get_args(Join)
 
-_Where = tuple[int, str, int]
-"""GPU, profile name, start slice."""
+_Event = TypeVar("_Event", Run, Operation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class EndState:
     """State in which schedules leave the GPUs when their last task has ended."""
 
     # the instances that exist then, each with the second at which it becomes free
-    live: Mapping[_Where, float] = field(default_factory=dict)
+    live: Mapping[Location, float] = field(default_factory=dict)
     # for each GPU the second at which its last operation ends
     driver_free: Mapping[int, float] = field(default_factory=dict)
     # for memory slices on which something was destroyed, the second of the last time
@@ -69,41 +69,21 @@ class EndState:
 def joined(
     batch: Batch, plan: Schedule, state: EndState, join: Join, control: Control[Schedule] | None = None
 ) -> Schedule:
-    """Return a schedule for a batch that begins in ``state``, made from its plan for empty GPUs.
+    """Return a schedule for a batch that begins in ``state``, made from its plan (with operations) for empty GPUs.
 
-    Parameters
-    ----------
-    batch : Batch
-        The batch; its own initial state does not count.
-    plan : Schedule
-        A valid schedule with operations for GPUs that are empty.
-    state : EndState
-        What the batches before have left.
-    join : Join
-        How to proceed. Whatever it is, the schedule does not end later than the trivial one.
-    control : Control, optional
-        Limits of the moves and swaps.
+    The batch's own initial state does not count. The schedule does not end later than the trivial one, whatever
+    ``join`` says. ``control`` limits the moves and swaps.
     """
+    cleaning = _cleaning(batch, state)
+    offset = max([state.makespan, *(operation.end for operation in cleaning)])
     if join != "trivial":
-        best = min((_arranged(batch, plan, state, backward) for backward in (True, False)), key=_makespan)
+        arranged = (_arranged(batch, plan, state, backward) for backward in (True, False))
+        best = min(arranged, key=lambda refinement: refinement.makespan)
         if join == "moved":
             best.run(control or Control[Schedule]())
-        cleaning = _cleaning(batch, state)
-        if best.makespan <= _offset(state, cleaning) + plan.makespan:
+        if best.makespan <= offset + plan.makespan:
             return best.schedule()
-    return _trivial(plan, state, _cleaning(batch, state))
-
-
-def _makespan(refinement: Refinement) -> float:
-    return refinement.makespan
-
-
-def _trivial(plan: Schedule, state: EndState, cleaning: list[Operation]) -> Schedule:
-    return shifted(plan, _offset(state, cleaning), before=tuple(cleaning))
-
-
-def _offset(state: EndState, cleaning: list[Operation]) -> float:
-    return max([state.makespan, *(operation.end for operation in cleaning)])
+    return shifted(plan, offset, before=cleaning)
 
 
 def _cleaning(batch: Batch, state: EndState) -> list[Operation]:
@@ -118,19 +98,13 @@ def _cleaning(batch: Batch, state: EndState) -> list[Operation]:
     return operations
 
 
-def shifted(schedule: Schedule, seconds: float, before: tuple[Operation, ...] = ()) -> Schedule:
+def shifted(schedule: Schedule, seconds: float, before: Iterable[Operation] = ()) -> Schedule:
     """Return a schedule with operations that begins so much later, after some more operations."""
-    return Schedule(
-        tuple(
-            Run(run.task, run.gpu, run.profile, run.start, tidy(run.begin + seconds), tidy(run.end + seconds))
-            for run in schedule.runs
-        ),
-        before
-        + tuple(
-            Operation(one.kind, one.gpu, one.profile, one.start, tidy(one.begin + seconds), tidy(one.end + seconds))
-            for one in schedule.operations or ()
-        ),
-    )
+
+    def later(event: _Event) -> _Event:
+        return replace(event, begin=tidy(event.begin + seconds), end=tidy(event.end + seconds))
+
+    return Schedule(tuple(map(later, schedule.runs)), (*before, *map(later, schedule.operations or ())))
 
 
 def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> Refinement:
@@ -154,12 +128,8 @@ def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> 
 def _tasks_by_gpu(batch: Batch, plan: Schedule) -> dict[int, dict[Placement, list[int]]]:
     index = {task.name: at for at, task in enumerate(batch.tasks)}
     found: dict[int, dict[Placement, list[int]]] = defaultdict(lambda: defaultdict(list))
-    at: dict[tuple[str, int], Placement] = {}
     for run in plan.runs:
-        placement = at.get((run.profile, run.start))
-        if placement is None:
-            placement = at[run.profile, run.start] = batch.gpu.placement(run.profile, run.start)
-        found[run.gpu][placement].append(index[run.task])
+        found[run.gpu][batch.gpu.placement(run.profile, run.start)].append(index[run.task])
     return found
 
 

@@ -39,12 +39,7 @@ class Repartitioning:
     The instance that becomes free first takes the longest task that is left for its size. When none is left, it is
     destroyed and its children in the tree take its place - unless nothing is left that could run below it, in which
     case the paper's algorithm would spend a destruction for nothing. Where another instance takes what was left, the
-    destruction is removed from the schedule in the end.
-
-    Parameters
-    ----------
-    batch : Batch
-        Every task must have a placement.
+    destruction is removed from the schedule in the end. Every task must have a placement.
     """
 
     def __init__(self, batch: Batch) -> None:
