@@ -11,12 +11,10 @@ import typer
 from typer import Argument, Option
 
 from mig_opt.cli import options
-from mig_opt.cli.batch.plans import BatchPlans
 from mig_opt.cli.inputs import is_table, parsed_devices, piped
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json, say, say_infeasible
-from mig_opt.cli.plans import Plans, violations_document
+from mig_opt.cli.plans import BatchPlans, Plans, ServingPlans
 from mig_opt.cli.screens import bullets, card, show, show_remarks, show_written
-from mig_opt.cli.serving.plans import ServingPlans
 from mig_opt.errors import InputError, Problem
 from mig_opt.texts import plural
 
@@ -113,8 +111,8 @@ def validate(
 
         write_schedule(found.schedule, output)
     if as_json:
-        violations = violations_document(found.violations)
-        print_json({"valid": found.valid, **plans.figures(), "violations": violations})
+        violations = list(map(dataclasses.asdict, found.violations))
+        print_json({"valid": found.valid, plans.figure: getattr(found, plans.figure), "violations": violations})
     else:
         show(*plans.validation_parts())
         if not found.valid:

@@ -1,17 +1,27 @@
-"""A problem and a plan for it, as the commands that work for several kinds of problems see them."""
+"""Batches with schedules, and services with deployments, as the commands that work for both kinds of problems see them."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from mig_opt.cli.inputs import check_outputs
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.bounds import lower_bounds
+from mig_opt.batch.schedule import Schedule
+from mig_opt.cli.batch.screens import batch_rows, unplaceable, validation_card
+from mig_opt.cli.inputs import check_outputs, load_batch
 from mig_opt.cli.options import ProblemOptions
 from mig_opt.cli.outcome import Checks
-from mig_opt.cli.screens import Part, Rows
-from mig_opt.validation import Violation
+from mig_opt.cli.screens import Part, Rows, bounds_table, seconds, table
+from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
+from mig_opt.cli.serving.screens import demand_rows, deployment_validation_card, services_table
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment
+from mig_opt.texts import plural
+from mig_opt.validation import DeploymentValidation, Validation, validate, validate_deployment
 
 
 class BoundsFound(NamedTuple):
@@ -27,19 +37,8 @@ class BoundsFound(NamedTuple):
 class Plans(ABC):
     """A problem and a plan for it in files: one subclass for each kind of problem.
 
-    Parameters
-    ----------
-    argument : str
-        The argument that names the problem.
-    document : bytes or None
-        The content of standard input, if the argument stands for it.
-    options : ProblemOptions
-        The options of the command.
-
-    Attributes
-    ----------
-    problem, plan, found
-        The problem, the plan and the outcome of its validation, as far as they were read and validated.
+    ``document`` is the content of standard input, if the argument that names the problem stands for it. Problem, plan
+    and the outcome of the validation are there as far as they were read and validated.
     """
 
     kind: ClassVar[str]
@@ -50,6 +49,11 @@ class Plans(ABC):
     """The options that are for this kind of problem alone."""
     noun: ClassVar[str]
     """The word for a plan."""
+    figure: ClassVar[str]
+    """The figure of a plan that the validation finds."""
+    tolerance: ClassVar[float]
+    """Seconds (or a share) by which figures may differ, if the command does not say."""
+    validator: ClassVar[Callable[..., Any]]
     plural: ClassVar[str]
     """The word for problems of this kind."""
     predicate: ClassVar[str]
@@ -65,13 +69,7 @@ class Plans(ABC):
         self.argument, self.document, self.options = argument, document, options
 
     def read(self, path: Path, chart: Path | None = None, output: Path | None = None) -> None:
-        """Read the problem and the plan, and see to it that outputs can be written.
-
-        Raises
-        ------
-        WrongInputsError
-            With everything that is wrong about any of them.
-        """
+        """Read the problem and the plan, and see to it that outputs can be written; refuse all that is wrong at once."""
         checks = Checks()
         self.problem = checks.attempt(self.load)
         self.plan = checks.attempt(self.read_plan, path)
@@ -86,13 +84,9 @@ class Plans(ABC):
     def read_plan(self, path: Path) -> Any:
         """Return the plan in a file; the problem is None if it could not be read."""
 
-    @abstractmethod
     def validate(self, tolerance: float | None = None) -> Any:
         """Return the outcome of the validator; times (or shares) may differ by ``tolerance``."""
-
-    @abstractmethod
-    def figures(self) -> dict[str, float | None]:
-        """Return the figures of the validation for its JSON document."""
+        return self.validator(self.problem, self.plan, tolerance=self.tolerance if tolerance is None else tolerance)
 
     @abstractmethod
     def validation_parts(self) -> Iterable[Part]:
@@ -126,6 +120,111 @@ class Plans(ABC):
         """Return a script for bash that carries out the plan."""
 
 
-def violations_document(violations: Iterable[Violation]) -> list[dict[str, str]]:
-    """Return violations as part of a JSON document."""
-    return [{"code": entry.code.value, "path": entry.path, "message": entry.message} for entry in violations]
+class BatchPlans(Plans):
+    """A batch and a schedule of it."""
+
+    kind, plan_kinds, own_options = "batch", ("schedule", "result"), ("gpus", "cost_free")
+    noun, plural, predicate, hooks = "schedule", "batches", "is a batch", "HOOKS"
+    figure, tolerance, validator = "makespan", 1e-6, staticmethod(validate)
+    problem: Batch
+    plan: Schedule
+    found: Validation
+
+    def load(self) -> Batch:
+        given = self.options
+        return load_batch(self.argument, given.gpu, given.gpus, cost_free=given.cost_free, document=self.document)
+
+    def read_plan(self, path: Path) -> Schedule:
+        from mig_opt.files.batch.schedules import read_schedule
+
+        return read_schedule(path)
+
+    def validation_parts(self) -> Iterable[Part]:
+        yield validation_card(self.problem, self.found)
+
+    def remarks(self) -> list[str]:
+        operations = self.found.schedule.operations
+        if self.plan.operations is not None or operations is None:
+            return []
+        return [f"The schedule came without operations; {len(operations)} that are in time for its runs were found."]
+
+    def rows(self) -> Rows:
+        return batch_rows(self.problem)
+
+    def bounds(self) -> BoundsFound:
+        reasons = unplaceable(self.problem)
+        bounds = () if reasons else lower_bounds(self.problem)
+        best = bounds[0].value if bounds else None
+        return BoundsFound(best, f"{seconds(best)} s", list(map(asdict, bounds)), bounds_table(bounds), reasons)
+
+    def draw(self, out: Path, lower_bound: float | None) -> None:
+        from mig_opt.plotting import save_plot
+
+        save_plot(self.problem, self.found.schedule, out, lower_bound=lower_bound)
+
+    def number_of_gpus(self) -> int:
+        return self.problem.gpus
+
+    def script(self, devices: Sequence[str] | None) -> str:
+        from mig_opt.rollout import schedule_script
+
+        return schedule_script(self.problem, self.found.schedule, devices=devices)
+
+
+class ServingPlans(Plans):
+    """Services and a deployment of them."""
+
+    kind, plan_kinds = "services", ("deployment", "deployment-result")
+    own_options = ("profiles", "scenario", "slo_share", "whole_ms", "max_processes")
+    noun, plural, predicate, hooks = "deployment", "services", "has services", "[HOOKS]"
+    figure, tolerance, validator = "gpus", 1e-9, staticmethod(validate_deployment)
+    problem: Demand
+    plan: Deployment
+    found: DeploymentValidation
+
+    def load(self) -> Demand:
+        return load_services(self.argument, self.options, self.document)
+
+    def read_plan(self, path: Path) -> Deployment:
+        return read_deployment_for(self.problem, path)
+
+    def validation_parts(self) -> Iterable[Part]:
+        yield deployment_validation_card(self.problem, self.plan, self.found)
+        if self.found.valid:
+            yield from ("", services_table(self.problem, self.plan))
+
+    def rows(self) -> Rows:
+        return demand_rows(self.problem)
+
+    def bounds(self) -> BoundsFound:
+        from mig_opt.deploying import why_unservable
+        from mig_opt.serving.bounds import fleet_bounds, shortage
+
+        reasons = why_unservable(self.problem)
+        bounds = () if reasons else fleet_bounds(self.problem)
+        if bounds and (lacking := shortage(self.problem, bounds[0])):
+            reasons = [lacking]
+        best = bounds[0].gpus if bounds else None
+        document = [
+            {"name": bound.name, "value": bound.gpus, "not_rounded": bound.value, "reason": bound.reason}
+            for bound in bounds
+        ]
+        rows = ([bound.name, str(bound.gpus), f"{bound.value:.3f}", bound.reason] for bound in bounds)
+        shown = table(["bound", ">GPUs", ">not rounded", "~because"], rows)
+        return BoundsFound(best, plural(best or 0, "GPU"), document, shown, reasons)
+
+    def draw(self, out: Path, lower_bound: float | None) -> None:
+        from mig_opt.plotting import save_deployment_plot
+
+        save_deployment_plot(self.plan, out, demand=self.problem)
+
+    def number_of_gpus(self) -> int:
+        return len(self.plan.gpus)
+
+    def check_script(self, path: Path) -> None:
+        check_deployment_names("nvidia-smi", self.plan, path)
+
+    def script(self, devices: Sequence[str] | None) -> str:
+        from mig_opt.rollout import deployment_script
+
+        return deployment_script(self.plan, devices=devices)

@@ -16,7 +16,6 @@ from mig_opt.cli.batch.screens import batch_rows, schedule_table, validation_car
 from mig_opt.cli.inputs import check_outputs, load_batch, written
 from mig_opt.cli.interruption import INTERRUPTED
 from mig_opt.cli.outcome import ANSWER_IS_NO, DEFAULT_TIME_LIMIT, Checks, print_json, print_text
-from mig_opt.cli.plans import violations_document
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, Rows, bullets, card, seconds, show, styled
 from mig_opt.errors import Problem
 from mig_opt.proving import Check, check_proof_options
@@ -63,7 +62,7 @@ def prove(
     found = validate(problem, plan)
     if not found.valid:
         if as_json:
-            print_json({"claim": None, "violations": violations_document(found.violations)})
+            print_json({"claim": None, "violations": list(map(dataclasses.asdict, found.violations))})
         else:
             show(validation_card(problem, found), "", bullets(map(str, found.violations)))
         raise typer.Exit(ANSWER_IS_NO)

@@ -11,13 +11,22 @@ from typer import Option
 
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, parsed_devices
-from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, print_text, say, say_infeasible
+from mig_opt.cli.outcome import (
+    EXIT_CODES,
+    Checks,
+    hints_on_time,
+    limit_of,
+    print_json,
+    print_text,
+    refuse,
+    say,
+    say_infeasible,
+)
 from mig_opt.cli.screens import bullets, show, show_remarks, show_written
-from mig_opt.cli.serving.exporting import ExportOption, check_deployment_names, check_export, check_names, exported
-from mig_opt.cli.serving.inputs import load_services, read_running
+from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.control import check_run
-from mig_opt.errors import InputError
+from mig_opt.errors import InputError, nearest
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Status
 from mig_opt.serving.demand import Demand
@@ -25,6 +34,10 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
+
+FORMATS = ("json", "csv", "mig-parted", "nvidia-smi", "kubernetes")
+WITH_DEVICES = FORMATS[2:]
+"""Those that name GPUs of machines."""
 
 _CHANGE_TIME_LIMIT = 10.0
 """Seconds for the order of the steps from what is running."""
@@ -46,7 +59,9 @@ def deploy(
         Path | None,
         Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
     ] = None,
-    export: ExportOption = None,
+    export: Annotated[
+        str | None, Option(metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output.")
+    ] = None,
     devices: options.Devices = None,
     output: Annotated[Path | None, options.output("Write the deployment (.json or .csv), or what is exported.")] = None,
     chart: Annotated[Path | None, options.plot("the deployment")] = None,
@@ -72,7 +87,11 @@ def deploy(
     names = checks.attempt(parsed_devices, devices, None)
     given = options.ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
     demand = checks.attempt(_load, services, given, export)
-    old = None if running is None else checks.attempt(_load_running, running, demand, export)
+    old = None
+    with checks.step():
+        if running is not None:
+            old = read_running(running, demand)
+            check_deployment_names(export, old, running)
     checks.attempt(check_outputs, [services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
 
@@ -105,6 +124,14 @@ def deploy(
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
+def check_export(form: str | None, devices: str | None) -> None:
+    """Refuse a format that does not exist, and devices where no format takes them."""
+    if form is not None and form not in FORMATS:
+        refuse("--export", f"unknown format {form!r}; {nearest(form, FORMATS)}")
+    if devices is not None and form not in WITH_DEVICES:
+        refuse("--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out")
+
+
 def _load(services: str, given: options.ProblemOptions, export: str | None) -> Demand:
     """Return the demand, if a method and the export can work with it."""
     from mig_opt.deploying import check_size
@@ -118,13 +145,6 @@ def _load(services: str, given: options.ProblemOptions, export: str | None) -> D
     names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
     check_names(export, names, services)
     return demand
-
-
-def _load_running(path: Path, demand: Demand | None, export: str | None) -> Deployment:
-    """Return the deployment that is running, if the export can work with it."""
-    old = read_running(path, demand)
-    check_deployment_names(export, old, path)
-    return old
 
 
 def _change(demand: Demand, running: Deployment | None, result: DeploymentResult) -> ChangePlan | None:
@@ -146,12 +166,29 @@ def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:
     return hints_on_time(method, result, time_limit)
 
 
-def _exported(export: str, deployment: Deployment, change: ChangePlan | None, devices: Sequence[str] | None) -> str:
-    """Return a deployment in another format; say what that cannot hold."""
-    text, remarks = exported(export, deployment, change, devices)
-    for remark in remarks:
-        say(f"note: {remark}")
-    return text
+def _exported(form: str, deployment: Deployment, change: ChangePlan | None, devices: Sequence[str] | None) -> str:
+    """Return a deployment in a format, and say what the format cannot hold.
+
+    With ``change``, the steps from what is running, ``nvidia-smi`` is a script for them.
+    """
+    from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
+    from mig_opt.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
+
+    match form:
+        case "json":
+            return deployment_to_json(deployment)
+        case "csv":
+            return deployment_to_csv(deployment)
+        case "mig-parted" | "kubernetes":
+            convert = mig_parted_config if form == "mig-parted" else kubernetes_resources
+            converted = convert(deployment, devices=devices)
+            for remark in converted.remarks:
+                say(f"note: {remark}")
+            return str(converted)
+        case _ if change is None:
+            return deployment_script(deployment, devices=devices)
+        case _:
+            return change_script(change, devices=devices)
 
 
 def _written(deployment: Deployment | None, output: Path, export: str | None, text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -184,3 +184,19 @@ def read_running(path: Path, demand: Demand | None) -> Deployment:
         problems = [Problem(problem.path.removeprefix("running."), problem.message) for problem in error.problems]
         raise InputError(problems, str(path)) from None
     return fleet
+
+
+def check_deployment_names(form: str | None, deployment: Deployment, source: Path) -> None:
+    """Refuse names of services of a deployment that a format cannot hold."""
+    names = ((f"segments[{index}].service", segment.service) for index, segment in enumerate(deployment.segments))
+    check_names(form, names, source)
+
+
+def check_names(form: str | None, names: Iterable[tuple[str, str]], source: str | Path) -> None:
+    """Refuse names of services (with their paths) that a format cannot hold, once each."""
+    from mig_opt.rollout.shell import name_problems
+
+    first = {name: path for path, name in reversed(list(names))}
+    problems = list(name_problems((path, name) for name, path in first.items())) if form == "nvidia-smi" else []
+    if problems:
+        raise InputError(problems, str(source))

@@ -71,7 +71,7 @@ def result_card(demand: Demand, result: DeploymentResult) -> Part:
     )
 
 
-def validation_card(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Part:
+def deployment_validation_card(demand: Demand, deployment: Deployment, validation: DeploymentValidation) -> Part:
     """Return the card of a validation."""
     rows = [*demand_rows(demand), ("deployment", verdict(len(validation.violations), "valid"))]
     if validation.valid:
