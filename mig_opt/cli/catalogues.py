@@ -40,7 +40,10 @@ def instances(name: options.ListedArgument = None, as_json: options.Json = False
 
 
 def _list_instances(infos: list[InstanceInfo]) -> None:
-    rows = ([info.name, info.kind, str(info.n), info.gpu, *_best_known(info)] for info in infos)
+    rows = (
+        [info.name, info.kind, str(info.n), info.gpu, *(_shown(info, best) for _, best in _findings(info))]
+        for info in infos
+    )
     sources = ([info.name, info.source, info.licence.partition(",")[0]] for info in infos)
     show(
         table(["instance", "what", ">n", "GPU", ">best", ">bound"], rows),
@@ -50,10 +53,6 @@ def _list_instances(infos: list[InstanceInfo]) -> None:
         "",
         table(["instance", "~source", "licence"], sources),
     )
-
-
-def _best_known(info: InstanceInfo) -> list[str]:
-    return [_shown(info, finding) for _, finding in _findings(info)]
 
 
 def _findings(info: InstanceInfo) -> list[tuple[str, Finding | None]]:

@@ -182,44 +182,22 @@ def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     return names
 
 
-def written(noun: str, content: T | None, path: Path | None, write: Callable[[T, Path], object]) -> list[str]:
-    """Write a file that is wanted if there is something to write; return the remark about it.
-
-    Parameters
-    ----------
-    noun : str
-        The word for the content.
-    content : object
-        The content; None if there is none.
-    path : Path, optional
-        The file, if it is wanted.
-    write : callable
-        Writes the content to the file.
-    """
+def written(
+    noun: str, content: T | None, path: Path | None, write: Callable[[T, Path], object], purpose: str = ""
+) -> list[str]:
+    """Write a file that is wanted if there is something to write; return the remark about it, with ``purpose``."""
     if path is None:
         return []
     if content is None:
         return [f"There is no {noun} to write to {path}."]
     write(content, path)
-    return [f"{noun.capitalize()} written to {path}."]
+    return [f"{noun.capitalize()} written to {path}{purpose}."]
 
 
 def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **outputs: Path | None) -> None:
-    """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes.
+    """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes, with every reason.
 
-    Parameters
-    ----------
-    inputs : iterable of str or Path
-        Arguments that are read.
-    chart : Path, optional
-        The file of a chart, whose name has to end like that of an image.
-    **outputs : Path, optional
-        Other files, by the words for what they are to hold.
-
-    Raises
-    ------
-    WrongInputsError
-        With every reason.
+    The name of a chart has to end like that of an image; ``outputs`` are other files, by the words for their content.
     """
     from mig_opt.files.documents import check_writable
 

@@ -138,13 +138,8 @@ def prepare_streams() -> None:
 def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
     """Say what went wrong; return the exit code.
 
-    Parameters
-    ----------
-    error : BaseException
-        Whatever a command raised.
-    names : mapping of str to str, optional
-        The options of the command by the names of its arguments. Those of the library have the same names, so that
-        problems of them (``time_limit``), which are in no file, name the option (``--time-limit``).
+    ``names`` are the options of the command by the names of its arguments. Those of the library have the same names, so
+    that problems of them (``time_limit``), which are in no file, name the option (``--time-limit``).
     """
     match error:
         case KeyboardInterrupt():

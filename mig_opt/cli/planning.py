@@ -25,21 +25,8 @@ PROBLEMS: tuple[type[Plans], ...] = (BatchPlans, ServingPlans)
 def chosen_plans(argument: str, plan: Path | None, given: options.ProblemOptions, **for_batches: object) -> Plans:
     """Return what a command works on: a problem of the kind that its arguments are about.
 
-    Parameters
-    ----------
-    argument : str
-        The argument that names the problem; the kind of that file decides, if it can be told.
-    plan : Path or None
-        The file of a plan, which decides otherwise, as do options that are for one kind alone.
-    given : ProblemOptions
-        The options that all these commands have.
-    **for_batches
-        The values of other options that are for batches alone.
-
-    Raises
-    ------
-    InputError
-        If options were given that are for another kind.
+    The kind of the file that ``argument`` names decides, if it can be told; else that of the plan, or options that are
+    for one kind alone, as ``for_batches`` are. Options of another kind are refused.
     """
     document = piped(argument)
     kind = _kind(argument, document)

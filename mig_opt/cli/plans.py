@@ -1,4 +1,4 @@
-"""Batches with schedules, and services with deployments, as the commands that work for both kinds of problems see them."""
+"""Batches with schedules, and services with deployments, as commands see them that work for both."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Plans(ABC):
         self.argument, self.document, self.options = argument, document, options
 
     def read(self, path: Path, chart: Path | None = None, output: Path | None = None) -> None:
-        """Read the problem and the plan, and see to it that outputs can be written; refuse all that is wrong at once."""
+        """Read the problem and the plan, and see to it that outputs can be written; all errors come at once."""
         checks = Checks()
         self.problem = checks.attempt(self.load)
         self.plan = checks.attempt(self.read_plan, path)

@@ -30,13 +30,9 @@ class LiveLine(Callbacks):
         self._began = time.monotonic()
         self._known: tuple[float | None, float] = (None, 0.0)
 
-    def begin(self, method: str) -> None:
-        """Note the method and the time."""
-        self._method, self._began = method, time.monotonic()
-
     def on_start(self, problem: Any, method: str) -> None:
         """Note the method and the time."""
-        self.begin(method)
+        self._method, self._began = method, time.monotonic()
 
     def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
         """Note the makespan."""
@@ -65,24 +61,14 @@ class LiveLine(Callbacks):
 def shown_progress(method: str = "", *, quiet: bool) -> Iterator[list[Callbacks]]:
     """Show the progress of a method on standard error, if that is wanted and a terminal; gone at the end.
 
-    Parameters
-    ----------
-    method : str
-        A method that reports nothing, so that only its time is shown.
-    quiet : bool
-        True if nothing is wanted.
-
-    Yields
-    ------
-    list of Callbacks
-        What a method has to tell.
+    Yields what the method has to tell. Of one that reports nothing, the name is given and its time is shown.
     """
     if quiet or not can_take_lines_back():
         yield []
         return
     line = LiveLine()
     if method:
-        line.begin(method)
+        line.on_start(None, method)
     with Live(
         console=Console(stderr=True, highlight=False),
         get_renderable=line.line,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -48,36 +48,33 @@ def compare(
     every batch got a schedule, 1 if one got none or a method failed, and 130 after Ctrl-C, which shows what is done.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.studies.comparing import check_comparison, comparison_to_csv
+    from mig_opt.studies.comparing import check_comparison, comparison_rows, comparison_to_csv
     from mig_opt.studies.comparing import compare as run_comparison
+    from mig_opt.studies.summary import line_document
 
     checks = Checks()
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
     problems = _load(checks, batches, gpu, gpus)
-    with checks.step():
-        check_comparison(
-            names, time_limit=time_limit, seed=seed, workers=workers, partition=partition, batches=problems
-        )
+    settings: dict[str, Any] = {"time_limit": time_limit, "seed": seed, "workers": workers, "partition": partition}
+    checks.attempt(check_comparison, names, batches=problems, **settings)
     checks.attempt(check_outputs, batches, table=output)
     checks.finish()
 
     with shown_progress(quiet=as_json) as callbacks:
-        comparison = run_comparison(
-            problems,
-            names,
-            time_limit=time_limit,
-            seed=seed,
-            workers=workers,
-            partition=partition,
-            on_record=_on_record(problems, batches),
-            callbacks=callbacks,
-        )
+        on_record = _on_record(problems, batches)
+        comparison = run_comparison(problems, names, on_record=on_record, callbacks=callbacks, **settings)
     if output is not None:
         from mig_opt.files.documents import write_text
 
         write_text(output, comparison_to_csv(comparison))
     if as_json:
-        _print(comparison)
+        document = {
+            "interrupted": comparison.interrupted,
+            "runs": comparison_rows(comparison),
+            "methods": [line_document(line) for line in comparison.methods],
+            "contradictions": comparison.contradictions,
+        }
+        print_json(document)
     else:
         _show(comparison, output)
     exit_if_contradicting(comparison.contradictions)
@@ -160,17 +157,3 @@ def _summary(lines: Sequence[Line]) -> Part:
     )
     columns = ["method", ">solved", ">proven", ">best", ">gap %", ">worst", ">above %", ">worst", ">mean s"]
     return table(columns, rows)
-
-
-def _print(comparison: Comparison) -> None:
-    from mig_opt.studies.comparing import comparison_rows
-    from mig_opt.studies.summary import line_document
-
-    print_json(
-        {
-            "interrupted": comparison.interrupted,
-            "runs": comparison_rows(comparison),
-            "methods": [line_document(line) for line in comparison.methods],
-            "contradictions": comparison.contradictions,
-        }
-    )

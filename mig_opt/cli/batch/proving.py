@@ -54,7 +54,8 @@ def prove(
     from mig_opt.files.batch.schedules import read_schedule, write_certificate, write_schedule
 
     checks = Checks()
-    checks.attempt(check_proof_options, method, time_limit=time_limit, within=within, seed=seed, workers=workers)
+    limits: dict[str, Any] = {"time_limit": time_limit, "within": within, "seed": seed, "workers": workers}
+    checks.attempt(check_proof_options, method, **limits)
     problem = checks.attempt(load_batch, batch, gpu, gpus)
     plan = checks.attempt(read_schedule, schedule)
     checks.attempt(check_outputs, [batch, schedule], certificate=output, schedule=save_better)
@@ -67,16 +68,7 @@ def prove(
             show(validation_card(problem, found), "", bullets(map(str, found.violations)))
         raise typer.Exit(ANSWER_IS_NO)
     with shown_progress(quiet=as_json) as callbacks:
-        certificate = find_proof(
-            problem,
-            plan,
-            method,
-            time_limit=time_limit,
-            within=within,
-            seed=seed,
-            workers=workers,
-            callbacks=callbacks,
-        )
+        certificate = find_proof(problem, plan, method, callbacks=callbacks, **limits)
     remarks = written("certificate", certificate, output, write_certificate)
     remarks += written("shorter schedule", certificate.better, save_better, write_schedule)
     if as_json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mig_opt.batch.batch import Batch, Task
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, Rows, card, noted, seconds, status, styled, table, verdict
@@ -46,18 +46,16 @@ def validation_card(batch: Batch, validation: Validation) -> Part:
 
 def unplaceable(batch: Batch) -> list[str]:
     """Return a line for each task that fits no instance of the GPU."""
-    return [_why_nowhere(batch, batch.tasks[index]) for index in batch.unplaceable()]
-
-
-def _why_nowhere(batch: Batch, task: Task) -> str:
-    profiles = batch.gpu.profiles_of("double-memory")
-    most = max(profile.memory_gb for profile in profiles if profile.compute_slices in task.times)
-    sizes = " or ".join(map(str, task.times))
-    # Every size of a task exists on the GPU of its batch: only memory can stand in the way.
-    return (
-        f"task {task.name!r} fits nowhere on {batch.gpu.name}: it needs {task.memory_gb:.12g} GB, but instances of "
-        f"{sizes} compute slices have at most {most:g} GB"
-    )
+    profiles, lines = batch.gpu.profiles_of("double-memory"), []
+    for task in (batch.tasks[index] for index in batch.unplaceable()):
+        most = max(profile.memory_gb for profile in profiles if profile.compute_slices in task.times)
+        sizes = " or ".join(map(str, task.times))
+        # Every size of a task exists on the GPU of its batch: only memory can stand in the way.
+        lines.append(
+            f"task {task.name!r} fits nowhere on {batch.gpu.name}: it needs {task.memory_gb:.12g} GB, but instances of "
+            f"{sizes} compute slices have at most {most:g} GB"
+        )
+    return lines
 
 
 def schedule_table(batch: Batch, schedule: Schedule) -> Part:

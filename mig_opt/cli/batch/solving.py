@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
 from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share, written
@@ -59,7 +57,7 @@ def solve(
     checks.attempt(check_outputs, [batch], chart, schedule=output)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.files.batch.schedules import write_schedule
+    from mig_opt.files.batch.schedules import result_summary, write_schedule
 
     entry = get_method(method)
     with shown_progress(quiet=quiet or as_json) as callbacks:
@@ -79,12 +77,17 @@ def solve(
     remarks = [] if reached else hints_on_time(entry, result, time_limit, deterministic=deterministic)
     with checks.step():
         remarks += written("schedule", result.schedule, output, write_schedule)
-    if result.status is Status.NO_SOLUTION and result.method == "fixpart-best":
+    no_partition = result.status is Status.NO_SOLUTION and result.method == "fixpart-best"
+    if no_partition:
         remarks.append(_NO_PARTITION)
     if chart is not None and result.schedule is None:
         remarks.append(f"There is no schedule to draw in {chart}.")
     if as_json:
-        _print(problem, result)
+        print_json(result_summary(result))
+        if result.status is Status.INFEASIBLE:
+            say_infeasible(unplaceable(problem))
+        if no_partition:
+            say(_NO_PARTITION)
     else:
         show(result_card(problem, result))
         if result.status is Status.INFEASIBLE:
@@ -100,13 +103,3 @@ def solve(
             show_written("Chart", chart, quiet=as_json)
     checks.finish()
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
-
-
-def _print(batch: Batch, result: ScheduleResult) -> None:
-    from mig_opt.files.batch.schedules import result_summary
-
-    print_json(result_summary(result))
-    if result.status is Status.INFEASIBLE:
-        say_infeasible(unplaceable(batch))
-    if result.status is Status.NO_SOLUTION and result.method == "fixpart-best":
-        say(_NO_PARTITION)

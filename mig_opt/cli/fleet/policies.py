@@ -105,12 +105,19 @@ def _read(text: str) -> PolicyChoice:
     name, *settings = (part.strip() for part in text.split(":"))
     with options_named({"policy": _OPTION}):
         entry = get_policy(name)
-    problems = list(_form_problems(name, settings))
+    problems: list[Problem] = []
     options: dict[str, Any] = {}
+    seen: set[str] = set()
     for setting in settings:
         option, equals, value = (part.strip() for part in setting.partition("="))
+        path = f"{_OPTION} {name}:{setting}"
+        if not (equals and option and value):
+            problems.append(Problem(path, f"must be OPTION=VALUE, like {name}:backfill=true"))
+        elif option in seen:
+            problems.append(Problem(path, f"{option} is set more than once; keep one"))
         if equals and value:
             options[option] = read_option(entry, option, value)
+        seen.add(option)
     choice, checks = PolicyChoice(text, name, options), Checks()
     with checks.step(), choice.named():
         unknown = list(option_problems(entry, options))
@@ -123,15 +130,3 @@ def _read(text: str) -> PolicyChoice:
     if problems:
         raise InputError(problems)
     return choice
-
-
-def _form_problems(name: str, settings: list[str]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for setting in settings:
-        option, equals, value = (part.strip() for part in setting.partition("="))
-        path = f"{_OPTION} {name}:{setting}"
-        if not (equals and option and value):
-            yield Problem(path, f"must be OPTION=VALUE, like {name}:backfill=true")
-        elif option in seen:
-            yield Problem(path, f"{option} is set more than once; keep one")
-        seen.add(option)

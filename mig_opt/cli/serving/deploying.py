@@ -10,7 +10,7 @@ import typer
 from typer import Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, parsed_devices
+from mig_opt.cli.inputs import check_outputs, parsed_devices, written
 from mig_opt.cli.outcome import (
     EXIT_CODES,
     Checks,
@@ -77,6 +77,8 @@ def deploy(
     """
     from mig_opt.cli.progress import shown_progress
     from mig_opt.deploying import deploy as run_method
+    from mig_opt.files.documents import write_text
+    from mig_opt.files.serving.deployments import write_deployment
 
     checks = Checks()
     checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
@@ -103,8 +105,10 @@ def deploy(
     deployment = result.deployment
     text = "" if deployment is None or export is None else _exported(export, deployment, change, names)
     remarks = _hints(result, time_limit)
-    if output is not None:
-        remarks.append(_written(deployment, output, export, text))
+    if export is None:
+        remarks += written("deployment", deployment, output, write_deployment)
+    else:
+        remarks += written("deployment", deployment, output, lambda _, path: write_text(path, text), f" for {export}")
     if chart is not None and deployment is None:
         remarks.append(f"There is no deployment to draw in {chart}.")
     if to_stdout:
@@ -189,20 +193,6 @@ def _exported(form: str, deployment: Deployment, change: ChangePlan | None, devi
             return deployment_script(deployment, devices=devices)
         case _:
             return change_script(change, devices=devices)
-
-
-def _written(deployment: Deployment | None, output: Path, export: str | None, text: str) -> str:
-    """Write the deployment, or the text of its export, if there is one; return the remark about it."""
-    from mig_opt.files.documents import write_text
-    from mig_opt.files.serving.deployments import write_deployment
-
-    if deployment is None:
-        return f"There is no deployment to write to {output}."
-    if export is None:
-        write_deployment(deployment, output)
-        return f"Deployment written to {output}."
-    write_text(output, text)
-    return f"Deployment written to {output} for {export}."
 
 
 def _print(result: DeploymentResult, change: ChangePlan | None, *, with_change: bool) -> None:

@@ -19,21 +19,9 @@ from mig_opt.serving.profile_table import ProfileTable
 
 
 def load_services(name: str, options: ProblemOptions, document: bytes | None = None) -> Demand:
-    """Return the demand that SERVICES and its options stand for.
+    """Return the demand that SERVICES and its options stand for; all that is wrong about them is refused at once.
 
-    Parameters
-    ----------
-    name : str
-        The argument SERVICES.
-    options : ProblemOptions
-        The options.
-    document : bytes, optional
-        The content of standard input, if it has been read.
-
-    Raises
-    ------
-    WrongInputsError
-        With every problem of the services, the profiles and the options.
+    ``document`` is the content of standard input, if it has been read.
     """
     checks = Checks()
     if options.gpu is not None:
@@ -157,14 +145,9 @@ class _Source:
 
 
 def read_deployment_for(demand: Demand | None, path: Path) -> Deployment:
-    """Return a deployment from a file.
+    """Return a deployment from a file, with the figures of the demand that the file leaves out.
 
-    Parameters
-    ----------
-    demand : Demand, optional
-        Has the figures that the file leaves out; a CSV file is for its only kind of GPU.
-    path : Path
-        The file.
+    A CSV file is for the only kind of GPU of the demand.
     """
     from mig_opt.files.serving.deployments import read_deployment
 
