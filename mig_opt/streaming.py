@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.control import Control, check_run
 from mig_opt.errors import InputError, Problem, SolverError, nearest
-from mig_opt.heuristics.batch.far.concatenation import EndState, Join, joined, shifted
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
 from mig_opt.registry import METHODS
 from mig_opt.result import Status
 from mig_opt.solving import solve
@@ -21,8 +20,6 @@ from mig_opt.validation import validate
 
 StreamJoin = Join | Literal["handover"]
 """How :func:`plan_stream` proceeds from one batch to the next."""
-_JOINS: tuple[Join, ...] = get_args(Join)
-_STREAM_JOINS = (*_JOINS, "handover")
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,7 @@ class StreamPlan:
         runs: list[Run] = []
         operations: list[Operation] = []
         for index, schedule in enumerate(self.schedules):
-            runs += [
-                Run(self._name(index, run.task), run.gpu, run.profile, run.start, run.begin, run.end)
-                for run in schedule.runs
-            ]
+            runs += [replace(run, task=self._name(index, run.task)) for run in schedule.runs]
             operations += schedule.operations or ()
         runs.sort(key=lambda run: run.begin)
         # What takes no time stays in the order of the batches: the sort is stable.
@@ -83,8 +77,8 @@ class StreamPlan:
 
     @cached_property
     def _numbered(self) -> bool:
-        counts = Counter(task.name for batch in self.batches for task in batch.tasks)
-        return max(counts.values()) > 1
+        names = [task.name for batch in self.batches for task in batch.tasks]
+        return len(set(names)) < len(names)
 
     def _name(self, index: int, task: str) -> str:
         return f"{index}/{task}" if self._numbered else task
@@ -128,7 +122,7 @@ def concatenate(plans: Iterable[tuple[Batch, Schedule]], *, join: Join = "moved"
     """
     plans = list(plans)
     batches = [batch for batch, _ in plans]
-    problems = _join_problems(join, _JOINS) + _batch_problems(batches, "plans")
+    problems = _join_problems(join, JOINS) + _batch_problems(batches, "plans")
     given: list[Schedule] = []
     for index, (batch, schedule) in enumerate(plans if not problems else ()):
         validation = validate(batch, schedule)
@@ -195,7 +189,7 @@ def plan_stream(
         seed=seed,
         workers=workers,
         deterministic=deterministic,
-        also=_join_problems(join, _STREAM_JOINS) + _batch_problems(batches, "batches"),
+        also=_join_problems(join, (*JOINS, "handover")) + _batch_problems(batches, "batches"),
     )
 
     def following(index: int, state: EndState) -> Schedule:
@@ -206,9 +200,8 @@ def plan_stream(
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.schedule is None:
-            raise InputError(
-                [Problem("time_limit", f"{method} found no schedule for batches[{index}]; allow for more")]
-            )
+            message = f"{method} found no schedule for batches[{index}]; allow for more"
+            raise InputError([Problem("time_limit", message)])
         if not index:
             return result.schedule
         if join == "handover":

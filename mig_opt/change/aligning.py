@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from typing import TYPE_CHECKING
 
-from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.validation.serving.instances import check_instances
@@ -23,6 +23,8 @@ Filling = tuple[str, int, int]
 """Service, batch size and processes: how an instance is filled."""
 Running = Mapping[tuple[str, int], Filling]
 """How each instance of a GPU is filled, by profile name and start slice."""
+Wanted = frozenset[tuple[tuple[str, Filling], int]]
+"""How many instances of each profile of a GPU are to be filled in each way."""
 
 
 def align(running: Deployment, deployment: Deployment) -> Deployment:
@@ -62,21 +64,19 @@ def align(running: Deployment, deployment: Deployment) -> Deployment:
     ([(1, 0)], 1)
     """
     check_instances(running=running, deployment=deployment)
-    gpus = [get_gpu(name).name for name in running.gpus]
     old, new = _by_gpu(running), _by_gpu(deployment)
+    kinds = {gpu: deployment.model(gpu) for gpu in new}
     partners: dict[int, int] = {}
-    for kind in dict.fromkeys(get_gpu(deployment.gpus[gpu]).name for gpu in new):
-        ours = [gpu for gpu, name in enumerate(gpus) if name == kind]
-        theirs = [gpu for gpu in new if get_gpu(deployment.gpus[gpu]).name == kind]
-        partners |= _matched(get_gpu(kind), {gpu: old.get(gpu, ()) for gpu in ours}, {gpu: new[gpu] for gpu in theirs})
-    added = [gpu for gpu in sorted(new) if gpu not in partners]
-    partners |= {gpu: len(gpus) + number for number, gpu in enumerate(added)}
+    for kind in {kind.name: kind for kind in kinds.values()}.values():
+        ours = {gpu: old.get(gpu, ()) for gpu in range(len(running.gpus)) if running.model(gpu).name == kind.name}
+        partners |= _matched(kind, ours, {gpu: new[gpu] for gpu in new if kinds[gpu].name == kind.name})
+    added = [gpu for gpu in new if gpu not in partners]
+    partners |= {gpu: number for number, gpu in enumerate(added, start=len(running.gpus))}
     starts: dict[Segment, int] = {}
     for gpu, partner in partners.items():
-        there = _filled(old.get(partner, ()))
-        starts |= _arranged(get_gpu(deployment.gpus[gpu]), there, new[gpu])
+        starts |= _arranged(kinds[gpu], _filled(old.get(partner, ())), new[gpu])
     return Deployment(
-        (*running.gpus, *(get_gpu(deployment.gpus[gpu]).name for gpu in added)),
+        (*running.gpus, *(kinds[gpu].name for gpu in added)),
         tuple(
             dataclasses.replace(segment, gpu=partners[segment.gpu], start=starts[segment])
             for segment in deployment.segments
@@ -85,10 +85,8 @@ def align(running: Deployment, deployment: Deployment) -> Deployment:
 
 
 def _by_gpu(deployment: Deployment) -> dict[int, tuple[Segment, ...]]:
-    found: dict[int, list[Segment]] = defaultdict(list)
-    for segment in deployment.segments:
-        found[segment.gpu].append(segment)
-    return {gpu: tuple(sorted(found[gpu], key=lambda segment: segment.start)) for gpu in sorted(found)}
+    ordered = sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start))
+    return {gpu: tuple(segments) for gpu, segments in itertools.groupby(ordered, key=lambda segment: segment.gpu)}
 
 
 def _filling(segment: Segment) -> Filling:
@@ -102,22 +100,6 @@ def _filled(segments: Iterable[Segment]) -> Running:
 # Between GPUs
 
 
-@dataclasses.dataclass(frozen=True)
-class _Wanted:
-    """Wanted content of a GPU: how many instances of each profile are filled in each way."""
-
-    kind: GpuModel
-    counts: frozenset[tuple[tuple[str, Filling], int]]
-
-    @classmethod
-    def of(cls, kind: GpuModel, segments: Iterable[Segment]) -> _Wanted:
-        return cls(kind, frozenset(Counter((segment.profile, _filling(segment)) for segment in segments).items()))
-
-    @cached_property
-    def arrangements(self) -> tuple[Arrangement, ...]:
-        return arrangements(self.kind, tuple(sorted(name for (name, _), count in self.counts for _ in range(count))))
-
-
 def _matched(
     kind: GpuModel, old: Mapping[int, Sequence[Segment]], new: Mapping[int, Sequence[Segment]]
 ) -> dict[int, int]:
@@ -127,10 +109,11 @@ def _matched(
     ours: dict[frozenset[tuple[tuple[str, int], Filling]], list[int]] = defaultdict(list)
     for gpu, segments in old.items():
         ours[frozenset(_filled(segments).items())].append(gpu)
-    theirs: dict[_Wanted, list[int]] = defaultdict(list)
+    theirs: dict[Wanted, list[int]] = defaultdict(list)
     for gpu, segments in new.items():
-        theirs[_Wanted.of(kind, segments)].append(gpu)
-    gains = _gains([dict(state) for state in ours], list(theirs))
+        counts = Counter((segment.profile, _filling(segment)) for segment in segments)
+        theirs[frozenset(counts.items())].append(gpu)
+    gains = _gains(kind, [dict(state) for state in ours], list(theirs))
     pairs = best_matching(gains, [len(group) for group in theirs.values()], [len(group) for group in ours.values()])
     left = {state: iter(group) for state, group in enumerate(ours.values())}
     partners: dict[int, int] = {}
@@ -145,7 +128,7 @@ def _matched(
     return partners | dict(zip(alone, free, strict=False))
 
 
-def _gains(old: Sequence[Running], new: Sequence[_Wanted]) -> NDArray[np.int64]:
+def _gains(kind: GpuModel, old: Sequence[Running], new: Sequence[Wanted]) -> NDArray[np.int64]:
     """Return how many segments can stay if a new GPU (row) takes the place of an old one."""
     import numpy as np
 
@@ -154,20 +137,16 @@ def _gains(old: Sequence[Running], new: Sequence[_Wanted]) -> NDArray[np.int64]:
         for (name, start), filling in state.items():
             holders.setdefault((name, start, filling), np.zeros(len(old), dtype=np.int64))[index] = 1
     nowhere = np.zeros(len(old), dtype=np.int64)
-    there: dict[tuple[str, tuple[int, ...], Filling], NDArray[np.int64]] = {}
 
+    @cache
     def holding(name: str, starts: tuple[int, ...], filling: Filling) -> NDArray[np.int64]:
-        key = name, starts, filling
-        if key not in there:
-            there[key] = sum((holders.get((name, start, filling), nowhere) for start in starts), start=nowhere)
-        return there[key]
+        return sum((holders.get((name, start, filling), nowhere) for start in starts), start=nowhere)
 
     gains = np.zeros((len(new), len(old)), dtype=np.int64)
     for row, wanted in enumerate(new):
-        for places in wanted.arrangements:
-            staying = (
-                np.minimum(holding(name, places[name], filling), count) for (name, filling), count in wanted.counts
-            )
+        names = tuple(sorted(name for (name, _), count in wanted for _ in range(count)))
+        for places in arrangements(kind, names):
+            staying = (np.minimum(holding(name, places[name], filling), count) for (name, filling), count in wanted)
             gains[row] = np.maximum(gains[row], sum(staying, start=nowhere))
     return gains
 
@@ -231,12 +210,7 @@ def _seated(
 def arrangements(gpu: GpuModel, profiles: tuple[str, ...]) -> tuple[Arrangement, ...]:
     """Return the ways to place instances of these profiles together on one GPU.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The kind of GPU.
-    profiles : tuple of str
-        One name for each instance, in any order (sorted is best: what was found is kept).
+    ``profiles`` has one name for each instance, in any order (sorted is best: what was found is kept).
 
     Examples
     --------
@@ -250,7 +224,10 @@ def arrangements(gpu: GpuModel, profiles: tuple[str, ...]) -> tuple[Arrangement,
         (gpu.placement(name, start) for name in wanted for start in gpu.profile(name).starts),
         key=lambda placement: (placement.start, placement.profile.name),
     )
-    return tuple(map(_by_profile, _extended((), places, wanted)))
+    return tuple(
+        {name: tuple(place.start for place in state if place.profile.name == name) for name in wanted}
+        for state in _extended((), places, wanted)
+    )
 
 
 def _extended(
@@ -264,10 +241,3 @@ def _extended(
         if wanted[name]:
             free = [other for other in places if other.start >= place.footprint.stop]
             yield from _extended((*state, place), free, wanted - Counter((name,)))
-
-
-def _by_profile(state: tuple[Placement, ...]) -> Arrangement:
-    starts: dict[str, tuple[int, ...]] = {}
-    for place in state:
-        starts[place.profile.name] = (*starts.get(place.profile.name, ()), place.start)
-    return starts

@@ -21,23 +21,11 @@ _MOST_MOVES = 40_000
 
 
 def greedy(problem: ChangeProblem, gpus: Sequence[int]) -> Timetable:
-    """Return the best of several plans for the GPUs of a part.
+    """Return the best of several plans for the GPUs of a part: of fewest interruptions, then of least duration.
 
     Runs alternate between two rules. One destroys as soon as it may; the other puts off destructions that make room for
     no creation until all others of the service are done, since a service can afford only so much at a time. The first
     two runs give moves priority by number, the others at random.
-
-    Parameters
-    ----------
-    problem : ChangeProblem
-        The change.
-    gpus : sequence of int
-        The GPUs of the part, by index.
-
-    Returns
-    -------
-    Timetable
-        The plan of fewest interruptions, and with these of least duration.
     """
     moves = sum(len(problem.by_gpu[gpu]) for gpu in gpus)
     least = problem.inevitable(gpus), problem.least_ticks(gpus)
@@ -70,7 +58,8 @@ class _DriverSimulation:
         self._now = 0
         self._begins: list[tuple[int, int]] = []
         self._live = {service: need.kept + sum(need.ending.values()) for service, need in problem.needs.items()}
-        self._ended = [
+        # For each move the service of the segment that ends, if that can lack throughput; else nothing.
+        self._ending = [
             move.ends.service if move.ends is not None and move.ends.service in self._live else ""
             for move in problem.moves
         ]
@@ -87,8 +76,8 @@ class _DriverSimulation:
             for index in problem.by_gpu[gpu]:
                 for other in problem.moves[index].after:
                     self._unblocks[other].append(index)
-        self._left = Counter(self._ending(index) for gpu in gpus for index in problem.by_gpu[gpu])
-        self._blocking = Counter(self._ending(index) for index in self._unblocks)
+        self._left = Counter(self._ending[index] for gpu in gpus for index in problem.by_gpu[gpu])
+        self._blocking = Counter(self._ending[index] for index in self._unblocks)
 
     def run(self) -> Timetable:
         """Return the plan."""
@@ -128,7 +117,7 @@ class _DriverSimulation:
         ends = [index for index in pending if moves[index].ends is not None]
         safe = [index for index in ends if self._safe(index)]
         for index in set(ends) - set(safe):
-            self._starved[self._ending(index)][gpu] = self._units(index)
+            self._starved[self._ending[index]][gpu] = self._units(index)
         switches = [index for index in safe if moves[index].kind == "switch"]
         if switches:
             return switches[0]
@@ -138,14 +127,14 @@ class _DriverSimulation:
         if useful:
             return min(useful, key=self._distance)
         for index in safe if cleanup else ():
-            if not self._deferring or not self._blocking[self._ending(index)]:
+            if not self._deferring or not self._blocking[self._ending[index]]:
                 return index
-            self._deferred[self._ending(index)].add(gpu)
+            self._deferred[self._ending[index]].add(gpu)
         return None
 
     def _start(self, index: int) -> set[int]:
         """Start a move now; return the GPUs for which that may change something."""
-        move, service = self._problem.moves[index], self._ending(index)
+        move, service = self._problem.moves[index], self._ending[index]
         self._pending[move.gpu].remove(index)
         self._begins.append((index, self._now))
         self._left[service] -= 1
@@ -198,22 +187,15 @@ class _DriverSimulation:
     def _interrupt_one(self) -> set[int]:
         """Interrupt a segment, and return the GPUs for which that may change something."""
         moves = self._problem.moves
+        left = [index for gpu in self._gpus for index in self._pending[gpu]]
         choices: list[tuple[tuple[int, int, int], int]] = []
-        for gpu in self._gpus:
-            for index in self._pending[gpu]:
-                ends = (
-                    [index]
-                    if moves[index].kind == "switch"
-                    else [i for i in moves[index].after if i not in self._destroyed]
-                )
-                if ends:
-                    choices.append(((len(ends), -self._urgency(index), self._priorities[index]), ends[0]))
-        if choices:
-            chosen = min(choices)[1]
-        else:
-            # Only ends are left, of services that get less than they need: small ones first keep it together longest.
-            left = [index for gpu in self._gpus for index in self._pending[gpu]]
-            chosen = min(left, key=lambda index: (self._units(index), index))
+        for index in left:
+            after = (index,) if moves[index].kind == "switch" else moves[index].after
+            ends = [other for other in after if other not in self._destroyed]
+            if ends:
+                choices.append(((len(ends), -self._urgency(index), self._priorities[index]), ends[0]))
+        # Without a choice only ends are left, of services that get less than they need: small ones first.
+        chosen = min(choices)[1] if choices else min(left, key=lambda index: (self._units(index), index))
         return {moves[chosen].gpu} | self._start(chosen)
 
     # Properties of moves
@@ -221,21 +203,17 @@ class _DriverSimulation:
     def _by_priority(self, gpus: Iterable[int]) -> list[int]:
         return sorted(gpus, key=self._gpu_priorities.__getitem__)
 
-    def _ending(self, index: int) -> str:
-        """Return the service of the segment that ends, if that can lack throughput; else nothing."""
-        return self._ended[index]
-
     def _beginning(self, index: int) -> str:
         begins = self._problem.moves[index].begins
         return begins.service if begins is not None and begins.service in self._live else ""
 
     def _units(self, index: int) -> int:
-        service = self._ending(index)
+        service = self._ending[index]
         return self._problem.needs[service].ending[index] if service else 0
 
     def _safe(self, index: int) -> bool:
         """Return True if the service of the segment that ends still has what it needs."""
-        service = self._ending(index)
+        service = self._ending[index]
         return not service or self._live[service] - self._units(index) >= self._problem.needs[service].least
 
     def _distance(self, index: int) -> int:

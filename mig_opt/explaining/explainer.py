@@ -97,13 +97,7 @@ def check_question(
     workers: object = None,
     also: Sequence[Problem] = (),
 ) -> None:
-    """Refuse arguments that :func:`explain` cannot work with, whatever their type; ``also`` is what is wrong besides.
-
-    Raises
-    ------
-    InputError
-        With every problem.
-    """
+    """Refuse arguments that :func:`explain` cannot work with, whatever their type; ``also`` has further problems."""
     problems = [*also]
     if target is not None:
         problems += wrong_number("target", target, "a finite number of seconds > 0", above=0)

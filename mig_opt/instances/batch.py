@@ -136,8 +136,12 @@ def generate_batch(
         memory_bound = math.ceil(memory_bound_share * count) if exploited > 1 else 0
         for index in range(count):
             steps = _steps(exploited, index < memory_bound, model.sizes[-1], _NEAR_LINEAR[variant], rng)
-            drawn = _draw_times(t_min, t_max, steps, rng)
-            kept = {size: _rounded(drawn[size - 1], decimals) for size in model.sizes}
+            drawn = [float(rng.uniform(t_min, t_max))]
+            for size, step in enumerate(steps, start=1):
+                drawn.append((size + step.draw(rng)) / (size + 1) * drawn[-1])
+            if decimals is not None:
+                drawn = [max(round(seconds, decimals), 10.0**-decimals) for seconds in drawn]
+            kept = {size: drawn[size - 1] for size in model.sizes}
             tasks.append(Task(f"t{len(tasks) + 1:0{width}}", kept))
     label = scaling if isinstance(scaling, str) else "custom scaling"
     range_label = times if isinstance(times, str) else f"{t_min:g}-{t_max:g} s"
@@ -212,35 +216,20 @@ def _steps(
             yield _SUPER_LINEAR if memory_bound else near_linear
 
 
-def _draw_times(t_min: float, t_max: float, steps: Iterator[_ClippedNormal], rng: np.random.Generator) -> list[float]:
-    times = [float(rng.uniform(t_min, t_max))]
-    for size, step in enumerate(steps, start=1):
-        times.append((size + step.draw(rng)) / (size + 1) * times[-1])
-    return times
-
-
-def _rounded(seconds: float, decimals: int | None) -> float:
-    return seconds if decimals is None else max(round(seconds, decimals), 10.0**-decimals)
-
-
 def _exact(share: float) -> Fraction:
     # The decimal that the caller wrote: 0.29 of 100 tasks are 29, although 0.29 * 100 is 28.999999999999996.
     return Fraction(str(float(share)))
 
 
 def _number_problems(n: int, p_sup: float, gpus: int, seed: int, decimals: int | None) -> list[Problem]:
-    problems = []
-    if n < 1:
-        problems.append(Problem("n", f"must be at least 1 task, is {n}"))
-    if not 0 <= p_sup <= 1:
-        problems.append(Problem("p_sup", f"must be a share from 0 to 1, is {p_sup}"))
-    if gpus < 1:
-        problems.append(Problem("gpus", f"must be at least 1, is {gpus}"))
-    if seed < 0:
-        problems.append(Problem("seed", f"must be >= 0, is {seed}"))
-    if decimals is not None and decimals < 0:
-        problems.append(Problem("decimals", f"must be >= 0 (or None: not rounded), is {decimals}"))
-    return problems
+    checks = (
+        ("n", n, n >= 1, "at least 1 task"),
+        ("p_sup", p_sup, 0 <= p_sup <= 1, "a share from 0 to 1"),
+        ("gpus", gpus, gpus >= 1, "at least 1"),
+        ("seed", seed, seed >= 0, ">= 0"),
+        ("decimals", decimals, decimals is None or decimals >= 0, ">= 0 (or None: not rounded)"),
+    )
+    return [Problem(path, f"must be {wanted}, is {value}") for path, value, right, wanted in checks if not right]
 
 
 def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tuple[float, float]:

@@ -108,10 +108,14 @@ def check(
     asked = DEFAULT_METHOD if method is None else method
     check_proof_options(asked, time_limit=time_limit, workers=workers, callbacks=callbacks, also=wrong)
     question = Question(Ticks.of(batch), schedule.makespan, certificate.within)
-    bound = 0.0
-    if not batch.unplaceable():
-        bound = max(question.seconds_below(value) for value in _recomputed(batch, certificate))
-    mismatches = [*_mismatches(batch, schedule, certificate, question, bound)]
+    value, wrong_evidence = (Fraction(0), []) if batch.unplaceable() else _recomputed(batch, certificate)
+    bound = question.seconds_below(value)
+    mismatches = [
+        *_wrong_statements(batch, schedule, certificate, question),
+        *wrong_evidence,
+        *wrong_method(certificate.method),
+        *_wrong_claim(batch, certificate, question, bound),
+    ]
     needs_solver = certificate.claim is not Claim.REFUTED and not question.met(bound)
     again: Certificate | None = None
     if rerun and needs_solver and not mismatches:
@@ -130,19 +134,30 @@ def check(
     return Check(certificate, tuple(mismatches), bound, needs_solver, trusted, again)
 
 
-def _recomputed(batch: Batch, certificate: Certificate) -> Iterator[Fraction]:
-    """Yield the values of the bounds; a bound whose weights are wrong shows nothing."""
-    yield Fraction(critical_task_of(batch).value)
+def _recomputed(batch: Batch, certificate: Certificate) -> tuple[Fraction, list[Problem]]:
+    """Return the better one of the two bounds, and what is wrong with them; one with wrong weights shows nothing."""
+    stated, critical = certificate.critical_task, critical_task_of(batch)
+    best, problems = Fraction(critical.value), []
     try:
-        yield slice_load_value(batch, certificate.slice_load.weights)
-    except InputError:
-        return
+        value = slice_load_value(batch, certificate.slice_load.weights)
+    except InputError as error:
+        problems += [problem.below("slice_load") for problem in error.problems]
+    else:
+        best = max(best, value)
+        if certificate.slice_load.value != str(value):
+            message = f"is {certificate.slice_load.value}, but follows from them as {value}"
+            problems.append(Problem("slice_load.value", message))
+    if stated.task != critical.task:
+        problems.append(Problem("critical_task.task", f"is {stated.task!r}, but should be {critical.task!r}"))
+    if stated.value != critical.value:
+        problems.append(Problem("critical_task.value", f"is {stated.value}, but should be {critical.value}"))
+    return best, problems
 
 
-def _mismatches(
-    batch: Batch, schedule: Schedule, certificate: Certificate, question: Question, bound: float
+def _wrong_statements(
+    batch: Batch, schedule: Schedule, certificate: Certificate, question: Question
 ) -> Iterator[Problem]:
-    """Yield everything in which a certificate differs from what can be recomputed."""
+    """Yield everything in which a certificate is not about this batch and schedule."""
     if certificate.digest != certificate.computed_digest():
         yield Problem("digest", "is not that of the certificate: something in it was changed after it was made")
     if certificate.batch != batch_digest(batch):
@@ -162,25 +177,6 @@ def _mismatches(
         if seconds < 0:
             yield Problem(path, f"must be >= 0 seconds, is {seconds}")
     yield from wrong_integer("seed", certificate.seed, 0, 2**31 - 1)
-    if not batch.unplaceable():
-        yield from _wrong_evidence(batch, certificate)
-    yield from wrong_method(certificate.method)
-    yield from _wrong_claim(batch, certificate, question, bound)
-
-
-def _wrong_evidence(batch: Batch, certificate: Certificate) -> Iterator[Problem]:
-    try:
-        value = str(slice_load_value(batch, certificate.slice_load.weights))
-    except InputError as error:
-        yield from (problem.below("slice_load") for problem in error.problems)
-    else:
-        if certificate.slice_load.value != value:
-            yield Problem("slice_load.value", f"is {certificate.slice_load.value}, but follows from them as {value}")
-    critical = critical_task_of(batch)
-    if certificate.critical_task.task != critical.task:
-        yield Problem("critical_task.task", f"is {certificate.critical_task.task!r}, but should be {critical.task!r}")
-    if certificate.critical_task.value != critical.value:
-        yield Problem("critical_task.value", f"is {certificate.critical_task.value}, but should be {critical.value}")
 
 
 def _wrong_claim(batch: Batch, certificate: Certificate, question: Question, bound: float) -> Iterator[Problem]:

@@ -187,13 +187,7 @@ def check_proof_options(
     callbacks: object = (),
     also: Sequence[Problem] = (),
 ) -> None:
-    """Refuse options that :func:`prove` cannot work with; ``also`` is what is known to be wrong.
-
-    Raises
-    ------
-    InputError
-        With every problem.
-    """
+    """Refuse options that :func:`prove` cannot work with; ``also`` is what is known to be wrong."""
     problems = [*also]
     problems += wrong_number("within", within, "a finite number of seconds >= 0", above=math.nextafter(0.0, -1.0))
     if isinstance(method, str):

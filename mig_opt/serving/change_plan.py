@@ -207,13 +207,7 @@ def throughputs(segments: Iterable[Segment]) -> dict[str, float]:
 def operation_costs(
     gpus: Iterable[str], operations: Mapping[str, OperationCosts] | None = None
 ) -> dict[str, OperationCosts]:
-    """Return the operation costs for each kind of GPU, those of the catalogue where nothing else is given.
-
-    Raises
-    ------
-    InputError
-        If costs are given for an unknown GPU, or not for all of its sizes.
-    """
+    """Return the operation costs for each kind of GPU, those of the catalogue where nothing else is given."""
     problems = []
     costs = {kind.name: kind.operation_costs for kind in map(get_gpu, gpus)}
     for name, given in (operations or {}).items():

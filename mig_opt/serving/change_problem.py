@@ -99,9 +99,12 @@ class ChangeProblem:
         for place in sorted({*old, *new} - same):
             ends, begins = old.get(place), new.get(place)
             drafts.append(("switch" if ends and begins else "destroy" if ends else "create", place, ends, begins))
-        seconds = [_seconds(kind, gpus[place[0]], place[1], costs) for kind, place, _, _ in drafts]
-        tick, exact = _tick(seconds)
         placements = [get_gpu(gpus[gpu]).placement(profile, start) for _, (gpu, profile, start), _, _ in drafts]
+        seconds = [
+            0.0 if kind == "switch" else costs[gpus[gpu]].of(kind, placement.profile)
+            for (kind, (gpu, *_), _, _), placement in zip(drafts, placements, strict=True)
+        ]
+        tick, exact = _tick(seconds)
         destroyed: dict[int, list[int]] = defaultdict(list)
         for index, (kind, place, _, _) in enumerate(drafts):
             if kind == "destroy":
@@ -119,10 +122,10 @@ class ChangeProblem:
     @cached_property
     def by_gpu(self) -> dict[int, tuple[int, ...]]:
         """The moves of each GPU that has some."""
-        found: dict[int, list[int]] = defaultdict(list)
+        found: dict[int, tuple[int, ...]] = {}
         for index, move in enumerate(self.moves):
-            found[move.gpu].append(index)
-        return {gpu: tuple(moves) for gpu, moves in found.items()}
+            found[move.gpu] = (*found.get(move.gpu, ()), index)
+        return found
 
     def least_ticks(self, gpus: Iterable[int]) -> int:
         """Return the ticks that no plan can be shorter than, as far as these GPUs go: the driver does one at a time."""
@@ -214,13 +217,6 @@ class ChangeProblem:
             nx.add_path(together, [self.moves[index].gpu for index in (*need.ending, *need.beginning)])
         order = {gpu: rank for rank, gpu in enumerate(self.by_gpu)}
         return tuple(tuple(sorted(group, key=order.__getitem__)) for group in nx.connected_components(together))
-
-
-def _seconds(kind: StepKind, gpu: str, profile: str, costs: Mapping[str, OperationCosts]) -> float:
-    if kind == "switch":
-        return 0.0
-    model = get_gpu(gpu)
-    return costs[model.name].of(kind, model.profile(profile))
 
 
 def _tick(seconds: Sequence[float]) -> tuple[Fraction, bool]:

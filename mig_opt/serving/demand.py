@@ -13,7 +13,7 @@ import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from mig_opt.arguments import make_tuples, wrong_integer, wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
@@ -230,19 +230,17 @@ class Demand:
 
         ParvaGPU calls these the optimal triplets (its Algorithm 1).
         """
-        fronts = self._fronts
-        # Services often share model and SLO.
-        known: dict[tuple[str, float], tuple[Option, ...]] = {}
-        for service in self.services:
-            key = service.model, service.slo
-            if key not in known:
-                found = (
-                    Option(pool, profile, point)
-                    for pool, profile, points in fronts.get(service.model, ())
-                    if (point := self._last_in_time(points, service.slo)) is not None
-                )
-                known[key] = tuple(found)
-        return tuple(known[service.model, service.slo] for service in self.services)
+
+        @cache  # services often share model and SLO
+        def options(model: str, slo: float) -> tuple[Option, ...]:
+            found = []
+            for pool, profile, points in self._fronts.get(model, ()):
+                in_time = bisect.bisect_left(points, True, key=lambda point: not self.rule.allows(point.latency, slo))
+                if in_time:
+                    found.append(Option(pool, profile, points[in_time - 1]))
+            return tuple(found)
+
+        return tuple(options(service.model, service.slo) for service in self.services)
 
     @cached_property
     def _fronts(self) -> dict[str, list[tuple[int, Profile, tuple[Point, ...]]]]:
@@ -257,11 +255,6 @@ class Demand:
                         if points and profile is not None:
                             fronts.setdefault(table.model, []).append((number, profile, points))
         return fronts
-
-    def _last_in_time(self, points: tuple[Point, ...], slo: float) -> Point | None:
-        """Return the last point of a front whose latency is within the limit; None if even the first is late."""
-        in_time = bisect.bisect_left(points, True, key=lambda point: not self.rule.allows(point.latency, slo))
-        return points[in_time - 1] if in_time else None
 
     def unservable(self) -> tuple[int, ...]:
         """Return the indices of the services that no instance can serve. With one of them there is no deployment."""

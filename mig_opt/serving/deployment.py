@@ -197,13 +197,7 @@ def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> 
 
 
 def check_deployments(**arguments: object) -> None:
-    """Refuse arguments, given by their names, that are no deployments, as the result of ``deploy`` is none.
-
-    Raises
-    ------
-    InputError
-        With every argument of another type.
-    """
+    """Refuse arguments, given by their names, that are no deployments, as the result of ``deploy`` is none."""
     problems = [
         wrong_type(name, value, "a Deployment, for example the attribute deployment of a DeploymentResult")
         for name, value in arguments.items()

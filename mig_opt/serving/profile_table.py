@@ -142,19 +142,7 @@ def smallest_profile(gpu: GpuModel, size: int, memory_gb: float | None) -> Profi
 def front(table: ProfileTable, size: int, max_processes: int | None = None) -> tuple[Point, ...]:
     """Return the points of ``size`` that can be the best in time for some limit of latency.
 
-    Parameters
-    ----------
-    table : ProfileTable
-        What was measured.
-    size : int
-        Compute slices.
-    max_processes : int, optional
-        Most processes that may share an instance.
-
-    Returns
-    -------
-    tuple of Point
-        By rising latency and throughput: each has more throughput than all that are as quick.
+    They come by rising latency and throughput: each has more throughput than all that are as quick.
 
     Examples
     --------
