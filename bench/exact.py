@@ -15,8 +15,8 @@ from report import describe, foreign_rows, resumable, save, some_of, start
 from runs import PYJOBSHOP, Run, perform
 
 from mig_opt.instances.batch import ScalingName
-from mig_opt.studies import Outcome
 from mig_opt.studies.execution import run_missing
+from mig_opt.studies.rows import Outcome
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,17 +14,8 @@ from pathlib import Path
 from report import Told, describe, markdown, remarks, resumable, save, some_of, something_wrong, start
 
 from mig_opt.registry import get_method, methods
-from mig_opt.studies import (
-    Figures,
-    GeneratedBatches,
-    Judged,
-    MethodSettings,
-    Study,
-    StudyRows,
-    read_study,
-    run_study,
-    study_rows,
-)
+from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study, run_study, study_rows
+from mig_opt.studies.summary import Figures, Judged
 
 STUDIES = Path(__file__).with_name("gaps")
 PARTS = {"small": "6 to 15 tasks", "medium": "20 to 50 tasks", "large": "100 and 1000 tasks"}

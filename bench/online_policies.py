@@ -19,14 +19,7 @@ from mig_opt import write_trace
 from mig_opt.files.fleet.openb import import_trace
 from mig_opt.instances.fleet import trace_families
 from mig_opt.registry import policies
-from mig_opt.studies import (
-    GeneratedTraces,
-    PolicySettings,
-    Study,
-    read_study,
-    run_study,
-    study_rows,
-)
+from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study, run_study, study_rows
 from mig_opt.studies.summary import GOALS, Goal, grouped
 
 FOLDER = Path(__file__).with_name("online")

@@ -6,7 +6,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mig_opt.studies import Row, StudyRun
+from mig_opt.studies.rows import Row
+from mig_opt.studies.runs import StudyRun
 from mig_opt.studies.summary import Goal, best, grouped
 
 

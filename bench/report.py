@@ -9,8 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
-from mig_opt.studies import Row, SourcesChangedError, StudyProgress, StudyRows, StudyRun
+from mig_opt.studies import StudyProgress, StudyRows
 from mig_opt.studies.environment import environment
+from mig_opt.studies.execution import SourcesChangedError
+from mig_opt.studies.rows import Row
+from mig_opt.studies.runs import StudyRun
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -16,17 +16,8 @@ from report import Told, describe, foreign_rows, markdown, resumable, save, some
 
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 from mig_opt.result import Status
-from mig_opt.studies import (
-    BundledBatch,
-    Figures,
-    GeneratedBatches,
-    Judged,
-    MethodSettings,
-    Study,
-    StudyRows,
-    run_study,
-    study_rows,
-)
+from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows, run_study, study_rows
+from mig_opt.studies.summary import Figures, Judged
 
 SEEDS = 30
 """Batches of each number of tasks, scaling and range of times."""

@@ -44,7 +44,8 @@ def bench(
     failed (or are missing, with --table), and 130 after Ctrl-C.
     """
     from mig_opt.cli.study_screens import document, shown_study_progress, study_parts
-    from mig_opt.studies import SourcesChangedError, read_study, run_study, study_rows
+    from mig_opt.studies import read_study, run_study, study_rows
+    from mig_opt.studies.execution import SourcesChangedError
     from mig_opt.studies.running import check_jobs
 
     results = study.parent / f"{study.stem}.jsonl" if output is None else output

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from mig_opt.studies import Figures
+    from mig_opt.studies.summary import Figures
 
 Cell: TypeAlias = "str | Text"
 Part: TypeAlias = "RenderableType"

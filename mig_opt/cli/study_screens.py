@@ -16,8 +16,10 @@ from rich.text import Text
 from mig_opt.cli.fleet.policies import broken_label
 from mig_opt.cli.progress import can_take_lines_back
 from mig_opt.cli.screens import Cell, Part, bullets, note, percents, seconds, styled, table, tenths
-from mig_opt.studies import Figures, Line, Row, StudyProgress, StudyRows, StudyRun, TraceLine
-from mig_opt.studies.summary import GOALS, line_document
+from mig_opt.studies import StudyProgress, StudyRows
+from mig_opt.studies.rows import Row
+from mig_opt.studies.runs import StudyRun
+from mig_opt.studies.summary import GOALS, Figures, Line, TraceLine, line_document
 from mig_opt.texts import plural, printable
 
 LineT = TypeVar("LineT", Line, TraceLine)

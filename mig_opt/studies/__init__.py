@@ -6,15 +6,9 @@ results, and :func:`compare` runs some methods on some batches without any file.
 
 from __future__ import annotations
 
-from mig_opt.studies.batch import BatchRun
-from mig_opt.studies.comparing import Comparison, compare
-from mig_opt.studies.execution import SourcesChangedError
-from mig_opt.studies.fleet import TraceRun
+from mig_opt.studies.comparing import compare
 from mig_opt.studies.reading import read_study, study_from_json
-from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.running import StudyProgress, StudyRows, run_study, study_rows
-from mig_opt.studies.runs import StudyRun
-from mig_opt.studies.summary import Figures, Judged, Line, TraceLine, Winners
 from mig_opt.study import (
     BatchFromFile,
     BundledBatch,
@@ -28,27 +22,15 @@ from mig_opt.study import (
 
 __all__ = [
     "BatchFromFile",
-    "BatchRun",
     "BundledBatch",
-    "Comparison",
-    "Figures",
     "GeneratedBatches",
     "GeneratedTraces",
-    "Judged",
-    "Line",
     "MethodSettings",
-    "Outcome",
     "PolicySettings",
-    "Row",
-    "SourcesChangedError",
     "Study",
     "StudyProgress",
     "StudyRows",
-    "StudyRun",
     "TraceFromFile",
-    "TraceLine",
-    "TraceRun",
-    "Winners",
     "compare",
     "read_study",
     "run_study",

@@ -17,7 +17,6 @@ from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.control import Control, check_run
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import read_batch
-from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load_instance
 from mig_opt.registry import METHODS, get_method
@@ -70,23 +69,23 @@ class BatchRun(StudyRun):
                 yield arguments if partition is None else {**arguments, "partition": partition}, column
 
     @classmethod
-    def load(cls, source: BundledBatch | BatchFromFile, folder: Path) -> tuple[Batch, str]:
-        """Return the batch in a file or of a bundled instance, and its digest."""
+    def load(cls, source: BundledBatch | BatchFromFile, folder: Path) -> Batch:
+        """Return the batch in a file or of a bundled instance."""
         if isinstance(source, BundledBatch):
             batch = load_instance(source.instance)
         else:
             batch = read_batch(folder / source.file, source.gpu)
-        if source.gpus is not None:
-            batch = batch.replace(gpus=source.gpus)
-        batch = _with_costs(batch, source.operation_costs)
-        return batch, batch_digest(batch)
+        return batch if source.gpus is None else batch.replace(gpus=source.gpus)
+
+    @classmethod
+    def digest(cls, subject: Batch) -> str:
+        """Return the digest of a batch."""
+        return batch_digest(subject)
 
     @classmethod
     def generate(cls, settings: Mapping[str, Any]) -> Batch:
         """Return the batch with these settings."""
-        given = dict(settings)
-        operation_costs = given.pop("operation_costs")
-        return _with_costs(generate_batch(**given), operation_costs)
+        return generate_batch(**settings)
 
     def warm_up(self) -> None:
         """Load whatever the method loads."""
@@ -99,10 +98,6 @@ class BatchRun(StudyRun):
         if outcome.status == Status.INTERRUPTED:
             raise KeyboardInterrupt
         return outcome
-
-
-def _with_costs(batch: Batch, operation_costs: bool) -> Batch:
-    return batch if operation_costs else batch.replace(operations=OperationCosts.zero(batch.gpu))
 
 
 def columns(methods: Sequence[MethodSettings]) -> Iterator[tuple[MethodSettings, dict[str, Any], str]]:
@@ -132,47 +127,27 @@ def _argument_text(name: str, value: Any) -> str:
 
 
 def measure(batch: Batch, method: str, *, memory: bool = False, **options: Any) -> Outcome:
-    """Run a method, time it, and validate its schedule once more.
+    """Run a method with options of :func:`mig_opt.solve`, time it, and validate its schedule once more.
 
-    Parameters
-    ----------
-    batch, method, **options
-        As :func:`mig_opt.solve` takes them.
-    memory : bool
-        True: note the peak memory of this process, which should then be one for this run alone.
-
-    Returns
-    -------
-    Outcome
-        Also where the method fails: its status is ``crashed`` then, and ``error`` says why. After Ctrl-C the status is
-        ``interrupted``.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        If Ctrl-C struck outside of the method.
+    If the method fails, the status is ``crashed`` and ``error`` says why; after Ctrl-C in the method it is
+    ``interrupted``. With ``memory`` the peak of this process is noted, which should then be one for this run alone.
     """
 
     def run() -> Outcome:
         begin = time.perf_counter()
         result = solve(batch, method, **options)
-        return _outcome(batch, result, time.perf_counter() - begin, memory=memory)
+        return Outcome(  # in this order: the validation is no part of the run
+            status=result.status.value,
+            seconds=time.perf_counter() - begin,
+            makespan=result.makespan,
+            lower_bound=None if result.status is Status.INFEASIBLE else result.lower_bound,
+            peak_bytes=peak_bytes() if memory else None,
+            tolerance=tolerance(batch, result.makespan),
+            seconds_to_gap={str(gap): at for gap in GAPS if (at := _seconds_to(gap, result)) is not None},
+            error=violations(batch, result.schedule),
+        )
 
     return shielded(run)
-
-
-def _outcome(batch: Batch, result: ScheduleResult, seconds: float, *, memory: bool) -> Outcome:
-    peak = peak_bytes() if memory else None  # before the validation, which is no part of the run
-    return Outcome(
-        status=result.status.value,
-        seconds=seconds,
-        makespan=result.makespan,
-        lower_bound=None if result.status is Status.INFEASIBLE else result.lower_bound,
-        tolerance=tolerance(batch, result.makespan),
-        seconds_to_gap={str(gap): at for gap in GAPS if (at := _seconds_to(gap, result)) is not None},
-        peak_bytes=peak,
-        error=violations(batch, result.schedule),
-    )
 
 
 def _seconds_to(gap: float, result: ScheduleResult) -> float | None:
@@ -200,13 +175,7 @@ def violations(batch: Batch, schedule: Schedule | None) -> str:
 
 @functools.cache
 def warm_up(method: str) -> None:
-    """Load whatever a method loads, so that no run pays for it; also what is compiled once on a machine.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C.
-    """
+    """Load whatever a method loads, so that no run pays for it; also what is compiled once on a machine."""
     if "numba" in get_method(method).packages:
         from mig_opt.loads.compilation import compiled
 
@@ -231,15 +200,7 @@ def setting_problems(name: str, value: Any) -> Iterator[Problem]:
 
 
 def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str, Batch]]]) -> Iterator[Problem]:
-    """Yield the problems of the settings of a method.
-
-    Parameters
-    ----------
-    method : MethodSettings
-        The settings.
-    samples : callable
-        Returns batches that show which partitions a study can have, with their paths.
-    """
+    """Yield the problems of the settings of a method; ``samples`` returns :func:`sample_batches`."""
     yield from _refused("method", "method", method=method.method)
     yield from _refused("deterministic", "deterministic", deterministic=method.deterministic)
     for name in _USUAL:
@@ -288,4 +249,4 @@ def sample_batches(sources: Sequence[BatchSource | None], folder: Path) -> Itera
                             # Tasks of the generator run on every size.
                             yield f"batches[{index}]", generate_batch(1, gpu=gpu)
                 case BundledBatch() | BatchFromFile():
-                    yield f"batches[{index}]", BatchRun.load(source, folder)[0]
+                    yield f"batches[{index}]", BatchRun.load(source, folder)

@@ -166,11 +166,6 @@ def check_comparison(
     """Return the names of the methods, each once; refuse arguments that :func:`compare` cannot work with.
 
     Without ``batches`` the partition is checked only as far as it does not depend on them.
-
-    Raises
-    ------
-    InputError
-        With every problem.
     """
     problems: list[Problem] = []
     names: dict[str, None] = {}

@@ -51,15 +51,7 @@ def environment(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
 
 
 def fingerprint(packages: Sequence[str] = PACKAGES, more_sources: Sequence[Path] = ()) -> str:
-    """Return a hash of what decides a run besides its arguments: the sources of this package, and all versions.
-
-    Parameters
-    ----------
-    packages : sequence of str
-        Distributions whose versions count.
-    more_sources : sequence of Path
-        Files outside of this package that count as well.
-    """
+    """Return a hash of what decides a run besides its arguments: sources of this package and others, and versions."""
     digest = hashlib.sha256(f"Python {platform.python_version()}, {versions(*packages)}".encode())
     named = ((str(path.relative_to(_PACKAGE)), path) for path in sorted(_PACKAGE.rglob("*.py")))
     own = [(name, path) for name, path in named if Path(name).parts[0] not in _IDLE_PARTS]

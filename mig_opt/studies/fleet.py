@@ -16,7 +16,6 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.fleet.traces import read_trace, trace_to_json
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import OperationCosts
 from mig_opt.instances.fleet import generate_trace, get_trace_family
 from mig_opt.registry import get_policy
 from mig_opt.result import Status, relative_gap
@@ -55,18 +54,21 @@ class TraceRun(StudyRun):
             yield {"policy": settings.policy, "options": ordered, "fresh": study.fresh}, column
 
     @classmethod
-    def load(cls, source: TraceFromFile, folder: Path) -> tuple[Trace, str]:
-        """Return the trace in a file, and its digest."""
-        trace = _with_costs(read_trace(folder / source.file, source.gpu, source.gpus), source.operation_costs)
-        costs = [sorted(table.items()) for table in (trace.operations.create, trace.operations.destroy)]
-        return trace, hashlib.sha256((trace_to_json(trace) + json.dumps(costs)).encode()).hexdigest()
+    def load(cls, source: TraceFromFile, folder: Path) -> Trace:
+        """Return the trace in a file."""
+        return read_trace(folder / source.file, source.gpu, source.gpus)
+
+    @classmethod
+    def digest(cls, subject: Trace) -> str:
+        """Return a hash of a trace and its operation costs."""
+        costs = [sorted(table.items()) for table in (subject.operations.create, subject.operations.destroy)]
+        return hashlib.sha256((trace_to_json(subject) + json.dumps(costs)).encode()).hexdigest()
 
     @classmethod
     def generate(cls, settings: Mapping[str, Any]) -> Trace:
         """Return the trace with these settings."""
         given = {name: settings[name] for name in ("gpu", "gpus", "seed")}
-        trace = generate_trace(settings["family"], **given, **settings["parameters"])
-        return _with_costs(trace, settings["operation_costs"])
+        return generate_trace(settings["family"], **given, **settings["parameters"])
 
     def warm_up(self) -> None:
         """Load whatever the scheduler loads; what goes wrong is left to the runs."""
@@ -98,10 +100,6 @@ def _warm_up(arguments: str) -> None:
     # Very small batches need no solver; a scheduler that plans loads its own for these.
     run = TraceRun({"family": "warm-up"}, json.loads(arguments))
     shielded(lambda: run.measure(generate_trace("far-stream", batches=2, tasks=6)))
-
-
-def _with_costs(trace: Trace, operation_costs: bool) -> Trace:
-    return trace if operation_costs else trace.replace(operations=OperationCosts.zero(trace.gpu))
 
 
 def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicySettings, dict[str, Any], str]]:
@@ -168,17 +166,14 @@ def setting_problems(name: str, value: Any) -> Iterator[Problem]:
 def parameter_problems(source: GeneratedTraces) -> Iterator[Problem]:
     """Yield what the generator says of each combination of settings, drawing one job where that can be."""
     for settings in settings_of(source):
-        given = {"jobs": 1} if _many(settings["parameters"].get("jobs")) else {}
+        jobs = settings["parameters"].get("jobs")
+        given = {"jobs": 1} if type(jobs) is int and jobs > 1 else {}
         values = {**settings, "seed": 0, "parameters": {**settings["parameters"], **given}}
         try:
             TraceRun.generate(values)
         except InputError as error:
             for problem in error.problems:
                 yield problem if problem.path in ("family", "gpu", "gpus", "seed") else problem.below("parameters")
-
-
-def _many(jobs: object) -> bool:
-    return type(jobs) is int and jobs > 1
 
 
 def policy_problems(settings: PolicySettings) -> Iterator[Problem]:

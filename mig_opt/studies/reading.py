@@ -33,26 +33,7 @@ def read_study(path: str | Path) -> Study:
 
 
 def study_from_json(document: Document, *, folder: str | Path = ".", source: str = "") -> Study:
-    """Return the study that a JSON document describes.
-
-    Parameters
-    ----------
-    document : str, bytes or mapping
-        JSON text, or the object that it stands for.
-    folder : str or Path
-        Folder where relative paths of files begin.
-    source : str
-        Origin of the document, for messages.
-
-    Returns
-    -------
-    Study
-        The study; it can be run.
-
-    Raises
-    ------
-    InputError
-        With every problem of the document, and of the files that it names.
+    """Return the study that a JSON document describes; relative paths of files begin in the folder.
 
     Examples
     --------
@@ -67,20 +48,7 @@ def study_from_json(document: Document, *, folder: str | Path = ".", source: str
 
 
 def check_study(study: Study, folder: Path) -> None:
-    """Refuse a study that cannot be run.
-
-    Parameters
-    ----------
-    study : Study
-        Any study.
-    folder : Path
-        Folder where relative paths of files begin.
-
-    Raises
-    ------
-    InputError
-        With every problem.
-    """
+    """Refuse a study that cannot be run; relative paths of files begin in the folder."""
     problems = list(_part_problems(Parts(study.batches, study.methods, study.traces, study.policies), folder))
     problems += wrong_integer("repetitions", study.repetitions, 1, _MOST_REPETITIONS)
     problems += wrong_integer("seed", study.seed, 0, _LARGEST_SEED - _MOST_REPETITIONS)

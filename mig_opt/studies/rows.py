@@ -127,22 +127,10 @@ class Row(Generic[R]):
 
 
 class Records(Generic[R]):
-    """The rows in a file.
+    """The rows in a file, which need not exist; without a path they are only kept in memory.
 
-    Parameters
-    ----------
-    path : Path or None
-        The file; it need not exist. A last line without an end, left by a killed study, is dropped. None: rows are only
-        kept in memory.
-    read : callable
-        Makes the run out of the JSON object that its key is.
-    keep : bool
-        True: rows of other sources or versions count where there is none of the present ones.
-
-    Raises
-    ------
-    InputError
-        If the file is there but cannot be read, or has lines that are no rows; it names them all.
+    A last line without an end, left by a killed study, is dropped. ``read`` makes the run out of the JSON object that
+    its key is. With ``keep``, rows of other sources or versions count where there is none of the present ones.
     """
 
     def __init__(self, path: Path | None, read: Callable[[Mapping[str, Any]], R], *, keep: bool = False) -> None:
@@ -206,12 +194,7 @@ def _rows(path: Path, read: Callable[[Mapping[str, Any]], R]) -> Iterator[Row[R]
 def contradictions(rows: Iterable[Row[R]], on_record: Mapping[str, tuple[float, float]] | None = None) -> list[str]:
     """Return lower bounds above a schedule of the same batch: one of the two is wrong. Two optima that differ are so.
 
-    Parameters
-    ----------
-    rows : iterable of Row
-        Any rows.
-    on_record : mapping of str to (float, float), optional
-        Makespan that is known from elsewhere and its tolerance, in seconds, by the key of the batch.
+    ``on_record`` has makespans that are known from elsewhere, each with its tolerance, by the key of the batch.
     """
     rows = list(rows)
     best: dict[str, tuple[float, float, str]] = {}

@@ -164,20 +164,7 @@ def run_study(
 def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", keep: bool = False) -> StudyRows:
     """Return the rows that a file of results has of a study, without running anything.
 
-    Parameters
-    ----------
-    study, results, folder, keep
-        As for :func:`run_study`.
-
-    Returns
-    -------
-    StudyRows
-        The rows, and the runs that are missing.
-
-    Raises
-    ------
-    InputError
-        If something is wrong with the study or the file.
+    The parameters are those of :func:`run_study`.
     """
     check_study(study, Path(folder))
     runs = runs_of(study, Path(folder))
@@ -185,28 +172,14 @@ def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", k
 
 
 def check_jobs(jobs: object) -> None:
-    """Refuse a number of runs at the same time that cannot be.
-
-    Raises
-    ------
-    InputError
-        With the reason.
-    """
+    """Refuse a number of runs at the same time that cannot be."""
     problems = list(wrong_integer("jobs", jobs, 1, _MOST_JOBS)) if jobs is not None else []
     if problems:
         raise InputError(problems)
 
 
 def runs_of(study: Study, folder: Path) -> list[StudyRun]:
-    """Return the runs of a study, each once: methods batch by batch, then schedulers trace by trace.
-
-    Parameters
-    ----------
-    study : Study
-        A study without problems.
-    folder : Path
-        Folder where relative paths of files begin.
-    """
+    """Return the runs of a study without problems, each once: methods batch by batch, schedulers trace by trace."""
     runs: dict[str, StudyRun] = {}
     for run in [*BatchRun.runs_of(study.batches, study, folder), *TraceRun.runs_of(study.traces, study, folder)]:
         runs.setdefault(run.key, run)
@@ -214,13 +187,7 @@ def runs_of(study: Study, folder: Path) -> list[StudyRun]:
 
 
 def read_run(document: Mapping[str, Any]) -> StudyRun:
-    """Return the run of a row in a file of results.
-
-    Raises
-    ------
-    KeyError
-        If it is none.
-    """
+    """Return the run of a row in a file of results; a KeyError if it is none."""
     run_class = TraceRun if TraceRun.KIND in document else BatchRun
     arguments = dict(document)
     source = arguments.pop(run_class.KIND)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.studies.rows import Outcome
 from mig_opt.studies.workers import alone
 from mig_opt.study import BatchSource, BundledBatch, GeneratedBatches, GeneratedTraces, Study, TraceSource
@@ -72,13 +73,7 @@ class StudyRun(ABC):
         return f"{self.column} on {where}{seed}"
 
     def perform(self) -> Outcome:
-        """Do the run, in a process of its own if it is ``fresh``; a failure is an exception, or the outcome's error.
-
-        Raises
-        ------
-        KeyboardInterrupt
-            After Ctrl-C: what was cut short is no measurement.
-        """
+        """Do the run, in a process of its own if it is ``fresh``; a failure is an exception, or the outcome's error."""
         if self.arguments["fresh"]:
             return alone(_measured, self)
         self.warm_up()
@@ -91,19 +86,18 @@ class StudyRun(ABC):
 
     @classmethod
     @abstractmethod
-    def load(cls, source: Any, folder: Path) -> tuple[Any, str]:
-        """Return the batch or trace in a file (or that is bundled) as a study wants it, and its digest.
+    def load(cls, source: Any, folder: Path) -> Any:
+        """Return the batch or trace in a file, or that is bundled, with its usual operation costs."""
 
-        Raises
-        ------
-        InputError
-            With every problem of the file.
-        """
+    @classmethod
+    @abstractmethod
+    def digest(cls, subject: Any) -> str:
+        """Return a text that differs between batches or traces that differ."""
 
     @classmethod
     @abstractmethod
     def generate(cls, settings: Mapping[str, Any]) -> Any:
-        """Return the batch or trace with these settings of the generator."""
+        """Return the batch or trace with these settings of the generator, with its usual operation costs."""
 
     @abstractmethod
     def warm_up(self) -> None:
@@ -134,14 +128,14 @@ class StudyRun(ABC):
                 for seed in entry.seeds:
                     yield {**settings, "seed": seed}, cell, None
             return
-        subject, digest = cls.load(entry, folder)
+        subject = _with_costs(cls.load(entry, folder), entry.operation_costs)
         if isinstance(entry, BundledBatch):
             name, source = entry.instance, {"instance": entry.instance}
         else:
             name, source = Path(entry.file).with_suffix("").as_posix(), {"file": Path(entry.file).stem}
         extra = [f"{entry.gpus} GPUs"] if entry.gpus else []
         extra += [] if entry.operation_costs else ["no operation costs"]
-        yield {**source, "digest": digest}, group or ", ".join([name, *extra]), subject
+        yield {**source, "digest": cls.digest(subject)}, group or ", ".join([name, *extra]), subject
 
 
 def combinations(lists: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -211,4 +205,10 @@ def _measured(run: StudyRun) -> Outcome:
 @functools.lru_cache(maxsize=4)
 def _generated(run_class: type[StudyRun], key: str) -> Any:
     """Return the batch or trace that a generator makes; several solvers run on it one after the other."""
-    return run_class.generate(json.loads(key)[run_class.KIND])
+    settings = json.loads(key)[run_class.KIND]
+    operation_costs = settings.pop("operation_costs")
+    return _with_costs(run_class.generate(settings), operation_costs)
+
+
+def _with_costs(subject: Any, operation_costs: bool) -> Any:
+    return subject if operation_costs else subject.replace(operations=OperationCosts.zero(subject.gpu))

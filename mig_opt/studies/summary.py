@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 
 from mig_opt.batch.integer_time import RESOLUTION
 from mig_opt.result import Status, relative_gap
-from mig_opt.studies.rows import Outcome, Row
+from mig_opt.studies.rows import Row
 from mig_opt.studies.runs import StudyRun
 
 Goal = Literal["mean_completion", "makespan"]
@@ -23,6 +23,7 @@ GOALS: Mapping[Goal, str] = {"mean_completion": "time to end", "makespan": "make
 _CONFIDENCE = 0.95
 
 T = TypeVar("T")
+J = TypeVar("J", bound=Row[Any])
 
 
 @dataclass(frozen=True)
@@ -148,14 +149,9 @@ def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
 
 
 def judge(rows: Sequence[Row[Any]], on_record: Mapping[str, float] | None = None) -> list[Judged]:
-    """Return each run beside the best of all on its batch.
+    """Return each run of a method beside the best of all on its batch.
 
-    Parameters
-    ----------
-    rows : sequence of Row
-        Rows of methods on batches.
-    on_record : mapping of str to float, optional
-        Makespans that are known from elsewhere in seconds, by the key of the batch.
+    ``on_record`` has makespans that are known from elsewhere, by the key of the batch.
     """
     bounds: dict[str, float] = {}
     makespans = dict(on_record or {})
@@ -173,10 +169,19 @@ def judge(rows: Sequence[Row[Any]], on_record: Mapping[str, float] | None = None
 
 def summarise(judged: Iterable[Judged], *, by_cell: bool = True) -> list[Line]:
     """Return a line for each method in each cell, or for each method; in the order in which they come."""
+    return _lines(judged, _line, by_cell=by_cell)
+
+
+def summarise_traces(rows: Iterable[Row[Any]]) -> list[TraceLine]:
+    """Return a line for each scheduler in each group of traces, in the order in which they come."""
+    return _lines(rows, _trace_line)
+
+
+def _lines(rows: Iterable[J], line: Callable[[str, str, Sequence[J]], T], *, by_cell: bool = True) -> list[T]:
     return [
-        _line(cell, method, runs)
-        for cell, own in grouped(judged, lambda it: it.run.cell if by_cell else "").items()
-        for method, runs in grouped(own, lambda it: it.run.column).items()
+        line(cell, column, runs)
+        for cell, own in grouped(rows, lambda row: row.run.cell if by_cell else "").items()
+        for column, runs in grouped(own, lambda row: row.run.column).items()
     ]
 
 
@@ -196,16 +201,8 @@ def _line(cell: str, method: str, runs: Sequence[Judged]) -> Line:
     )
 
 
-def summarise_traces(rows: Iterable[Row[Any]]) -> list[TraceLine]:
-    """Return a line for each scheduler in each group of traces, in the order in which they come."""
-    return [
-        _trace_line(cell, policy, [row.outcome for row in runs])
-        for cell, own in grouped(rows, lambda row: row.run.cell).items()
-        for policy, runs in grouped(own, lambda row: row.run.column).items()
-    ]
-
-
-def _trace_line(cell: str, policy: str, outcomes: Sequence[Outcome]) -> TraceLine:
+def _trace_line(cell: str, policy: str, rows: Sequence[Row[Any]]) -> TraceLine:
+    outcomes = [row.outcome for row in rows]
     answered = [outcome for outcome in outcomes if outcome.answered]
     done = [outcome.figures for outcome in answered]
     return TraceLine(

@@ -75,14 +75,7 @@ class Worker:
     def answer(self, perform: Callable[[R], Outcome], run: R) -> Answer | None:
         """Return what :func:`answer` returns in the process; None if Ctrl-C or :meth:`close` cut the run short.
 
-        If the process crashes, so is the status of the outcome.
-
-        Parameters
-        ----------
-        perform : callable
-            Does the run; a function of a module that the process can import.
-        run
-            Argument of ``perform`` that can be pickled.
+        If the process crashes, so is the status of the outcome. The process has to be able to import ``perform``.
         """
         begin = time.perf_counter()
         message = pickle.dumps((perform, run))
@@ -147,13 +140,7 @@ class WorkerPool:
 
 
 def alone(perform: Callable[[R], Outcome], run: R) -> Outcome:
-    """Return the outcome of ``perform(run)``, done by a fresh process; if that crashes, so is the status.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C.
-    """
+    """Return the outcome of ``perform(run)``, done by a fresh process; if that crashes, so is the status."""
     with contextlib.closing(Worker()) as worker:
         answered = worker.answer(perform, run)
     if answered is None:

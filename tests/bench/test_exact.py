@@ -27,7 +27,8 @@ from exact_plan import Goal, Group, Options
 from records import Records, Row, contradictions, pairs_of_optima
 from runs import Instance, Run
 
-from mig_opt.studies import Outcome, environment
+from mig_opt.studies import environment
+from mig_opt.studies.rows import Outcome
 
 Command = Callable[..., int]
 RUN = Run(Instance(6), time_limit=60)

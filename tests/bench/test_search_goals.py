@@ -14,8 +14,9 @@ if not BENCH.is_dir():
 import search_goals
 from search_goals import PARTS, Cell, Part, verdict
 
-from mig_opt.studies import BatchRun, Judged, Outcome, Row
-from mig_opt.studies.summary import judge
+from mig_opt.studies.batch import BatchRun
+from mig_opt.studies.rows import Outcome, Row
+from mig_opt.studies.summary import Judged, judge
 
 
 def lines_of(text: str) -> list[list[str]]:

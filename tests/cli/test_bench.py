@@ -18,7 +18,8 @@ from study_jobs import cluster_of_two
 
 from mig_opt import json_schema
 from mig_opt.cli.study_screens import ProgressBar
-from mig_opt.studies import GeneratedBatches, MethodSettings, Outcome, Row, Study
+from mig_opt.studies import GeneratedBatches, MethodSettings, Study
+from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.running import runs_of
 
 STUDY = {

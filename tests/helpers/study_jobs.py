@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pytest
 
-from mig_opt.studies import Outcome
+from mig_opt.studies.rows import Outcome
 
 
 @dataclass(frozen=True)

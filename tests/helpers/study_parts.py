@@ -17,15 +17,15 @@ from mig_opt.studies import (
     GeneratedBatches,
     MethodSettings,
     PolicySettings,
-    Row,
     Study,
     StudyProgress,
     StudyRows,
-    StudyRun,
     TraceFromFile,
     run_study,
     study_rows,
 )
+from mig_opt.studies.rows import Row
+from mig_opt.studies.runs import StudyRun
 
 FAR = MethodSettings("far")
 SMALL = Study((GeneratedBatches(n=(3, 4), seeds=(0, 1)),), (FAR, MethodSettings("cp", time_limit=(5.0,))))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
@@ -176,7 +177,7 @@ def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.solving._verify", lambda *arguments: None)
+    monkeypatch.setattr("mig_opt.solving.validate", lambda *arguments: SimpleNamespace(violations=()))
     monkeypatch.setattr(Method, "load", lambda method: invalid)
     outcome = measure(generate_batch(3), "far")
     assert "3 violations" in outcome.error

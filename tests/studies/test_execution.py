@@ -17,10 +17,9 @@ import pytest
 from study_jobs import Job, cluster_of_two, perform
 
 from mig_opt.errors import InputError
-from mig_opt.studies import Outcome, Row
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
-from mig_opt.studies.rows import Records, contradictions, failures
+from mig_opt.studies.rows import Outcome, Records, Row, contradictions, failures
 from mig_opt.studies.workers import WorkerPool, alone, end_with_parent
 
 DEEDS = ["end", "raise", "die", "end", "exit", "print", "end"]

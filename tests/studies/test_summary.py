@@ -8,8 +8,10 @@ import pytest
 from study_parts import FAR
 
 from mig_opt.instances.bundled import instance_info
-from mig_opt.studies import BatchRun, BundledBatch, Figures, Outcome, Row, Study, run_study
-from mig_opt.studies.summary import judge, summarise
+from mig_opt.studies import BundledBatch, Study, run_study
+from mig_opt.studies.batch import BatchRun
+from mig_opt.studies.rows import Outcome, Row
+from mig_opt.studies.summary import Figures, judge, summarise
 
 
 def row(method: str, makespan: float | None, bound: float | None = 8.0, batch: str = "b", **more: Any) -> Row[BatchRun]:

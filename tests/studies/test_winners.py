@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mig_opt.studies import Outcome, Row, TraceRun
+from mig_opt.studies.fleet import TraceRun
+from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.summary import best, summarise_traces, winners
 
 

@@ -19,7 +19,8 @@ from mig_opt.cli.screens import Cell, Part, bullets, note, percent, percents, se
 from mig_opt.study import COMPARISON_TIME_LIMIT
 
 if TYPE_CHECKING:
-    from mig_opt.studies import Comparison, Judged, Line
+    from mig_opt.studies.comparing import Comparison
+    from mig_opt.studies.summary import Judged, Line
 
 
 def compare(
