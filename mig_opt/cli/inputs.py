@@ -173,7 +173,7 @@ def parsed_share(option: str, text: str) -> float:
 
 def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     """Return the devices of a list such as ``0,1,node-2/0``; ``count`` is how many it must have, if that is known."""
-    from mig_opt.rollout.devices import devices_of
+    from mig_opt.rollout.layouts import devices_of
 
     if devices is None:
         return None

@@ -180,6 +180,32 @@ def shortened(text: str, columns: int) -> str:
     return cut.plain
 
 
+def broken_label(label: str, indent: str = "", longest: int = 20) -> Text:
+    """Return the label of a policy for a table, in lines of so many characters.
+
+    A line ends before an option; one that is too long for a line is continued further in.
+    """
+    from rich.text import Text
+
+    lines = [indent]
+
+    def add(part: str, margin: str) -> bool:
+        fits = len(lines[-1] + part) <= len(indent) + longest
+        if not fits and lines[-1].strip():
+            lines.append(indent + margin)
+            fits = len(margin + part) <= longest
+        if fits:
+            lines[-1] += part
+        return fits
+
+    for option in re.findall(r":?[^:]+", printable(label)):
+        if not add(option, " "):
+            for piece in re.findall(r"[^=_/]*[=_/]?", option):
+                if not add(piece, "  "):
+                    lines[-1] += piece
+    return Text("\n".join(lines))
+
+
 def bounds_table(bounds: Iterable[Bound]) -> Table:
     """Return lower bounds on seconds with their reasons."""
     rows = ([bound.name, seconds(bound.value), bound.reason] for bound in bounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -13,9 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 from rich.text import Text
 
-from mig_opt.cli.fleet.policies import broken_label
 from mig_opt.cli.progress import can_take_lines_back
-from mig_opt.cli.screens import Cell, Part, bullets, note, percents, seconds, styled, table, tenths
+from mig_opt.cli.screens import Cell, Part, broken_label, bullets, note, percents, seconds, styled, table, tenths
 from mig_opt.studies import StudyProgress, StudyRows
 from mig_opt.studies.rows import Row
 from mig_opt.studies.runs import StudyRun
@@ -82,59 +81,52 @@ def study_parts(found: StudyRows) -> Iterator[Part]:
     """Yield the tables of a study, each with its notes."""
     lines, simulated, failures = found.summary(), found.trace_summary(), found.failures
     if lines:
-        yield from (_batch_table(lines), "", note("gap %: mean, to the best bound of all runs on a batch."))
+        numbers = [">runs", ">proven", ">gap %", ">median", ">worst", ">above %", ">worst", ">mean s"]
+        yield from (_grouped_table("~batches, methods", numbers, lines, _batch_cells), "")
+        yield note("gap %: mean, to the best bound of all runs on a batch.")
         yield from (note("above %: mean, over the shortest makespan of all runs on a batch, or on record."), "")
     if simulated:
-        yield from (_trace_table(simulated), "", *_trace_notes(simulated), "", _winners(found), "")
+        numbers = [">done", ">to end s", ">gap %", ">wait s", ">makespan s", ">gap %", ">ms"]
+        yield from (_grouped_table("~traces, policies", numbers, simulated, _trace_cells), "")
+        yield from (*_trace_notes(simulated), "", _winners(found), "")
     if failures:
         more = [f"and {len(failures) - MOST_FAILURES} more"] if len(failures) > MOST_FAILURES else []
         yield from ("Runs that failed:", bullets([*failures[:MOST_FAILURES], *more]), "")
 
 
-def _grouped(lines: Iterable[LineT], columns: int) -> Iterator[tuple[list[Cell], list[LineT]]]:
-    """Yield a row with the name of each group of batches or traces, and the lines of the group."""
-    for cell, group in itertools.groupby(lines, key=attrgetter("cell")):
-        yield [styled(cell, "bold"), *[""] * columns], list(group)
-
-
-def _batch_table(lines: Sequence[Line]) -> Part:
-    numbers = [">runs", ">proven", ">gap %", ">median", ">worst", ">above %", ">worst", ">mean s"]
+def _grouped_table(
+    first: str, numbers: Sequence[str], lines: Iterable[LineT], cells: Callable[[LineT], list[Cell]]
+) -> Part:
+    """Return a table with a row for each line, those of a group of batches or traces below its name."""
     rows: list[list[Cell]] = []
-    for heading, group in _grouped(lines, len(numbers)):
-        rows.append(heading)
-        rows += (
-            [
-                f"  {line.method}",
-                f"{line.answered}/{line.runs}",
-                str(line.proven),
-                *percents(line.gap, "mean", "median", "worst"),
-                *percents(line.above_best, "mean", "worst"),
-                seconds(line.seconds.mean if line.seconds else None),
-            ]
-            for line in group
-        )
-    return table(["~batches, methods", *numbers], rows)
+    for name, group in itertools.groupby(lines, key=attrgetter("cell")):
+        rows.append([styled(name, "bold"), *[""] * len(numbers)])
+        rows += map(cells, group)
+    return table([first, *numbers], rows)
 
 
-def _trace_table(lines: Sequence[TraceLine]) -> Part:
-    numbers = [">done", ">to end s", ">gap %", ">wait s", ">makespan s", ">gap %", ">ms"]
-    rows: list[list[Cell]] = []
-    for heading, group in _grouped(lines, len(numbers)):
-        rows.append(heading)
-        rows += (
-            [
-                broken_label(line.policy, "  "),
-                f"{line.complete}/{line.runs}",
-                _mean(line.completion),
-                _mean(line.completion_gap, 100),
-                _mean(line.wait),
-                _mean(line.makespan),
-                _mean(line.makespan_gap, 100),
-                _mean(line.seconds, 1000),
-            ]
-            for line in group
-        )
-    return table(["~traces, policies", *numbers], rows)
+def _batch_cells(line: Line) -> list[Cell]:
+    return [
+        f"  {line.method}",
+        f"{line.answered}/{line.runs}",
+        str(line.proven),
+        *percents(line.gap, "mean", "median", "worst"),
+        *percents(line.above_best, "mean", "worst"),
+        seconds(line.seconds.mean if line.seconds else None),
+    ]
+
+
+def _trace_cells(line: TraceLine) -> list[Cell]:
+    return [
+        broken_label(line.policy, "  "),
+        f"{line.complete}/{line.runs}",
+        _mean(line.completion),
+        _mean(line.completion_gap, 100),
+        _mean(line.wait),
+        _mean(line.makespan),
+        _mean(line.makespan_gap, 100),
+        _mean(line.seconds, 1000),
+    ]
 
 
 def _mean(figures: Figures | None, factor: float = 1.0) -> str:

@@ -14,7 +14,7 @@ from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, FINE, GRID, IDLE, INK, USUAL, Sheet, add_rectangle, plain_numbers, sign
+from mig_opt.plotting.sheet import BOUND, FINE, GRID, IDLE, INK, Sheet, add_rectangle, plain_numbers, sign
 from mig_opt.plotting.texts import apart, colour_of, contrast, elide, one_line, spell_seconds, wrap_name
 
 if TYPE_CHECKING:
@@ -200,7 +200,6 @@ class ScheduleChart(Sheet):
         if signs:
             legends.insert(0, self.legend(list(signs.values()), list(signs), columns=len(signs)))
         self.arrange(legends, above=self.draw_lines() + 0.12, axis=0.5)
-        self.figure.set_dpi(USUAL[0])
         return self.figure
 
     def place_panels(self, above: float, below: float) -> None:

@@ -69,20 +69,7 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
 
 
 def draw_figure(problems: Iterable[Problem], chart: Callable[[], Sheet]) -> Figure:
-    """Return the figure of a chart.
-
-    Parameters
-    ----------
-    problems : iterable of Problem
-        Everything that keeps the chart from being drawn.
-    chart : callable
-        Makes the chart, if there is no problem.
-
-    Raises
-    ------
-    InputError
-        With the problems, and if matplotlib is not installed.
-    """
+    """Return the figure of a chart, which is made only if there is no problem and matplotlib is installed."""
     found = [*_matplotlib_problems(), *problems]
     if found:
         raise InputError(found)
@@ -91,22 +78,7 @@ def draw_figure(problems: Iterable[Problem], chart: Callable[[], Sheet]) -> Figu
 
 
 def save_figure(plot: Callable[[], Figure], path: str | os.PathLike[str], dpi: float) -> None:
-    """Write a figure to a file; the same figure gives the same file.
-
-    Parameters
-    ----------
-    plot : callable
-        Returns the figure; called once the path has been checked.
-    path : path-like
-        The file; its suffix gives the format.
-    dpi : float
-        Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`check_plot_path` and ``plot``, and if the file cannot be written.
-    """
+    """Write a figure, made once the path has been checked, to a file; the same figure gives the same file."""
     check_plot_path(path)
     figure, target, data = plot(), Path(path), io.BytesIO()
     import matplotlib as mpl

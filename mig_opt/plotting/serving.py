@@ -13,7 +13,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import INK, SMALL_FONT, USUAL, Sheet, add_rectangle, sign
+from mig_opt.plotting.sheet import INK, SMALL_FONT, Sheet, add_rectangle, sign
 from mig_opt.plotting.texts import colour_of, contrast, elide, one_line, wrap_name
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -257,7 +257,6 @@ class DeploymentChart(Sheet):
             legends.insert(0, self.legend([signs[wording] for wording in wordings], wordings, columns=len(signs)))
         axis = 0.5 if any(axes.get_xlabel() for axes in self.panels) else 0.15
         self.arrange(legends, above=0.12, axis=axis)
-        self.figure.set_dpi(USUAL[0])
         return self.figure
 
     def place_panels(self, above: float, below: float) -> None:

@@ -70,7 +70,7 @@ class Sheet(ABC):
             spine.set_color(INK)
 
     def arrange(self, legends: Sequence[Legend], above: float, axis: float) -> None:
-        """Give everything around the panels its place and the figure its height.
+        """Give everything around the panels its place and the figure its height and resolution, at the end.
 
         ``above`` and ``axis`` are what belongs to the panels above and below them.
         """
@@ -86,6 +86,7 @@ class Sheet(ABC):
         for index, legend in enumerate(legends):
             top = edge + sum(heights[index:])
             legend.set_bbox_to_anchor((self.left / self.width, top / height), transform=self.figure.transFigure)
+        self.figure.set_dpi(USUAL[0])
 
     @abstractmethod
     def place_panels(self, above: float, below: float) -> None:
@@ -123,16 +124,9 @@ class Sheet(ABC):
     def fitted(
         self, candidates: Iterable[tuple[str, float]], width: float, height: float, fonts: Sequence[float]
     ) -> tuple[str, float] | None:
-        """Return the first wording that fits into a rectangle, with its largest font size; None if none does.
+        """Return the first wording that fits into a rectangle (in points), with its largest font size, or None.
 
-        Parameters
-        ----------
-        candidates : iterable of (str, float)
-            Wordings, the best first, each with the least font size that it is worth.
-        width, height : float
-            Of the rectangle, in points.
-        fonts : sequence of float
-            The font sizes to try, falling.
+        Each comes with the least font size that it is worth, the best first; ``fonts`` are the sizes to try, falling.
         """
         for wording, least in candidates:
             lines = wording.split("\n")

@@ -1,8 +1,14 @@
 """Plans for the tools that carry them out: ``nvidia-mig-parted``, ``nvidia-smi`` in a script, Kubernetes."""
 
 from mig_opt.rollout.changes import change_script, migration_script
-from mig_opt.rollout.kubernetes import KubernetesResources, ResourceRequest, kubernetes_resources
-from mig_opt.rollout.mig_parted import MigPartedConfig, MigPartedEntry, mig_parted_config
+from mig_opt.rollout.kubernetes import (
+    KubernetesResources,
+    MigPartedConfig,
+    MigPartedEntry,
+    ResourceRequest,
+    kubernetes_resources,
+    mig_parted_config,
+)
 from mig_opt.rollout.nvidia_smi import deployment_script, schedule_script
 
 __all__ = [

@@ -10,8 +10,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
-from mig_opt.rollout.devices import devices_of
-from mig_opt.rollout.layouts import batch_and_processes, layouts_of
+from mig_opt.rollout.layouts import batch_and_processes, devices_of, layouts_of
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words
 from mig_opt.serving.change_plan import ChangePlan, ChangeResult, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment

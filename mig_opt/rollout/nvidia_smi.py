@@ -15,10 +15,9 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.rollout.devices import devices_of
-from mig_opt.rollout.layouts import batch_and_processes, creation_order, layouts_of
+from mig_opt.rollout.layouts import batch_and_processes, creation_order, devices_of, layouts_of
 from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words, shell_word
-from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.deployment import Deployment
 from mig_opt.validation import validate
 
 _SEGMENT_USAGE = (
@@ -87,12 +86,9 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
         created = sorted(layouts[gpu], key=lambda placement: (*creation_order(placement.profile), placement.start))
         body.append(" ".join([f"create_missing {gpu}", *map(place, created)]))
     for gpu in used:
-        body += ["", f"segments {gpu}", *(_segment_line(deployment, segment) for segment in deployment.on(gpu))]
+        body += ["", f"segments {gpu}"]
+        body += [f"segment {place(deployment.placement(s))} {segment_words(s)}" for s in deployment.on(gpu)]
     return script([title], _SEGMENT_USAGE, places, ["functions.sh", "segments.sh"], body)
-
-
-def _segment_line(deployment: Deployment, segment: Segment) -> str:
-    return f"segment {place(deployment.placement(segment))} {segment_words(segment)}"
 
 
 _SCHEDULE_USAGE = (

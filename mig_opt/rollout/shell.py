@@ -9,7 +9,7 @@ from importlib import resources
 from mig_opt._version import __version__
 from mig_opt.errors import Problem
 from mig_opt.gpu.model import Placement
-from mig_opt.rollout.devices import Device
+from mig_opt.rollout.layouts import Device
 from mig_opt.serving.deployment import Segment
 from mig_opt.texts import printable
 
@@ -82,21 +82,7 @@ def segment_words(segment: Segment) -> str:
 def script(
     title: Sequence[str], usage: Sequence[str], devices: Sequence[Device], parts: Sequence[str], body: Iterable[str]
 ) -> str:
-    """Put a script together.
-
-    Parameters
-    ----------
-    title : sequence of str
-        The first lines: its purpose.
-    usage : sequence of str
-        The usage, with the hooks that a file of the user may define.
-    devices : sequence of Device
-        The GPUs of the plan.
-    parts : sequence of str
-        The files of functions that it needs.
-    body : iterable of str
-        Its own lines.
-    """
+    """Return a script: its title, usage and GPUs, the functions in the files ``parts``, and its own lines."""
     package = resources.files("mig_opt.rollout")
     functions = [package.joinpath(part).read_text(encoding="utf-8") for part in parts]
     lines = [

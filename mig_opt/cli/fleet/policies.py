@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem
@@ -15,10 +15,6 @@ from mig_opt.registry import get_policy
 from mig_opt.simulation import Simulation, simulate
 from mig_opt.simulation.policies import option_problems, policy_options, read_option
 from mig_opt.simulation.simulator import check_policy
-from mig_opt.texts import printable
-
-if TYPE_CHECKING:
-    from rich.text import Text
 
 _OPTION = "--policy"
 
@@ -73,32 +69,6 @@ def read_policies(text: str, checks: Checks) -> list[PolicyChoice]:
             if not any((choice.name, choice.options) == (other.name, other.options) for other in chosen):
                 chosen.append(choice)
     return chosen
-
-
-def broken_label(label: str, indent: str = "", longest: int = 20) -> Text:
-    """Return the label of a policy for a table, in lines of so many characters.
-
-    A line ends before an option; one that is too long for a line is continued further in.
-    """
-    from rich.text import Text
-
-    lines = [indent]
-
-    def add(part: str, margin: str) -> bool:
-        fits = len(lines[-1] + part) <= len(indent) + longest
-        if not fits and lines[-1].strip():
-            lines.append(indent + margin)
-            fits = len(margin + part) <= longest
-        if fits:
-            lines[-1] += part
-        return fits
-
-    for option in re.findall(r":?[^:]+", printable(label)):
-        if not add(option, " "):
-            for piece in re.findall(r"[^=_/]*[=_/]?", option):
-                if not add(piece, "  "):
-                    lines[-1] += piece
-    return Text("\n".join(lines))
 
 
 def _read(text: str) -> PolicyChoice:

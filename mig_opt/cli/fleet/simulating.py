@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,12 +15,15 @@ from typer import Option
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_trace
 from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
-from mig_opt.cli.screens import show, show_written
+from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_written, table, tenths
 from mig_opt.control import check_run
+from mig_opt.result import relative_gap
+from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.cli.fleet.screens import References
+    from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.fleet.trace import Trace
+    from mig_opt.models.fleet.optimum import TraceOptimum
     from mig_opt.simulation import Simulation
 
 _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
@@ -27,6 +31,55 @@ _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 
 _MOST_OPTIMAL = 20
 """Jobs up to which the optimum may be asked for; from a dozen on it is not always proven."""
+
+_GOALS = ("mean_completion", "makespan")
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class References:
+    """Lower bounds for every policy, and the best schedules in hindsight (without migration) if they were asked for."""
+
+    bounds: TraceBounds
+    makespan: TraceOptimum | None = None
+    completion: TraceOptimum | None = None
+
+    @property
+    def lower_bounds(self) -> Mapping[str, float]:
+        """Seconds, by goal."""
+        return {"makespan": self.bounds.makespan[0].value, "mean_completion": self.bounds.mean_completion}
+
+    def optima(self) -> Iterator[tuple[str, float, float, bool]]:
+        """Yield goal, seconds of the best schedule, its lower bound in seconds, and True if it is proven."""
+        if self.makespan is not None and self.completion is not None:
+            yield "makespan", self.makespan.value, self.makespan.lower_bound, bool(self.makespan.proven)
+            value, bound = map(self._per_job, (self.completion.value, self.completion.lower_bound))
+            yield "mean_completion", value, bound, bool(self.completion.proven)
+
+    def gaps(self, simulation: Simulation) -> dict[str, dict[str, float | None]]:
+        """Return for each reference and goal (value - reference) / value; none where jobs were not finished.
+
+        Below zero is what is better than the optimum without migration.
+        """
+        metrics = simulation.metrics
+        values = {"makespan": metrics.makespan, "mean_completion": metrics.completion.mean}
+        complete = not simulation.unfinished
+        found: dict[str, dict[str, float | None]] = {
+            "lower_bound": {
+                goal: relative_gap(values[goal], bound) if complete else None
+                for goal, bound in self.lower_bounds.items()
+            }
+        }
+        best = {goal: value for goal, value, _, _ in self.optima()}
+        if best:
+            found["optimum"] = {
+                goal: (values[goal] - value) / values[goal] if complete and math.isfinite(value) else None
+                for goal, value in best.items()
+            }
+        return found
+
+    def _per_job(self, total: float) -> float:
+        return (total - self.bounds.arrivals) / self.bounds.jobs
 
 
 def simulate(
@@ -57,7 +110,6 @@ def simulate(
     Exits with 1 if a scheduler leaves jobs waiting for ever.
     """
     from mig_opt.cli.fleet.policies import read_policies
-    from mig_opt.cli.fleet.screens import simulation_parts
     from mig_opt.cli.progress import shown_progress
 
     checks = Checks()
@@ -79,7 +131,7 @@ def simulate(
     if as_json:
         print_json(_document(done, references))
     else:
-        show(*simulation_parts(done, references))
+        show(*_parts(done, references))
     if (log or chart) and not as_json:
         typer.echo("")
     if log is not None:
@@ -97,7 +149,6 @@ def simulate(
 
 def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> References:
     """Return the figures that the policies are compared with; the optimum only if there is time for it."""
-    from mig_opt.cli.fleet.screens import References
     from mig_opt.cli.progress import shown_progress
     from mig_opt.fleet.bounds import trace_bounds
     from mig_opt.models.fleet.optimum import trace_optimum
@@ -137,3 +188,59 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
         for simulation in done
     ]
     return document
+
+
+def _parts(done: Sequence[Simulation], references: References) -> Iterator[Part]:
+    """Yield everything to be shown about simulations of one trace."""
+    trace, bounds = done[0].trace, references.lower_bounds
+    named = f"{trace.name} ({plural(len(trace.jobs), 'job')})"
+    yield from (card([("trace", named), ("fleet", f"{trace.gpus} x {trace.gpu.name}")]), "")
+    rows: list[list[Cell]] = [_figures(simulation) for simulation in done]
+    rows.append(["lower bound", "", "", *(tenths(bounds[goal]) for goal in _GOALS), "", "", ""])
+    best = {goal: (value, proven) for goal, value, _, proven in references.optima()}
+    if best:
+        rows.append(["optimum", "", "", *(_best(*best[goal]) for goal in _GOALS), "", "", ""])
+    numbers = [">done", ">wait s", ">to end s", ">makespan s", ">busy %", ">frag. %", ">moves"]
+    yield from (table(["~policy", *numbers], rows), "")
+    yield from (note("wait, to end: mean seconds from arrival to start and to the end."), "")
+    yield from _gap_parts(done, references)
+    left = [simulation for simulation in done if simulation.unfinished]
+    if left:
+        yield ""
+    for simulation in left:
+        count = plural(len(simulation.unfinished), "job")
+        names = ", ".join(simulation.unfinished[:_MOST_NAMED])
+        more = ", ..." if len(simulation.unfinished) > _MOST_NAMED else ""
+        yield f"{simulation.label} leaves {count} waiting for ever: {names}{more}"
+
+
+def _figures(simulation: Simulation) -> list[Cell]:
+    metrics = simulation.metrics
+    spans = (metrics.wait.mean, metrics.completion.mean, metrics.makespan)
+    return [
+        broken_label(simulation.label),
+        str(metrics.finished),
+        *(tenths(value) if metrics.finished else "-" for value in spans),
+        percent(metrics.utilisation, 1),
+        percent(metrics.fragmentation, 1),
+        str(metrics.migrations),
+    ]
+
+
+def _best(value: float, proven: bool) -> str:
+    return "-" if math.isinf(value) else f"{'' if proven else '<='}{tenths(value)}"
+
+
+def _gap_parts(done: Sequence[Simulation], references: References) -> Iterator[Part]:
+    words = {"mean_completion": "end", "makespan": "makespan"}
+    against = {"lower_bound": "bound", "optimum": "optimum"}
+    gaps = [references.gaps(simulation) for simulation in done]
+    kinds = [kind for kind in against if kind in gaps[0]]
+    rows: list[list[Cell]] = [
+        [broken_label(simulation.label), *(percent(gap[kind][goal], 1) for kind in kinds for goal in _GOALS)]
+        for simulation, gap in zip(done, gaps, strict=True)
+    ]
+    yield table(["~gap in %", *(f">{words[goal]}/{against[kind]}" for kind in kinds for goal in _GOALS)], rows)
+    if "optimum" in kinds:
+        remark = "optimum: of schedules that know the future, but neither migrate jobs nor slow them down by PCIe."
+        yield from ("", note(remark))

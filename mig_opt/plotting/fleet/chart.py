@@ -13,7 +13,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, last_end, migration_times, wait_steps
 from mig_opt.plotting.fleet.timeline import FleetPanel, detailed, job_key
 from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, USUAL, Sheet, plain_numbers
+from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, Sheet, plain_numbers
 from mig_opt.plotting.texts import elide_all, one_line, spell_seconds, wrap_name
 from mig_opt.result import relative_gap
 from mig_opt.simulation.simulator import Simulation
@@ -171,6 +171,8 @@ class SimulationChart(Sheet):
 
     def draw(self) -> Figure:
         """Draw everything and return the figure."""
+        from matplotlib.lines import Line2D
+
         signs: dict[str, Artist] = {}
         for fleet, simulation, name in zip(self.fleets, self.simulations, self.names, strict=False):
             self.dress(fleet.axes)
@@ -180,15 +182,13 @@ class SimulationChart(Sheet):
         self.draw_fragmentation(signs)
         self.draw_waits()
         self.draw_bars(signs)
-        policies = [self.line(index) for index in range(len(self.simulations))]
-        legends = [self.key(policies, self.names)]
+        legends = [self.key([Line2D([], [], **style) for style in self.styles], self.names)]
         if signs:
             legends.append(self.key(list(signs.values()), list(signs)))
         jobs = job_key(self.fleets)
         if jobs is not None:
             legends.append(self.key(*jobs))
         self.arrange(legends, above=0.1, axis=0.12)
-        self.figure.set_dpi(USUAL[0])
         return self.figure
 
     def place_panels(self, above: float, below: float) -> None:
@@ -226,12 +226,6 @@ class SimulationChart(Sheet):
             fontsize=8.5, fontweight="bold", color=INK, parse_math=False, annotation_clip=False,
             gid=f"heading:{axes.get_label()}",
         )  # fmt: skip
-
-    def line(self, index: int) -> Artist:
-        """Return the sign of a policy for a legend."""
-        from matplotlib.lines import Line2D
-
-        return Line2D([], [], **self.styles[index])
 
     def dress_graph(self, axes: Axes, heading: str, unit: str) -> None:
         """Dress a panel with lines or bars."""

@@ -94,22 +94,13 @@ def migration_times(log: Log) -> Numbers:
     return np.sort(np.array(log.run_end)[moved])
 
 
-@dataclass(frozen=True, slots=True)
-class Hop:
-    """A migration: when, and from which run to which, by their indices in the log."""
-
-    moment: float
-    source: int
-    target: int
-
-
-def hops(log: Log) -> list[Hop]:
-    """Return the migrations."""
+def hops(log: Log) -> list[tuple[float, int, int]]:
+    """Return the migrations: the second of each, and from which run to which, by their indices in the log."""
     runs: dict[int, list[int]] = {}
     for index in sorted(range(len(log.run_job)), key=lambda index: (log.run_begin[index], log.run_end[index], index)):
         runs.setdefault(log.run_job[index], []).append(index)
     return [
-        Hop(log.run_end[one], one, two)
+        (log.run_end[one], one, two)
         for own in runs.values()
         for one, two in pairwise(own)
         if log.run_outcome[one] == RunOutcome.MIGRATED

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mig_opt.batch.lifetimes import lifetimes
-from mig_opt.fleet.log import Log, RunOutcome
+from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
 from mig_opt.plotting.fleet.series import busy_shares, hops
 from mig_opt.plotting.sheet import BOUND, GRID, IDLE, INK, Sheet, add_rectangle, sign
 from mig_opt.plotting.texts import colour_of, contrast, elide, one_line
@@ -34,24 +34,9 @@ def detailed(log: Log) -> bool:
 
 
 class FleetPanel:
-    """The panel of one simulation.
+    """The panel of one simulation (its ``number``) in a chart, with ``end`` seconds from left to right.
 
-    Parameters
-    ----------
-    sheet : Sheet
-        The chart that it belongs to.
-    label : str
-        Of its panel.
-    log : Log
-        Everything that happened.
-    number : int
-        Index of the simulation.
-    end : float
-        Seconds from left to right.
-    in_detail : bool
-        True if each run is drawn.
-    alone : bool
-        True if it is the only one, and may be tall.
+    In detail each run is drawn. The panel of the only simulation may be tall.
     """
 
     def __init__(
@@ -77,10 +62,9 @@ class FleetPanel:
         """Draw the shares of the compute slices in use, by profile."""
         axes, edges = self.axes, np.linspace(0.0, self.end, _BINS + 1)
         below = np.zeros(_BINS)
-        names = {placement.profile.name: index for index, placement in enumerate(self.log.geometry.placements)}
-        order = {name: index for index, name in enumerate(names)}
+        names = list(dict.fromkeys(placement.profile.name for placement in self.log.geometry.placements))
         for name, shares in busy_shares(self.log, edges).items():
-            colour = colour_of(order[name])
+            colour = colour_of(names.index(name))
             style: dict[str, Any] = {"step": "post", "facecolor": colour, "linewidth": 0, "zorder": 2}
             low, high = (np.append(level, level[-1]) for level in (below, below + shares))
             axes.fill_between(edges, low, high, gid=f"use:{self.number}:{name}", **style)
@@ -112,6 +96,10 @@ class FleetPanel:
         """Draw a rectangle over memory slices of a GPU."""
         return add_rectangle(self.axes, (begin, gpu * self.step + start), end - begin, slices, **style)
 
+    def middle(self, run: LoggedRun) -> float:
+        """Return the height of the middle of a run."""
+        return run.gpu * self.step + run.placement.start + run.placement.profile.memory_slices / 2
+
     def draw_instances(self, signs: dict[str, Artist]) -> None:
         """Draw the lifetimes of the instances; what is seen of them later has no job."""
         gpu = self.log.trace.gpu
@@ -141,7 +129,7 @@ class FleetPanel:
                 self.unnamed.add(run.job)
             if found is not None:
                 self.axes.text(
-                    (run.begin + run.end) / 2, run.gpu * self.step + run.placement.start + slices / 2, found[0],
+                    (run.begin + run.end) / 2, self.middle(run), found[0],
                     fontsize=found[1], color=contrast(colour), ha="center", va="center", parse_math=False, zorder=5,
                     gid=f"label:{self.number}:{index}",
                 )  # fmt: skip
@@ -149,18 +137,12 @@ class FleetPanel:
     def draw_hops(self, signs: dict[str, Artist]) -> None:
         """Draw where migrating jobs went: a line from the old place to the new one."""
         runs = list(self.log.runs())
-        for hop in hops(self.log):
-            ends = [runs[index] for index in (hop.source, hop.target)]
-            at = [r.gpu * self.step + r.placement.start + r.placement.profile.memory_slices / 2 for r in ends]
-            line: dict[str, Any] = {
-                "color": INK,
-                "linewidth": 0.7,
-                "zorder": 6,
-                "gid": f"hop:{self.number}:{hop.source}",
-            }
-            self.axes.plot([hop.moment, hop.moment], at, **line)
+        for moment, source, target in hops(self.log):
+            at = [self.middle(runs[index]) for index in (source, target)]
+            gid = f"hop:{self.number}:{source}"
+            self.axes.plot([moment, moment], at, color=INK, linewidth=0.7, zorder=6, gid=gid)
             signs["migration (to the dot)"] = self.axes.plot(
-                hop.moment, at[1], linestyle="none", marker="o", markersize=2.6, color=INK, zorder=6
+                moment, at[1], linestyle="none", marker="o", markersize=2.6, color=INK, zorder=6
             )[0]
 
     def draw_marks(self, signs: dict[str, Artist]) -> None:
@@ -168,9 +150,8 @@ class FleetPanel:
         for run in self.log.runs():
             if run.outcome in _MARKS:
                 marker, wording = _MARKS[run.outcome]
-                middle = run.gpu * self.step + run.placement.start + run.placement.profile.memory_slices / 2
                 signs[wording] = self.axes.plot(
-                    run.end, middle, linestyle="none", marker=marker, markersize=4, color=BOUND, zorder=6
+                    run.end, self.middle(run), linestyle="none", marker=marker, markersize=4, color=BOUND, zorder=6
                 )[0]
 
 

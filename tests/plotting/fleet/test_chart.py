@@ -93,7 +93,7 @@ def test_busy_shares() -> None:
 def test_migrations_are_found() -> None:
     done = moved()
     assert list(migration_times(done.log)) == [3.0]
-    ((moment, source, target),) = [dataclasses.astuple(hop) for hop in hops(done.log)]
+    ((moment, source, target),) = hops(done.log)
     runs = list(done.log.runs())
     assert (moment, runs[source].gpu, runs[target].gpu) == (3.0, 0, 1)
 
