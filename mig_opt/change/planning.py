@@ -152,24 +152,14 @@ def plan_change(
 
 
 class _Part:
-    """GPUs that are planned apart, and what is known about them.
-
-    Attributes
-    ----------
-    plan : Timetable
-        The best plan so far.
-    fewest : bool
-        True if no plan has fewer interruptions.
-    asked : bool
-        True if the solver was asked.
-    """
+    """GPUs that are planned apart, the best plan so far, and what is known about them."""
 
     def __init__(self, problem: ChangeProblem, gpus: Sequence[int]) -> None:
         self._problem = problem
         self._gpus = gpus
         self.plan = greedy(problem, gpus)
-        self.fewest = self.plan.interruptions == problem.inevitable(gpus)
-        self.asked = False
+        self.fewest = self.plan.interruptions == problem.inevitable(gpus)  # whether no plan has fewer interruptions
+        self.asked = False  # whether the solver was asked
         self._nothing_shorter = False
 
     @property

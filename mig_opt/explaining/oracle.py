@@ -51,14 +51,9 @@ class Answer:
 
 
 class Oracle:
-    """Answers whether a set of requirements can be met by the target.
+    """Answers whether a set of requirements can be met by the target, all answers together within a clock.
 
-    Parameters
-    ----------
-    requirements : Requirements
-        Of a batch in which each task can run somewhere; they hold the target.
-    clock : Clock
-        Limits of all answers together.
+    The requirements are of a batch in which each task can run somewhere.
     """
 
     def __init__(self, requirements: Requirements, clock: Clock) -> None:

@@ -70,23 +70,16 @@ class Requirement:
 
 
 class Requirements:
-    """The requirements of a batch.
+    """The requirements of a batch, and a target in seconds.
 
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    target : float
-        Seconds. What is left of the batch depends on it only where the number of GPUs is dropped.
+    What is left of the batch depends on the target only where the number of GPUs is dropped.
 
     Attributes
     ----------
     all : frozenset of Requirement
         Every requirement but the target.
-    gpus : Requirement
-        The number of GPUs.
-    operations, live, tasks, details : tuple of Requirement
-        About operations, live instances, tasks that must run, and their sizes and memory.
+    gpus, operations, live, tasks, details
+        Those about the number of GPUs, operations, live instances, tasks that must run, and their sizes and memory.
     """
 
     def __init__(self, batch: Batch, target: float) -> None:
@@ -141,13 +134,11 @@ class Requirements:
         """Return the task that must run, without the requirements about it that are not in ``kept``."""
         index = self._tasks[requirement]
         task = self.batch.tasks[index]
-        for detail in self._details[index]:
-            if detail in kept:
-                continue
-            if detail.kind is RequirementKind.MEMORY:
-                task = dataclasses.replace(task, memory_gb=None)
-            else:
-                task = dataclasses.replace(task, times={**task.times, **self._imagined[index]})
+        dropped = {detail.kind for detail in self._details[index] if detail not in kept}
+        if RequirementKind.MEMORY in dropped:
+            task = dataclasses.replace(task, memory_gb=None)
+        if RequirementKind.SIZES in dropped:
+            task = dataclasses.replace(task, times={**task.times, **self._imagined[index]})
         return task
 
     def relaxed(self, kept: Collection[Requirement]) -> Batch | None:
@@ -215,12 +206,8 @@ def spelled(seconds: float) -> str:
 def _operations(batch: Batch) -> Iterator[Requirement]:
     if not any((*batch.operations.create.values(), *batch.operations.destroy.values())):
         return
-    yield Requirement(
-        RequirementKind.OPERATIONS,
-        "operations",
-        "creating and destroying instances takes time",
-        "if creating and destroying instances took no time",
-    )
+    text, dropped = "creating and destroying instances takes time", "if creating and destroying instances took no time"
+    yield Requirement(RequirementKind.OPERATIONS, "operations", text, dropped)
     if not batch.parallel_operations:
         yield Requirement(
             RequirementKind.DRIVER,
@@ -231,13 +218,9 @@ def _operations(batch: Batch) -> Iterator[Requirement]:
 
 
 def _busy(index: int, live: LiveInstance) -> Requirement:
-    name = f"{live.profile}@{live.start} on GPU {live.gpu}"
-    return Requirement(
-        RequirementKind.LIVE,
-        f"initial[{index}].free",
-        f"instance {name} exists and is busy until {spelled(live.free)} s",
-        f"if instance {name} were free at once",
-    )
+    name = f"instance {live.profile}@{live.start} on GPU {live.gpu}"
+    text = f"{name} exists and is busy until {spelled(live.free)} s"
+    return Requirement(RequirementKind.LIVE, f"initial[{index}].free", text, f"if {name} were free at once")
 
 
 def _must_run(index: int, task: Task) -> Requirement:

@@ -25,18 +25,11 @@ class Shrinker:
     """A set of requirements that cannot be met in time, on its way to a minimal one.
 
     :meth:`run` may be interrupted at any moment: the set is impossible all along.
-
-    Attributes
-    ----------
-    core : frozenset of Requirement
-        Impossible, as has been proven.
-    needed : set of Requirement
-        Those without which the core would be possible, as schedules have shown.
     """
 
     def __init__(self, oracle: Oracle, core: Kept) -> None:
-        self.core = core
-        self.needed: set[Requirement] = set()
+        self.core = core  # impossible, as has been proven
+        self.needed: set[Requirement] = set()  # without these the core would be possible, as schedules have shown
         self._oracle = oracle
         self._all = oracle.requirements
         self._clock = Clock(_MOST * oracle.clock.remaining)
@@ -121,12 +114,9 @@ class Shrinker:
             return
         substitute = self._all.kept_task(absent, self.core)
         places = {run.task: self._all.batch.gpu.profile(run.profile) for run in schedule.runs}
-        for requirement in self._all.tasks:
-            if requirement not in self.core or requirement in self.needed:
-                continue
+        for requirement in (self.core - self.needed).intersection(self._all.tasks):
             task = self._all.kept_task(requirement, self.core)
-            if task.name not in places:
-                continue
-            seconds, most = substitute.time_on(places[task.name]), task.time_on(places[task.name])
-            if seconds is not None and most is not None and seconds <= most:
-                self.needed.add(requirement)
+            if task.name in places:
+                seconds, most = substitute.time_on(places[task.name]), task.time_on(places[task.name])
+                if seconds is not None and most is not None and seconds <= most:
+                    self.needed.add(requirement)

@@ -14,8 +14,16 @@ from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
-from mig_opt.proving.evidence import critical_task_of, slice_load_value
-from mig_opt.proving.prover import DEFAULT_METHOD, Question, check_proof_options, prove, wrong_method, wrong_types
+from mig_opt.proving.prover import (
+    DEFAULT_METHOD,
+    Question,
+    check_proof_options,
+    critical_task_of,
+    prove,
+    slice_load_value,
+    wrong_method,
+    wrong_types,
+)
 from mig_opt.validation import validate
 
 

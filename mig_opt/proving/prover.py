@@ -1,4 +1,8 @@
-"""Second proofs: asks an exact method whether a schedule can be beaten, and writes the certificate."""
+"""Second proofs: asks an exact method whether a schedule can be beaten, and writes the certificate.
+
+Its evidence is bounds that anybody can recompute, in exact arithmetic. They say the same as :mod:`mig_opt.batch.bounds`
+in other words, placement by placement and without ticks, so that a mistake in one of the two shows.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,12 @@ from fractions import Fraction
 
 from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch.batch import Batch, wrong_batch
-from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
+from mig_opt.batch.bounds import slice_dual_prices
+from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad, batch_digest, schedule_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.control import Callbacks, check_run
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
-from mig_opt.proving.evidence import critical_task_of, slice_load_of
 from mig_opt.registry import METHODS, get_method
 from mig_opt.result import Status, TrajectoryPoint, versions_with
 from mig_opt.solving import solve
@@ -25,6 +29,8 @@ DEFAULT_METHOD = "milp"
 
 _TOLERANCE = 1e-6
 """Seconds by which a valid schedule may cut each of its times."""
+_LARGEST_DENOMINATOR = 2 * 10**6
+"""The sum of the weights that the search for prices returns is below that: a price leads back to whole weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,3 +225,46 @@ def _refuse_bound_above(lower_bound: float, schedule: Schedule, method: str) -> 
     if lower_bound - schedule.makespan > slack + RESOLUTION * schedule.makespan:
         message = f"the lower bound {lower_bound} s above a valid schedule of {schedule.makespan} s"
         raise SolverError(f"method {method} claims {message}")
+
+
+def slice_load_of(batch: Batch) -> SliceLoad:
+    """Return the slice-load bound with weights that make it about as large as it can be."""
+    shares = [Fraction(price).limit_denominator(_LARGEST_DENOMINATOR) for price in slice_dual_prices(batch)]
+    scale = math.lcm(*(share.denominator for share in shares))
+    weights = tuple(int(share * scale) for share in shares)
+    return SliceLoad(weights, str(slice_load_value(batch, weights)))
+
+
+def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
+    """Return the slice-load bound of these weights in seconds, exactly; refuse weights that make no bound."""
+    wanted = batch.gpu.memory_slices
+    if len(weights) != wanted or min(weights, default=0) < 0 or not any(weights):
+        raise InputError([Problem("weights", f"must be {wanted} whole numbers >= 0, not all 0")])
+    load = Fraction(0)
+    create: list[Fraction] = []
+    for task in batch.tasks:
+        options = batch.options(task)
+        load += min(
+            _exactly(seconds) * sum(weights[at] for at in placement.footprint) for placement, seconds in options
+        )
+        create += [_exactly(batch.operations.of("create", placement.profile)) for placement, _ in options]
+    return load / (sum(weights) * batch.gpus) + (Fraction(0) if batch.initial else min(create))
+
+
+def critical_task_of(batch: Batch) -> CriticalTask:
+    """Return the longest of the tasks' shortest times, each with the creation of its instance or the wait for one."""
+    shapes = [(batch.gpu.placement(live.profile, live.start).shape, _exactly(live.free)) for live in batch.initial]
+    least: list[tuple[Fraction, str]] = []
+    for task in batch.tasks:
+        ends = []
+        for placement, seconds in batch.options(task):
+            ready = [_exactly(batch.operations.of("create", placement.profile))]
+            ready += [free for shape, free in shapes if shape[1:] == placement.shape[1:]]
+            ends.append(min(ready) + _exactly(seconds))
+        least.append((min(ends), task.name))
+    value, name = max(least)
+    return CriticalTask(name, str(value))
+
+
+def _exactly(seconds: float) -> Fraction:
+    return Fraction(as_decimal(seconds))

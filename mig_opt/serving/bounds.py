@@ -96,11 +96,6 @@ class Relaxation:
         Lower bounds on the number of GPUs, the best one first.
     dual_prices : numpy.ndarray
         The dual prices of instances of the best bound, for each kind.
-
-    Raises
-    ------
-    InputError
-        If a service can be served by no instance: there is no deployment to bound.
     """
 
     def __init__(self, demand: Demand) -> None:

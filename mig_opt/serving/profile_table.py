@@ -113,16 +113,12 @@ def table_problems(
             kind = get_gpu(gpu)
         except InputError as error:
             yield from error.problems
-    yield from _point_problems(kind, points)
-
-
-def _point_problems(gpu: GpuModel | None, points: Sequence[Point | None]) -> Iterator[Problem]:
     first: dict[tuple[int, int, int], int] = {}
     for index, point in enumerate(points):
         if point is None:
             continue
-        if gpu:
-            yield from wrong_size(f"points[{index}].size", gpu, point.size)
+        if kind:
+            yield from wrong_size(f"points[{index}].size", kind, point.size)
         other = first.setdefault((point.size, point.batch, point.processes), index)
         if other != index:
             way = f"size {point.size}, batch {point.batch}, processes {point.processes}"

@@ -31,8 +31,7 @@ from mig_opt.files.batch.schedules import (
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.bundled import load_instance
 from mig_opt.proving import check, prove
-from mig_opt.proving.evidence import critical_task_of, slice_load_of, slice_load_value
-from mig_opt.proving.prover import Question
+from mig_opt.proving.prover import Question, critical_task_of, slice_load_of, slice_load_value
 from mig_opt.result import Status
 from mig_opt.solving import solve
 from mig_opt.validation import validate

@@ -60,15 +60,7 @@ def suitable_partitions(batch: Batch) -> Iterator[tuple[Placement, ...]]:
 
 
 class _Plan:
-    """One partition, on every GPU, and the tasks on its instances.
-
-    Attributes
-    ----------
-    seconds : float
-        What the run takes on a typical machine.
-    makespan : float
-        Seconds, after a run.
-    """
+    """One partition, on every GPU, and the tasks on its instances."""
 
     def __init__(self, batch: Batch, partition: Sequence[Placement]) -> None:
         self._batch = batch
@@ -87,7 +79,7 @@ class _Plan:
         self._profiles = list(dict.fromkeys(placement.profile for placement in partition))
         self._partition = partition
         self.makespan = 0.0
-        self.seconds = _SECONDS_PER_PLAN * batch.gpus
+        self.seconds = _SECONDS_PER_PLAN * batch.gpus  # what the run takes on a typical machine
 
     def run(self, stop_at: float = float("inf")) -> bool:
         """Give all tasks to instances; return False as soon as the makespan is ``stop_at`` or more."""

@@ -46,11 +46,8 @@ class FilledGpus:
     A segment goes to the first GPU that has room for it. GPUs only get fuller, but for those that are cleared, so the
     search goes on where the last one for the same instance ended: what it costs does not grow with the number of GPUs.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The kind of GPU. On every GPU of the catalogue disjoint footprints are enough for plain instances to exist
-        together, none has a ``max_count`` beyond that.
+    On every GPU of the catalogue disjoint footprints are enough for plain instances to exist together, none has a
+    ``max_count`` beyond that.
 
     Examples
     --------

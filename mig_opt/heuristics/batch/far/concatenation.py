@@ -109,7 +109,10 @@ def shifted(schedule: Schedule, seconds: float, before: Iterable[Operation] = ()
 
 def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> Refinement:
     """Return the plan's assignment at its place behind ``state``, inner instances first if ``backward``."""
-    tasks = _tasks_by_gpu(batch, plan)
+    index = {task.name: at for at, task in enumerate(batch.tasks)}
+    tasks: dict[int, dict[Placement, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for run in plan.runs:
+        tasks[run.gpu][batch.gpu.placement(run.profile, run.start)].append(index[run.task])
     live: dict[int, list[tuple[Placement, float]]] = defaultdict(list)
     for (gpu, profile, start), free in state.live.items():
         live[gpu].append((batch.gpu.placement(profile, start), free))
@@ -123,14 +126,6 @@ def _arranged(batch: Batch, plan: Schedule, state: EndState, backward: bool) -> 
         gpus[new] = _slots(batch, tasks[old], live[new], backward)
     driver_free = {} if batch.parallel_operations else state.driver_free
     return Refinement(batch, gpus, driver_free=driver_free, clear=state.clear)
-
-
-def _tasks_by_gpu(batch: Batch, plan: Schedule) -> dict[int, dict[Placement, list[int]]]:
-    index = {task.name: at for at, task in enumerate(batch.tasks)}
-    found: dict[int, dict[Placement, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for run in plan.runs:
-        found[run.gpu][batch.gpu.placement(run.profile, run.start)].append(index[run.task])
-    return found
 
 
 def _slots(

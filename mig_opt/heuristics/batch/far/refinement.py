@@ -77,19 +77,8 @@ class Refinement:
     destructions included: the makespan has to fall, or else what is critical has to become less. The paper places the
     operations only after the last step, so its steps may make a schedule longer.
 
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    gpus : sequence of sequence of SlotTasks
-        For each GPU the slots in the order of a timeline, with the tasks that run there.
-    driver_free, clear : mapping
-        As in :func:`mig_opt.batch.timing.timed_schedule`.
-
-    Attributes
-    ----------
-    moves, swaps : int
-        The steps so far.
+    The slots of each GPU are given in the order of a timeline; ``driver_free`` and ``clear`` are as in
+    :func:`mig_opt.batch.timing.timed_schedule`. ``moves`` and ``swaps`` count the steps so far.
     """
 
     def __init__(
@@ -133,16 +122,10 @@ class Refinement:
         return max(self._makespans)
 
     def run(self, control: Control[Schedule], *, max_steps: int | None = None, min_improvement: float = 0.0) -> None:
-        """Take steps until none is left that improves, or the time is up.
+        """Take steps until none is left that improves, or the time is up; nothing is reported to ``control``.
 
-        Parameters
-        ----------
-        control : Control
-            Limits; nothing is reported there.
-        max_steps : int, optional
-            Limit on moves and swaps together.
-        min_improvement : float
-            The refinement ends after a step that makes the makespan less than this share shorter.
+        ``max_steps`` limits moves and swaps together, and a step that makes the makespan shorter by less than the share
+        ``min_improvement`` is the last one.
         """
         while max_steps is None or self.moves + self.swaps < max_steps:
             before = self.makespan
@@ -263,18 +246,14 @@ class Refinement:
             makespans[number] = entry.makespan
         if max(makespans) < before - same:
             return True
-        was = sum(
-            len(_critical_slots(self._gpus[at].loads, self._gpus[at].slacks, before))
-            for at in times
-            if self._makespans[at] >= before - same
-        )
-        slacks = {at: self._gpus[at].timeline.slacks(loads[at], times[at]) for at in times}
-        now = sum(
-            len(_critical_slots(loads[at], slacks[at], before))
-            for at, entry in times.items()
-            if entry.makespan >= before - same
-        )
-        return now < was
+        fewer = 0
+        for number, entry in times.items():
+            gpu = self._gpus[number]
+            if gpu.times.makespan >= before - same:
+                fewer += len(_critical_slots(gpu.loads, gpu.slacks, before))
+            if entry.makespan >= before - same:
+                fewer -= len(_critical_slots(loads[number], gpu.timeline.slacks(loads[number], entry), before))
+        return fewer > 0
 
 
 def _critical_slots(loads: Sequence[float], slacks: Sequence[float], makespan: float) -> list[int]:

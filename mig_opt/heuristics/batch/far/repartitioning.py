@@ -84,15 +84,10 @@ class Repartitioning:
 
 
 class RepartitionPlan:
-    """One run of Algorithm 1, and the decisions that it took.
-
-    Attributes
-    ----------
-    makespan : float
-        Seconds, with every destruction that the algorithm spends; the schedule may do without some and be shorter.
-    """
+    """One run of Algorithm 1, and the decisions that it took."""
 
     def __init__(self, repartitioning: Repartitioning, family: AllocationFamily) -> None:
+        # Seconds, with every destruction that the algorithm spends; the schedule may do without some and be shorter.
         self.makespan = 0.0
         self._batch = repartitioning.batch
         self._nodes = repartitioning.nodes
