@@ -30,23 +30,11 @@ class Place:
 
 
 class IntegerBatch:
-    """A batch in ticks, rounded down where they are not exact.
-
-    Attributes
-    ----------
-    batch : Batch
-        The batch.
-    ticks : Ticks
-        The unit.
-    places : tuple of Place
-        Every placement on every GPU where something can run or is live; outer ones first on each GPU.
-    live : dict of int to LiveInstance
-        The instances that exist at the start, by index of place.
-    """
+    """A batch in ticks, rounded down where they are not exact."""
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
-        self.ticks = Ticks.of(batch)
+        self.ticks = Ticks.of(batch)  # the unit
         floor, costs = self.ticks.floor, batch.operations
         live = {(entry.gpu, batch.gpu.placement(entry.profile, entry.start).shape): entry for entry in batch.initial}
         profiles = batch.gpu.profiles_of(batch.profile_set)
@@ -60,7 +48,7 @@ class IntegerBatch:
             for profile in profiles
         }
         places: list[Place] = []
-        self.live: dict[int, LiveInstance] = {}
+        self.live: dict[int, LiveInstance] = {}  # the instances that exist at the start, by index of place
         for gpu in range(batch.gpus):
             for placement in batch.placements():
                 entry = live.get((gpu, placement.shape))
@@ -70,6 +58,7 @@ class IntegerBatch:
                     continue
                 free = None if entry is None else floor(entry.free)
                 places.append(Place(gpu, placement, *operations[placement.profile], free, durations[placement.profile]))
+        # every placement on every GPU where something can run or is live; outer ones first on each GPU
         self.places = tuple(places)
 
     @property

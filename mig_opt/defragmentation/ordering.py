@@ -71,20 +71,13 @@ def _search(order: _PartialOrder) -> list[Relocation] | None:
 
 
 class _PartialOrder:
-    """The first migrations of an order, and the arrivals and departures that are left.
-
-    Attributes
-    ----------
-    masks : list of int
-        Instances on each GPU now; those for which a credit was spent have left.
-    arriving, leaving : set of Place
-        Places that have still to be taken and to be left.
-    """
+    """The first migrations of an order, and the arrivals and departures that are left."""
 
     def __init__(self, geometry: Geometry, masks: Sequence[int], targets: Sequence[int]) -> None:
         self._geometry = geometry
-        self.masks = list(masks)
+        self.masks = list(masks)  # instances on each GPU now; those for which a credit was spent have left
         pairs = list(enumerate(zip(masks, targets, strict=True)))
+        # places that have still to be taken and to be left
         self.arriving = {(gpu, place) for gpu, (mask, target) in pairs for place in members(target & ~mask)}
         self.leaving = {(gpu, place) for gpu, (mask, target) in pairs for place in members(mask & ~target)}
         self._arrived: list[Place] = []

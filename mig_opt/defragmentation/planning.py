@@ -72,13 +72,6 @@ class Planner:
         Time and seed; once they are done no plan is kept.
     report : callable
         Called whenever more is known.
-
-    Attributes
-    ----------
-    fleet, goal
-        As given.
-    found : MigrationIncumbent
-        The results so far, also if the run ends early.
     """
 
     def __init__(
@@ -91,6 +84,7 @@ class Planner:
         limits: Limits,
         report: Callable[[], None] = lambda: None,
     ) -> None:
+        # as given
         self.fleet = fleet
         self.goal = goal
         self._most_moves = most_moves
@@ -101,6 +95,7 @@ class Planner:
         if goal.least:
             layouts = fleet.layouts
             least_cost = sum(min(one.cost for one in layouts if one.mask & own == own) for own in fleet.pinned)
+        # the results so far, also if the run ends early
         self.found = MigrationIncumbent(None, fleet.masks, cost, least_cost)
         if goal.holds(fleet.masks, cost):
             self.found.moves = []

@@ -39,22 +39,16 @@ class GpuState:
     """State of a GPU: jobs run on the busy placements, on the idle ones there are instances without a job.
 
     States are made by :meth:`Geometry.state`; equal ones are one object.
-
-    Attributes
-    ----------
-    busy, idle : int
-        Masks of placements.
-    usage : Usage
-        Usage by the busy ones.
     """
 
     __slots__ = ("_options", "busy", "geometry", "idle", "usage")
 
     def __init__(self, geometry: Geometry, busy: int, idle: int) -> None:
         self.geometry = geometry
+        # masks of placements
         self.busy = busy
         self.idle = idle
-        self.usage: Usage = geometry.usage(busy)
+        self.usage: Usage = geometry.usage(busy)  # usage by the busy ones
         self._options: dict[int, tuple[Option, ...]] = {}
 
     def options(self, profile: int) -> tuple[Option, ...]:

@@ -36,17 +36,6 @@ _NOISE = 1e-9
 class Packer:
     """Packs instances of some profiles on GPUs of one kind.
 
-    Attributes
-    ----------
-    gpu : GpuModel
-        The kind of GPU.
-    profiles : tuple of Profile
-        Profiles of the instances.
-    patterns : tuple of tuple of int
-        The largest sets of instances that one GPU takes, as counts of each profile.
-    weights : numpy.ndarray
-        The vertices of the polytope of weights that count, of shape (vertices, profiles).
-
     Examples
     --------
     >>> from mig_opt import get_gpu
@@ -61,10 +50,12 @@ class Packer:
     """
 
     def __init__(self, gpu: GpuModel, profiles: tuple[Profile, ...]) -> None:
-        self.gpu = gpu
-        self.profiles = profiles
+        self.gpu = gpu  # the kind of GPU
+        self.profiles = profiles  # profiles of the instances
         self._placed = _placed_patterns(gpu, profiles)
+        # the largest sets of instances that one GPU takes, as counts of each profile
         self.patterns = tuple(self._placed)
+        # the vertices of the polytope of weights that count, of shape (vertices, profiles)
         self.weights = _weights(self.patterns)
         self._slices = np.array([profile.compute_slices for profile in profiles])
 

@@ -45,24 +45,16 @@ class PricingProblem:
         Ticks; only schedules that end before are of interest, so nothing runs where it alone would end then or later.
     grain : int
         Ticks to which times are rounded down.
-
-    Attributes
-    ----------
-    ticks : array of int64, shape (tasks, profiles)
-        Each task in an instance of each profile.
-    possible : array of bool, shape (tasks, profiles)
-        True where a task can run.
-    value : int
-        Sum of the dual prices of all tasks.
     """
 
     def __init__(self, batch: IntegerBatch, branches: Branches, before: int, grain: int) -> None:
         count, self._grain, self._branches = len(batch.batch.tasks), grain, branches
         self._wait, self._inner = branches.wait // grain, branches.inner
-        self.ticks = task_ticks(batch, branches.places).astype(np.int64)
+        self.ticks = task_ticks(batch, branches.places).astype(np.int64)  # each task in an instance of each profile
         ready = np.array([place.create for place in branches.places])
+        # true where a task can run
         self.possible: npt.NDArray[np.bool_] = (self.ticks < NEVER) & (self.ticks + ready < before)
-        self.value = 0
+        self.value = 0  # sum of the dual prices of all tasks
         times = np.where(self.possible, self.ticks // grain, NEVER).astype(np.int32)
         size = before // grain + 1
         self._dual_prices = np.zeros(count, np.int32)
@@ -186,19 +178,12 @@ class DualBound:
         Number of GPUs.
     least, most : int
         Ticks: makespan that is ruled out already; longest makespan of interest.
-
-    Attributes
-    ----------
-    ticks : int
-        The longest makespan that is ruled out.
-    out : array of int64, shape (orders,)
-        The same for schedules that have such members on one of the GPUs.
     """
 
     def __init__(self, pricing: PricingProblem, orders: int, gpus: int, least: int, most: int) -> None:
         self._pricing, self._gpus, self.most = pricing, gpus, most
-        self.ticks = least
-        self.out: Integers = np.full(orders, least)
+        self.ticks = least  # the longest makespan that is ruled out
+        self.out: Integers = np.full(orders, least)  # the same for schedules that have such members on one of the GPUs
 
     def update(self, *levels: int) -> None:
         """Rule out all that the present dual prices do, with single orders looked at within each of the ``levels``."""

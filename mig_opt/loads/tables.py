@@ -56,14 +56,6 @@ class LoadTables:
         The batch in ticks, with at most :data:`MOST_TASKS` tasks.
     at_most : int
         Lengths above are not of interest, in ticks.
-
-    Attributes
-    ----------
-    tree : LoadTree
-        The tree.
-    full, spared : dict of int to array of int32, shape (2**n,)
-        The lengths by shape of the node, with every destruction or without the last ones; at least
-        :data:`~mig_opt.loads.subsets.NEVER` where there is none within the limit.
     """
 
     def __init__(self, problem: IntegerBatch, at_most: int) -> None:
@@ -73,6 +65,8 @@ class LoadTables:
         # No path spares more than one destruction.
         self._limit = at_most + max(place.destroy for place in problem.places)
         self.tree = LoadTree(problem)
+        # the lengths by shape of the node, with every destruction or without the last ones; at least
+        # :data:`~mig_opt.loads.subsets.NEVER` where there is none within the limit
         self.full: dict[int, Table] = {}
         self.spared: dict[int, Table] = {}
         self._nodes: dict[int, list[int]] = defaultdict(list)

@@ -46,15 +46,6 @@ class LoadTree:
     ----------
     problem : IntegerBatch
         The batch in ticks.
-
-    Attributes
-    ----------
-    nodes : list of Node
-        Every node after those below it; the last one is the root.
-    roots : list of int
-        The topmost node of each GPU.
-    leaves : list of frozenset of int
-        For each node the leaves of its branch, by index: the ends of the paths through it.
     """
 
     def __init__(self, problem: IntegerBatch) -> None:
@@ -63,12 +54,14 @@ class LoadTree:
         self._gpus_in_use = {place.gpu for place in problem.places if place.free is not None}
         self._tree = problem.batch.gpu.repartition_tree(problem.batch.profile_set)
         self._shapes: dict[tuple[object, ...], int] = {}
-        self.nodes: list[Node] = []
+        self.nodes: list[Node] = []  # every node after those below it; the last one is the root
         tops = [placement for placement in self._tree.nodes if not self._tree.in_degree(placement)]
+        # the topmost node of each GPU
         self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in range(problem.batch.gpus)]
         root = self._join(list(self.roots))
         # Leaves that were left out can have come after it.
         del self.nodes[root + 1 :]
+        # for each node the leaves of its branch, by index: the ends of the paths through it
         self.leaves: list[frozenset[int]] = []
         for index, node in enumerate(self.nodes):
             below = [self.leaves[child] for child in (node.one, node.two) if child >= 0]

@@ -75,23 +75,17 @@ class Covers:
 
     Throughputs, of shape (services, kinds), and rates are in requests per second; a throughput is 0 or less where there
     is no option.
-
-    Attributes
-    ----------
-    shares : numpy.ndarray
-        The share of its rate that an instance of each kind answers, of shape (services, kinds): 1 at most, since more
-        than all of it is no better. Far below 0 where there is no option. Shares that add up to
-        :data:`mig_opt.serving.demand.ENOUGH` are a cover.
-    replicas : numpy.ndarray
-        Segments that each service needs at least.
     """
 
     def __init__(self, throughput: Numbers, rates: Numbers, replicas: Whole) -> None:
         whole = rates[:, None]
         answered = np.minimum(np.maximum(throughput, 0.0), whole) / whole
         self._able = throughput > 0
+        # The share of its rate that an instance of each kind answers, of shape (services, kinds): 1 at most, since more
+        # than all of it is no better. Far below 0 where there is no option. Shares that add up to
+        # :data:`mig_opt.serving.demand.ENOUGH` are a cover.
         self.shares: Numbers = np.where(self._able, np.maximum(answered, _TRIFLE), _NOT_AT_ALL)
-        self.replicas = replicas
+        self.replicas = replicas  # segments that each service needs at least
         self._sets = small_sets(throughput.shape[1])
         self._sizes = self._sets.sum(axis=1)
 

@@ -108,19 +108,11 @@ class Ranking(Generic[_State]):
 
 
 class GpuStates:
-    """The states of the GPUs of a fleet, with rankings that follow every change.
-
-    Attributes
-    ----------
-    geometry : Geometry
-        The placements of each GPU.
-    states : list of GpuState
-        The state of each GPU.
-    """
+    """The states of the GPUs of a fleet, with rankings that follow every change."""
 
     def __init__(self, geometry: Geometry, busy: Sequence[int]) -> None:
-        self.geometry = geometry
-        self.states: list[GpuState] = [geometry.state(mask, 0) for mask in busy]
+        self.geometry = geometry  # the placements of each GPU
+        self.states: list[GpuState] = [geometry.state(mask, 0) for mask in busy]  # the state of each GPU
         self._rankings: list[Ranking[GpuState]] = []
 
     def ranking(self, key: Key) -> Ranking[GpuState]:
@@ -152,22 +144,13 @@ class FleetInstances(GpuStates):
     An operation is queued at its GPU's driver in the moment of the decision and takes its turn, so the second at which
     it ends is known at once. An instance that is not there yet, or that a migrating job has not left yet, belongs to
     the state all the same; the next job on it waits until it is ready.
-
-    Attributes
-    ----------
-    now : float
-        Seconds after the start of the trace.
-    log : Log
-        Runs and operations so far.
-    actions : int
-        Number of actions so far.
     """
 
     def __init__(self, trace: Trace, geometry: Geometry) -> None:
         super().__init__(geometry, [0] * trace.gpus)
-        self.now = 0.0
-        self.log = Log(trace, geometry)
-        self.actions = 0
+        self.now = 0.0  # seconds after the start of the trace
+        self.log = Log(trace, geometry)  # runs and operations so far
+        self.actions = 0  # number of actions so far
         self._driver = [0.0] * trace.gpus
         self._ready: dict[tuple[int, int], float] = {}
         profiles = [placement.profile for placement in geometry.placements]

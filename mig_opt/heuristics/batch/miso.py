@@ -68,22 +68,15 @@ class _State:
 
 
 class PartitionChoices:
-    """The partitions of a GPU, and the best one for given tasks.
-
-    Attributes
-    ----------
-    profiles : tuple of Profile
-        The profiles, in the order in which speedups are given.
-    most : int
-        Instances of the partition that has most.
-    """
+    """The partitions of a GPU, and the best one for given tasks."""
 
     def __init__(self, gpu: GpuModel, profile_set: ProfileSet) -> None:
         base = gpu.profiles_of("base")
         # Double-memory profiles last: they are taken for what they are needed for, not for an equal sum.
+        # the profiles, in the order in which speedups are given
         self.profiles = tuple(sorted(gpu.profiles_of(profile_set), key=lambda profile: profile not in base))
         partitions = gpu.maximal_partitions(profile_set)
-        self.most = max(map(len, partitions))
+        self.most = max(map(len, partitions))  # instances of the partition that has most
         index = {profile: at for at, profile in enumerate(self.profiles)}
         numbers: dict[tuple[int, ...], int] = {}
         self._states: list[_State] = []

@@ -45,17 +45,12 @@ class BlockModel(BlockFormulation):
         The batch in ticks.
     form : BlockForm
         Choice of the schedules that it has.
-
-    Attributes
-    ----------
-    model : cp_model.CpModel
-        Its objective is the makespan in ticks.
     """
 
     def __init__(self, problem: IntegerBatch, form: BlockForm) -> None:
         super().__init__()
         self.problem = problem
-        self.model = cp_model.CpModel()
+        self.model = cp_model.CpModel()  # its objective is the makespan in ticks
         self.slots = Slots(problem, form.copies)
         self._horizon = form.at_most
         self._makespan = self.model.new_int_var(form.at_least, form.at_most, "makespan")

@@ -46,11 +46,6 @@ class BlockProgram(OrderedFormulation):
     unit : Fraction, optional
         Ticks in one unit of the program's time. By default the program is made for a solver with tolerances: in units
         that suit them, and with a horizon that is a little later.
-
-    Attributes
-    ----------
-    start : dict of str to float or None
-        Values by name for the solver to start from.
     """
 
     def __init__(self, problem: IntegerBatch, form: BlockForm, *, unit: Fraction | None = None) -> None:
@@ -60,7 +55,7 @@ class BlockProgram(OrderedFormulation):
             # A solver's tolerance must not cut off what is just as long as allowed. Half a tick more changes nothing.
             horizon += max(Fraction(1, 2), form.at_most * Fraction(2, 10**6))
         super().__init__(problem, Slots(problem, form.copies), unit, horizon, form.at_least)
-        self.start: dict[str, float] | None = None
+        self.start: dict[str, float] | None = None  # values by name for the solver to start from
         self._assign(form.at_most)
         if form.relaxed and not problem.operations_take_no_time:
             self._loosen()

@@ -103,15 +103,6 @@ class LoadProgram:
         No task runs where it cannot end before this tick. By default that is any tick after ``at_most``.
     relaxed : bool
         True if placements may be used in part, too.
-
-    Attributes
-    ----------
-    linear : LinearProgram
-        Its objective is the makespan in units.
-    unit : Fraction
-        Ticks in one unit of the program's time.
-    homeless : bool
-        True if a task can end nowhere in time, so that there is no such makespan.
     """
 
     def __init__(
@@ -119,12 +110,12 @@ class LoadProgram:
     ) -> None:
         self._batch = batch
         self._at_most = at_most
-        self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)
-        self.linear = LinearProgram("loads")
+        self.unit = Fraction(10) ** max(0, len(str(at_most)) - 3)  # ticks in one unit of the program's time
+        self.linear = LinearProgram("loads")  # its objective is the makespan in units
         # A little later than the limit, so that a solver's tolerance does not cut off what is just as long.
         self._horizon = self._units(at_most) * (1 + 1e-6)
         self._makespan = self.linear.continuous("makespan", self._units(at_least), self._horizon)
-        self.homeless = False
+        self.homeless = False  # true if a task can end nowhere in time, so that there is no such makespan
         self._ready = [batch.first_use(place, at_most) for place in batch.places]
         self._used = [self.linear.choice(f"use_{at}") for at in range(len(batch.places))]
         self._load = self._divide(at_most + 1 if below is None else below)

@@ -43,19 +43,12 @@ class Slots:
         The batch in ticks.
     copies : mapping of int to int
         Creations by index of place; one where nothing is given.
-
-    Attributes
-    ----------
-    lifetimes : list of Slot
-        Those of one place follow each other, a live instance first.
-    of_place : list of list of int
-        The lifetimes of each place, by index.
     """
 
     def __init__(self, problem: IntegerBatch, copies: Mapping[int, int]) -> None:
         self._problem = problem
-        self.lifetimes: list[Slot] = []
-        self.of_place: list[list[int]] = []
+        self.lifetimes: list[Slot] = []  # those of one place follow each other, a live instance first
+        self.of_place: list[list[int]] = []  # the lifetimes of each place, by index
         for at, place in enumerate(problem.places):
             lifetimes = [Slot(at, initial=True)] if place.free is not None else []
             lifetimes += [Slot(at, initial=False)] * copies.get(at, 1)

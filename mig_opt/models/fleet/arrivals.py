@@ -93,18 +93,12 @@ class _JobVariables:
 
 
 class _ArrivalModel:
-    """The constraint program of a trace.
-
-    Attributes
-    ----------
-    model : CpModel
-        Variables, constraints and objective, in ticks.
-    """
+    """The constraint program of a trace."""
 
     def __init__(self, trace: Trace, goal: TraceGoal, at_least: float) -> None:
         check_jobs(trace)
         self._trace = trace
-        self.model = cp_model.CpModel()
+        self.model = cp_model.CpModel()  # variables, constraints and objective, in ticks
         allowed = _allowed(trace)
         costs = trace.operations
         longest = trace.jobs[-1].arrival + math.fsum(

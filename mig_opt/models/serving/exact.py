@@ -132,21 +132,15 @@ class FleetProgram:
         Every service has an option.
     relaxation : Relaxation
         That of the demand.
-
-    Attributes
-    ----------
-    linear : LinearProgram
-        Without an objective.
-    gpus, slices : list of Term
-        The number of GPUs, and of the compute slices of all segments.
     """
 
     def __init__(self, demand: Demand, relaxation: Relaxation) -> None:
         self._demand = demand
         self._relaxation = relaxation
-        self.linear = LinearProgram("fleet")
+        self.linear = LinearProgram("fleet")  # without an objective
         self._segments: list[tuple[int, int, Variable]] = []
         self._patterns: list[tuple[Packer, Counts, Variable]] = []
+        # the number of GPUs, and of the compute slices of all segments
         self.slices: list[Term] = []
         self.gpus: list[Term] = []
         used = self._serve(relaxation.kinds)

@@ -86,20 +86,13 @@ class ChangeProgram:
         That of the demand.
     running : Deployment
         The running deployment.
-
-    Attributes
-    ----------
-    linear : LinearProgram
-        With the number of changes as objective.
-    choices : int
-        Number of partitions to choose from, over all running GPUs.
     """
 
     def __init__(self, demand: Demand, relaxation: Relaxation, running: Deployment) -> None:
         self._demand = demand
         self._kinds = relaxation.kinds
         self._running = running
-        self.linear = LinearProgram("changes")
+        self.linear = LinearProgram("changes")  # with the number of changes as objective
         self._stays: list[tuple[Segment, Variable]] = []
         self._fresh: list[_Fresh] = []
         self._old: list[tuple[int, tuple[Placement, ...], Variable]] = []
@@ -115,6 +108,7 @@ class ChangeProgram:
         plain = all(not get_gpu(running.gpus[s.gpu]).profile(s.profile).attributes for s in running.segments)
         profiles: ProfileSet = "double-memory" if plain else "all"
         self._partitions = {packer.gpu.name: packer.gpu.maximal_partitions(profiles) for packer in self._kinds.packers}
+        # number of partitions to choose from, over all running GPUs
         self.choices = sum(len(self._partitions.get(name, ())) for name in self._gpus)
         if self.choices <= _MOST_CHOICES:
             self._build()

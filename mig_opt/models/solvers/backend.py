@@ -88,16 +88,10 @@ class Request:
 
 
 class Guard:
-    """Keeper of the first exception of a callback: exceptions must not cross a solver's C++ frames.
-
-    Attributes
-    ----------
-    failure : BaseException or None
-        To be raised once the solver has ended.
-    """
+    """Keeper of the first exception of a callback: exceptions must not cross a solver's C++ frames."""
 
     def __init__(self) -> None:
-        self.failure: BaseException | None = None
+        self.failure: BaseException | None = None  # to be raised once the solver has ended
 
     def call(self, report: Callable[[T], None], argument: T) -> None:
         """Call ``report``, unless a report has failed before."""

@@ -28,18 +28,11 @@ class LinearProgram:
     ----------
     name : str
         In the head of a file.
-
-    Attributes
-    ----------
-    program : pulp.LpProblem
-        For solvers.
-    variables : list of pulp.LpVariable
-        In the order in which they were made.
     """
 
     def __init__(self, name: str) -> None:
-        self.program = pulp.LpProblem(name, pulp.LpMinimize)
-        self.variables: list[Variable] = []
+        self.program = pulp.LpProblem(name, pulp.LpMinimize)  # for solvers
+        self.variables: list[Variable] = []  # in the order in which they were made
 
     def continuous(self, name: str, least: float, most: float) -> Variable:
         """Return a new variable from ``least`` to ``most``."""

@@ -19,13 +19,6 @@ class AllocationFamily:
 
     Two properties hold for every step, and FAR's search relies on them: ``area`` never decreases, ``longest`` never
     grows. Every task must have a placement.
-
-    Attributes
-    ----------
-    group_area : dict of Profile to float
-        The area by profile.
-    groups : dict of Profile to list of (float, int)
-        For each profile the tasks that are allocated to it as (-seconds, index), longest first.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -33,8 +26,9 @@ class AllocationFamily:
         # Work counts compute slices, as in the paper.
         work = {profile: batch.gpu.blocked_slices(profile) for profile in profiles}
         self._steps: list[list[tuple[Profile, float]]] = []
+        # for each profile the tasks that are allocated to it as (-seconds, index), longest first
         self.groups: dict[Profile, list[tuple[float, int]]] = {profile: [] for profile in profiles}
-        self.group_area = dict.fromkeys(profiles, 0.0)
+        self.group_area = dict.fromkeys(profiles, 0.0)  # the area by profile
         self._heap: list[tuple[float, int]] = []
         for index, task in enumerate(batch.tasks):
             options = [(p, seconds) for p in profiles if (seconds := task.time_on(p)) is not None]

@@ -53,24 +53,15 @@ class Plan:
     ----------
     cluster : Cluster
         The fleet and its jobs.
-
-    Attributes
-    ----------
-    runs : dict of int to PlannedRun
-        The planned run of each job.
-    instances : dict of int to list of PlannedInstance
-        Instances of each GPU that exist, with their jobs to come.
-    operations : dict of int to deque of PlannedOperation
-        Operations of each GPU that are to come, in order.
-    started : list of (int, int)
-        Jobs that the plan has started, with their GPUs.
     """
 
     def __init__(self, cluster: Cluster) -> None:
-        self.runs: dict[int, PlannedRun] = {}
+        self.runs: dict[int, PlannedRun] = {}  # the planned run of each job
+        # instances of each GPU that exist, with their jobs to come
         self.instances: dict[int, list[PlannedInstance]] = defaultdict(list)
+        # operations of each GPU that are to come, in order
         self.operations: dict[int, deque[PlannedOperation]] = defaultdict(deque)
-        self.started: list[tuple[int, int]] = []
+        self.started: list[tuple[int, int]] = []  # jobs that the plan has started, with their GPUs
         self._cluster = cluster
 
     @property
