@@ -87,7 +87,7 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
         _refuse(source, "is nested too deeply")
     if not isinstance(value, dict):
         _refuse(source, f"must be a JSON object {{...}}, is {shown(value)}")
-    return value, list(_repeated(value, "")) if repeats else []
+    return value, list(_repeated(value)) if repeats else []
 
 
 class _Repeating(dict[str, Any]):
@@ -98,16 +98,22 @@ class _Repeating(dict[str, Any]):
         self.repeated = [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]
 
 
-def _repeated(value: object, path: str) -> Iterator[Problem]:
-    if isinstance(value, _Repeating):
-        for key in value.repeated:
-            yield Problem(key_name(key), "this key is given more than once; keep one").below(path)
-    if isinstance(value, dict):
+def _repeated(document: dict[str, Any]) -> Iterator[Problem]:
+    for path, value in _parts(document, ""):
+        if isinstance(value, _Repeating):
+            for key in value.repeated:
+                yield Problem(key_name(key), "this key is given more than once; keep one").below(path)
+
+
+def _parts(value: object, path: str) -> Iterator[tuple[str, object]]:
+    """Yield a value and every part of it, each with its path."""
+    yield path, value
+    if isinstance(value, Mapping):
         for key, entry in value.items():
-            yield from _repeated(entry, f"{path}.{key_name(key)}" if path else key_name(key))
+            yield from _parts(entry, f"{path}.{key_name(key)}" if path else key_name(key))
     elif isinstance(value, list):
         for index, entry in enumerate(value):
-            yield from _repeated(entry, f"{path}[{index}]")
+            yield from _parts(entry, f"{path}[{index}]")
 
 
 def _integer(digits: str) -> int | float:
@@ -135,7 +141,9 @@ def rendered(document: Mapping[str, Any]) -> str:
         return _expanded(document, "") + "\n"
     except ValueError:
         raise InputError(
-            Problem(path, f"must be a finite number, is {number}") for path, number in _not_finite(document, "")
+            Problem(path, f"must be a finite number, is {value}")
+            for path, value in _parts(document, "")
+            if isinstance(value, float) and not math.isfinite(value)
         ) from None
 
 
@@ -170,17 +178,6 @@ def _plain_number(value: Any) -> int | float:
         return operator.index(value)
     except TypeError:
         return float(value)
-
-
-def _not_finite(value: object, path: str) -> Iterator[tuple[str, float]]:
-    if isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from _not_finite(entry, f"{path}.{key}" if path else key)
-    elif isinstance(value, list):
-        for index, entry in enumerate(value):
-            yield from _not_finite(entry, f"{path}[{index}]")
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield path, value
 
 
 def check_writable(path: str | Path) -> None:

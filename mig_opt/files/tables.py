@@ -172,6 +172,13 @@ def _of_row(problem: Problem, entries: str, lines: Sequence[int], column: Callab
     return Problem(", ".join(place), message)
 
 
+def table_text(header: Iterable[object], rows: Iterable[Iterable[object]]) -> str:
+    """Return a table as CSV text."""
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([header, *rows])
+    return text.getvalue()
+
+
 def number(cell: str) -> float | str:
     """Return the number in a cell; what is none stays text, and is reported as such."""
     try:

@@ -133,7 +133,7 @@ class InstanceInfo:
     fewest_gpus: FewestGpus | None = None
 
 
-_Record = TypeVar("_Record", BestKnown, FewestGpus)
+_Record = TypeVar("_Record", bound=BestKnown | FewestGpus)
 
 
 def recorded(kind: type[_Record], entry: Mapping[str, Any] | None) -> _Record | None:

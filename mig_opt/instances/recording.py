@@ -6,7 +6,6 @@ import dataclasses
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,14 +67,13 @@ def record_best_known(
         if name not in entries:
             problems.append(Problem(name, f"no bundled instance {name!r}; {nearest(name, entries)}"))
             continue
-        entry = entries[name]
         try:
-            key, known, merged = _updated(entry, result, found_by=found_by, day=day)
+            improved = _improved(entries[name], result, found_by=found_by, day=day)
         except InputError as error:
             problems += (problem.below(name) for problem in error.problems)
             continue
-        if merged is not None and merged != known:
-            entry[key] = dataclasses.asdict(merged)
+        if improved:
+            entries[name][improved[0]] = dataclasses.asdict(improved[1])
             changed.append(name)
     if problems:
         raise InputError(problems)
@@ -84,23 +82,42 @@ def record_best_known(
     return tuple(changed)
 
 
-def _updated(
+def _improved(
     entry: Mapping[str, Any], result: ScheduleResult | DeploymentResult, *, found_by: str, day: str
-) -> tuple[str, BestKnown | FewestGpus | None, BestKnown | FewestGpus | None]:
-    """Return the key of what is known of an instance, its value, and that value with what ``result`` found."""
+) -> tuple[str, BestKnown | FewestGpus] | None:
+    """Return the key of what is known of an instance, and its value if ``result`` has something better; else None."""
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+
+    def finding(value: float, proof: str) -> Finding:
+        return Finding(value, result.method, found_by, day, versions, proof)
+
+    kind: type[BestKnown | FewestGpus]
     if isinstance(result, DeploymentResult):
         _check_services(entry["name"], result)
-        fewest = recorded(FewestGpus, entry.get("fewest_gpus"))
-        run = _Run(result, "GPUs", result.gpus, "the deployment passes the validator", result.reason, found_by, day)
-        before = (fewest.status, fewest.gpus, fewest.lower_bound) if fewest else None
-        after = run.improve(before)
-        return "fewest_gpus", fewest, FewestGpus(*after) if after else None
-    _check_tasks(entry["name"], result)
-    known = recorded(BestKnown, entry.get("best_known"))
-    reason = f"lower bound of {result.method}, which holds for every schedule"
-    run = _Run(result, "s", result.makespan, "the schedule passes the validator", reason, found_by, day)
-    after = run.improve((known.status, known.makespan, known.lower_bound) if known else None)
-    return "best_known", known, BestKnown(*after) if after else None
+        key, kind, figure, unit = "fewest_gpus", FewestGpus, "gpus", "GPUs"
+        proof, reason = "the deployment passes the validator", result.reason
+    else:
+        _check_tasks(entry["name"], result)
+        key, kind, figure, unit = "best_known", BestKnown, "makespan", "s"
+        proof = "the schedule passes the validator"
+        reason = f"lower bound of {result.method}, which holds for every schedule"
+    known = recorded(kind, entry.get(key)) or kind(Status.NO_SOLUTION, None, None)
+    value, best, bound = getattr(result, figure), getattr(known, figure), known.lower_bound
+    if value is not None and (best is None or value < best.value - _TOLERANCE):
+        best = finding(value, proof)
+    if result.lower_bound > (bound.value + _TOLERANCE if bound else 0.0):
+        bound = finding(result.lower_bound, reason)
+    if best and bound and best.value < bound.value - _TOLERANCE:
+        message = (
+            f"{best.value} {unit} ({best.method}, {best.date}) is below the lower bound of {bound.value} "
+            f"{unit} ({bound.method}, {bound.date}); one of them is wrong"
+        )
+        raise InputError([Problem("", message)])
+    met = bound is not None and best is not None and best.value <= bound.value + _TOLERANCE
+    proven = met or Status.OPTIMAL in (result.status, known.status)
+    status = Status.NO_SOLUTION if best is None else Status.OPTIMAL if proven else Status.FEASIBLE
+    improved = kind(status, best, bound)
+    return None if improved == known else (key, improved)
 
 
 def _check_tasks(name: str, result: ScheduleResult) -> None:
@@ -121,42 +138,3 @@ def _check_services(name: str, result: DeploymentResult) -> None:
     lacking = [service for service, slack in result.deployment.slack(demand).items() if slack < -_TOLERANCE]
     if lacking:
         raise InputError([Problem("", f"the deployment has too little throughput for {', '.join(lacking)}")])
-
-
-_Known = tuple[Status, Finding | None, Finding | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Values that a run found, in seconds or GPUs."""
-
-    result: ScheduleResult | DeploymentResult
-    unit: str
-    value: float | None
-    proof: str
-    reason: str
-    found_by: str
-    day: str
-
-    def improve(self, known: _Known | None) -> _Known | None:
-        """Return ``known`` improved by what the run found; a value gives way only to a better one."""
-        status, best, bound = known or (Status.NO_SOLUTION, None, None)
-        if self.value is not None and (best is None or self.value < best.value - _TOLERANCE):
-            best = self._finding(self.value, self.proof)
-        if self.result.lower_bound > (bound.value + _TOLERANCE if bound else 0.0):
-            bound = self._finding(self.result.lower_bound, self.reason)
-        if best is None:
-            return (Status.NO_SOLUTION, None, bound) if bound else known
-        if bound is not None and best.value < bound.value - _TOLERANCE:
-            message = (
-                f"{best.value} {self.unit} ({best.method}, {best.date}) is below the lower bound of {bound.value} "
-                f"{self.unit} ({bound.method}, {bound.date}); one of them is wrong"
-            )
-            raise InputError([Problem("", message)])
-        met = bound is not None and best.value <= bound.value + _TOLERANCE
-        proven = Status.OPTIMAL in (self.result.status, status)
-        return Status.OPTIMAL if met or proven else Status.FEASIBLE, best, bound
-
-    def _finding(self, value: float, proof: str) -> Finding:
-        versions = ", ".join(f"{name} {version}" for name, version in self.result.versions.items())
-        return Finding(value, self.result.method, self.found_by, self.day, versions, proof)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from mig_opt.arguments import wrong_type
 from mig_opt.batch.batch import Batch
 from mig_opt.control import Callbacks, check_run
 from mig_opt.errors import InputError, Problem, UnknownMethodError
+from mig_opt.files.tables import table_text
 from mig_opt.registry import get_method, methods
 from mig_opt.result import Status
 from mig_opt.solving import partition_problems
@@ -235,8 +234,4 @@ def comparison_rows(comparison: Comparison) -> list[dict[str, Any]]:
 
 def comparison_to_csv(comparison: Comparison) -> str:
     """Return a comparison as CSV text, one line for each run; shares and seconds in full."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(_CELLS), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(comparison_rows(comparison))
-    return text.getvalue()
+    return table_text(_CELLS, (row.values() for row in comparison_rows(comparison)))

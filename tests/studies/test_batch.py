@@ -10,7 +10,7 @@ import pytest
 from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
 
 from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.control import Control
 from mig_opt.registry import Method
 from mig_opt.studies import (
@@ -178,9 +178,10 @@ def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.solving.validate", lambda *arguments: SimpleNamespace(violations=()))
-    monkeypatch.setattr(Method, "load", lambda method: invalid)
+    late = Schedule((Run("t001", 0, "7g.40gb", 0, 0.0, 1000.0),), ())
+    monkeypatch.setattr(Method, "load", lambda method: lambda batch, control: control.offer(late))
     outcome = measure(generate_batch(3), "far")
-    assert "3 violations" in outcome.error
+    assert "4 violations" in outcome.error
     assert not outcome.answered
 
 

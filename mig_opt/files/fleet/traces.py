@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -17,7 +15,16 @@ from mig_opt.files.documents import file_path, write_text
 from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.files.shapes import TraceFile
-from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
+from mig_opt.files.tables import (
+    check_columns,
+    check_times,
+    gpu_of_table,
+    number,
+    read_rows,
+    table_text,
+    time_column,
+    times_in,
+)
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.model import GpuModel
 
@@ -198,22 +205,18 @@ def trace_to_csv(trace: Trace) -> str:
     # Whoever asks for a profile and has its time only is a row with work_s.
     by_work = all(job.profile is not None and len(job.times) == 1 for job in trace.jobs)
     sizes = [] if by_work else sorted({size for job in trace.jobs for size in job.times})
-    out = io.StringIO(newline="")
-    writer = csv.writer(out, lineterminator="\n")
     times = [_WORK] if by_work else [f"t{size}_s" for size in sizes]
-    writer.writerow(["job", "arrival_s", *["profile"] * profiles, *times, *figures])
-    for job in trace.jobs:
-        seconds: list[float | str] = [job.work] if by_work else [job.times.get(size, "") for size in sizes]
-        writer.writerow(
-            [
-                job.name,
-                job.arrival,
-                *[job.profile or ""] * profiles,
-                *seconds,
-                *(getattr(job, key) or "" for key in figures),
-            ]
-        )
-    return out.getvalue()
+    rows = (
+        [
+            job.name,
+            job.arrival,
+            *[job.profile or ""] * profiles,
+            *([job.work] if by_work else (job.times.get(size, "") for size in sizes)),
+            *(getattr(job, key) or "" for key in figures),
+        ]
+        for job in trace.jobs
+    )
+    return table_text(["job", "arrival_s", *["profile"] * profiles, *times, *figures], rows)
 
 
 TRACE = FileKind("trace", _trace, _encoded, _table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from mig_opt.files.documents import Document, file_path, parsed, read_text, show
 from mig_opt.files.kinds import FileKind, check_stated
 from mig_opt.files.reading import Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.files.shapes import DeploymentFile, DeploymentResultFile, SegmentEntry
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, told_by_row, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, table_text, told_by_row, whole_number
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
@@ -282,13 +281,14 @@ def deployment_to_csv(deployment: Deployment) -> str:
     0,A100-80GB,chat,3g.40gb,4,8,2,410.0,0.04
     """
     check_deployments(deployment=deployment)
-    table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(_TABLE)
-    for s in sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start)):
-        figures = [value or "" for value in (s.throughput, s.latency)]
-        writer.writerow([s.gpu, deployment.gpus[s.gpu], s.service, s.profile, s.start, s.batch, s.processes, *figures])
-    return table.getvalue()
+    rows = (
+        [
+            *(s.gpu, deployment.gpus[s.gpu], s.service, s.profile, s.start, s.batch, s.processes),
+            *(getattr(s, figure) or "" for figure in _FIGURES),
+        ]
+        for s in sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start))
+    )
+    return table_text(_TABLE, rows)
 
 
 def write_deployment(deployment: Deployment, path: str | Path) -> None:
