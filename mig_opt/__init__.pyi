@@ -75,7 +75,7 @@ from .instances.bundled import instance_info as instance_info
 from .instances.bundled import instance_names as instance_names
 from .instances.bundled import load_demand as load_demand
 from .instances.bundled import load_instance as load_instance
-from .instances.fleet import generate_trace as generate_trace
+from .instances.fleet.registry import generate_trace as generate_trace
 from .models.fleet.optimum import TraceOptimum as TraceOptimum
 from .models.fleet.optimum import trace_optimum as trace_optimum
 from .plotting import plot_deployment as plot_deployment

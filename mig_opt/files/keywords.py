@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from mig_opt import study
 from mig_opt.arguments import MOST_GPUS, MOST_SEEDS
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.certificate import Certificate, CriticalTask, SliceLoad
 from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.files.shapes import (
-    BatchFile,
-    CertificateFile,
-    DeploymentFile,
-    DeploymentResultFile,
-    PointEntry,
-    PoolEntry,
-    ProfilesFile,
-    ResultFile,
-    ScheduleFile,
-    SegmentEntry,
-    ServicesFile,
-    StateFile,
-    StudyFile,
-    TableEntry,
-    TraceFile,
-)
+from mig_opt.files import shapes
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.model import OperationCosts
@@ -32,16 +17,6 @@ from mig_opt.result import Result, TrajectoryPoint
 from mig_opt.serving.demand import MOST_REPLICAS, Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.study import (
-    BatchFromFile,
-    BundledBatch,
-    GeneratedBatches,
-    GeneratedTraces,
-    MethodSettings,
-    PolicySettings,
-    Study,
-    TraceFromFile,
-)
 
 Keywords = dict[str, Any]
 """Keywords of JSON Schema."""
@@ -67,21 +42,21 @@ def _by_size(seconds: Keywords) -> Keywords:
 
 
 DESCRIBED_BY: dict[type, type] = {
-    BatchFile: Batch,
-    ScheduleFile: Schedule,
-    PointEntry: TrajectoryPoint,
+    shapes.BatchFile: Batch,
+    shapes.ScheduleFile: Schedule,
+    shapes.PointEntry: TrajectoryPoint,
     Operation: Run,
-    ResultFile: Result,
-    CertificateFile: Certificate,
-    TableEntry: ProfileTable,
-    PoolEntry: GpuPool,
-    ServicesFile: Demand,
-    SegmentEntry: Segment,
-    DeploymentFile: Deployment,
-    DeploymentResultFile: Result,
-    TraceFile: Trace,
-    StateFile: FleetState,
-    StudyFile: Study,
+    shapes.ResultFile: Result,
+    shapes.CertificateFile: Certificate,
+    shapes.TableEntry: ProfileTable,
+    shapes.PoolEntry: GpuPool,
+    shapes.ServicesFile: Demand,
+    shapes.SegmentEntry: Segment,
+    shapes.DeploymentFile: Deployment,
+    shapes.DeploymentResultFile: Result,
+    shapes.TraceFile: Trace,
+    shapes.StateFile: FleetState,
+    shapes.StudyFile: study.Study,
 }
 """The class of the domain whose docstring describes the keys of an object; by default its own."""
 
@@ -101,7 +76,7 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
     LiveInstance: {**_PLACED, "free": _FROM_0},
     HeldInstance: _PLACED,
     Operation: {"kind": {"description": "Creation or destruction."}},
-    TableEntry: {"model": _NAME, "memory_gb": _ABOVE_0},
+    shapes.TableEntry: {"model": _NAME, "memory_gb": _ABOVE_0},
     Service: {
         "name": _NAME,
         "slo": _ABOVE_0,
@@ -128,10 +103,10 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
             },
         },
     },
-    BundledBatch: {"gpus": _GPUS},
-    BatchFromFile: {"gpus": _GPUS},
-    TraceFromFile: {"gpus": _GPUS},
-    GeneratedBatches: {
+    study.BundledBatch: {"gpus": _GPUS},
+    study.BatchFromFile: {"gpus": _GPUS},
+    study.TraceFromFile: {"gpus": _GPUS},
+    study.GeneratedBatches: {
         **_COMMON,
         "n": {"description": "Number of tasks, or a list of them.", "minimum": 1},
         "seeds": _SEEDS,
@@ -140,8 +115,8 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
         "p_sup": {"description": "Share of super-linear tasks, or a list.", **_SHARE},
         "variant": {"description": "paper, published-program, or a list."},
     },
-    MethodSettings: {"time_limit": _ABOVE_0, "gap": _SHARE, "workers": _FROM_1},
-    GeneratedTraces: {**_COMMON, "seeds": _SEEDS, "parameters": {"type": ["number", "string"]}},
+    study.MethodSettings: {"time_limit": _ABOVE_0, "gap": _SHARE, "workers": _FROM_1},
+    study.GeneratedTraces: {**_COMMON, "seeds": _SEEDS, "parameters": {"type": ["number", "string"]}},
 }
 """Keywords of JSON Schema for the keys of an object, or for each value of a list of values, beside its types."""
 
@@ -165,13 +140,13 @@ _PAIRS = (("batches", "methods"), ("traces", "policies"))
 """Lists of a study that need each other."""
 
 WHOLE_OBJECT: dict[type, Keywords] = {
-    ServicesFile: {
+    shapes.ServicesFile: {
         "oneOf": [
             {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
             {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
         ]
     },
-    StudyFile: {
+    shapes.StudyFile: {
         "anyOf": [{"required": list(pair)} for pair in _PAIRS],
         "dependentRequired": {key: [other] for pair in _PAIRS for key, other in (pair, pair[::-1])},
     },
@@ -189,15 +164,15 @@ _POINT = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency"
 _TABLE = {"model": "bert", "gpu": "A100-80GB", "points": [_POINT]}
 _SHA = "0123456789abcdef" * 4
 EXAMPLES: dict[type, dict[str, Any]] = {
-    BatchFile: {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [_TASK]},
+    shapes.BatchFile: {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [_TASK]},
     Task: _TASK,
     OperationCosts: {"create": _COSTS, "destroy": _COSTS},
     LiveInstance: _INSTANCE,
     Run: {"task": "lu", **_SPAN},
     Operation: {"kind": "create", **_SPAN},
-    ScheduleFile: {"schema": "mig-opt/schedule/1", "runs": []},
-    PointEntry: {"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5},
-    ResultFile: {
+    shapes.ScheduleFile: {"schema": "mig-opt/schedule/1", "runs": []},
+    shapes.PointEntry: {"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5},
+    shapes.ResultFile: {
         "schema": "mig-opt/result/1",
         "status": "feasible",
         "method": "cp",
@@ -207,7 +182,7 @@ EXAMPLES: dict[type, dict[str, Any]] = {
     },
     SliceLoad: {"weights": [1, 1, 1, 1], "value": "109/25"},
     CriticalTask: {"task": "right", "value": "411/100"},
-    CertificateFile: {
+    shapes.CertificateFile: {
         "schema": "mig-opt/certificate/1",
         "claim": "proved",
         "batch": _SHA,
@@ -227,15 +202,15 @@ EXAMPLES: dict[type, dict[str, Any]] = {
         "better": None,
         "digest": _SHA,
     },
-    ServicesFile: {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
+    shapes.ServicesFile: {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
     Service: _SERVICE,
-    PoolEntry: {"gpu": "A100-80GB"},
-    TableEntry: _TABLE,
+    shapes.PoolEntry: {"gpu": "A100-80GB"},
+    shapes.TableEntry: _TABLE,
     Point: _POINT,
-    ProfilesFile: {"schema": "mig-opt/profiles/1", "profiles": [_TABLE]},
-    SegmentEntry: {"service": "chat", **_INSTANCE, "batch": 8, "processes": 2},
-    DeploymentFile: {"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": []},
-    DeploymentResultFile: {
+    shapes.ProfilesFile: {"schema": "mig-opt/profiles/1", "profiles": [_TABLE]},
+    shapes.SegmentEntry: {"service": "chat", **_INSTANCE, "batch": 8, "processes": 2},
+    shapes.DeploymentFile: {"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": []},
+    shapes.DeploymentResultFile: {
         "schema": "mig-opt/deployment-result/1",
         "status": "optimal",
         "method": "exact",
@@ -243,17 +218,21 @@ EXAMPLES: dict[type, dict[str, Any]] = {
         "runtime_s": 0.5,
         "deployment": None,
     },
-    TraceFile: {"schema": "mig-opt/trace/1", "gpu": "A100-40GB", "jobs": [_JOB]},
+    shapes.TraceFile: {"schema": "mig-opt/trace/1", "gpu": "A100-40GB", "jobs": [_JOB]},
     Job: _JOB,
-    StateFile: {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [_INSTANCE]},
+    shapes.StateFile: {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [_INSTANCE]},
     HeldInstance: _INSTANCE,
-    StudyFile: {"schema": "mig-opt/study/1", "batches": [{"n": [10, 20], "seeds": 30}], "methods": [{"method": "far"}]},
-    BundledBatch: {"instance": "rodinia-a30"},
-    BatchFromFile: {"file": "batch.json"},
-    GeneratedBatches: {"n": 20},
-    MethodSettings: {"method": "cp"},
-    TraceFromFile: {"file": "trace.json"},
-    GeneratedTraces: {"family": "normal-25"},
-    PolicySettings: {"policy": "first-fit"},
+    shapes.StudyFile: {
+        "schema": "mig-opt/study/1",
+        "batches": [{"n": [10, 20], "seeds": 30}],
+        "methods": [{"method": "far"}],
+    },
+    study.BundledBatch: {"instance": "rodinia-a30"},
+    study.BatchFromFile: {"file": "batch.json"},
+    study.GeneratedBatches: {"n": 20},
+    study.MethodSettings: {"method": "cp"},
+    study.TraceFromFile: {"file": "trace.json"},
+    study.GeneratedTraces: {"family": "normal-25"},
+    study.PolicySettings: {"policy": "first-fit"},
 }
 """An object of each shape, with every key that it needs."""

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from mig_opt import study
 from mig_opt.arguments import MOST_GPUS
 from mig_opt.batch.batch import LiveInstance, Task
 from mig_opt.batch.certificate import Claim, CriticalTask, SliceLoad
@@ -24,15 +25,6 @@ from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Status
 from mig_opt.serving.demand import Service
 from mig_opt.serving.profile_table import Point
-from mig_opt.study import (
-    BatchFromFile,
-    BundledBatch,
-    GeneratedBatches,
-    GeneratedTraces,
-    MethodSettings,
-    PolicySettings,
-    TraceFromFile,
-)
 
 Kind = Literal[
     "batch",
@@ -290,13 +282,13 @@ class StudyFile:
     """Batches with the methods that run on each of them, traces with the schedulers that run on each of them."""
 
     schema: Literal["mig-opt/study/1"]
-    batches: Annotated[tuple[BundledBatch | BatchFromFile | GeneratedBatches, ...], NotEmpty] = ()
-    methods: Annotated[tuple[MethodSettings, ...], NotEmpty] = ()
+    batches: Annotated[tuple[study.BundledBatch | study.BatchFromFile | study.GeneratedBatches, ...], NotEmpty] = ()
+    methods: Annotated[tuple[study.MethodSettings, ...], NotEmpty] = ()
     repetitions: Annotated[int, Whole(1, 2**30 - 1)] = 1
     seed: Annotated[int, Whole(0, 2**30 - 1)] = 0
     fresh: bool = False
-    traces: Annotated[tuple[TraceFromFile | GeneratedTraces, ...], NotEmpty] = ()
-    policies: Annotated[tuple[PolicySettings, ...], NotEmpty] = ()
+    traces: Annotated[tuple[study.TraceFromFile | study.GeneratedTraces, ...], NotEmpty] = ()
+    policies: Annotated[tuple[study.PolicySettings, ...], NotEmpty] = ()
 
 
 FILES: dict[Kind, type] = {

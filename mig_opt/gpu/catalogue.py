@@ -48,6 +48,17 @@ def catalogue() -> tuple[GpuModel, ...]:
     return tuple(models)
 
 
+def gpu_noting(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
+    """Return a GPU or the one of that name; if there is none, note that among the problems and return None."""
+    if isinstance(gpu, GpuModel):
+        return gpu
+    try:
+        return get_gpu(gpu)
+    except UnknownGpuError as error:
+        problems += error.problems
+        return None
+
+
 def _assumed(costs: OperationCosts, sizes: set[int], gpu: str) -> OperationCosts:
     return OperationCosts(
         {size: seconds for size, seconds in costs.create.items() if size in sizes},

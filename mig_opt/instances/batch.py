@@ -24,7 +24,7 @@ import numpy as np
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.catalogue import get_gpu, gpu_noting
 from mig_opt.gpu.model import GpuModel, wrong_size
 
 ScalingName = Literal["PoorScaling", "MixedScaling", "GoodScaling"]
@@ -123,7 +123,7 @@ def generate_batch(
     if variant not in VARIANTS:
         problems.append(Problem("variant", f"unknown variant {variant!r}; {nearest(variant, VARIANTS)}"))
     t_min, t_max = _time_range(times, problems)
-    model = _gpu_model(gpu, problems)
+    model = gpu_noting(gpu, problems)
     shares = _shares(scaling, model, problems)
     if problems or model is None:
         raise InputError(problems)
@@ -246,16 +246,6 @@ def _time_range(times: str | tuple[float, float], problems: list[Problem]) -> tu
     if t_min > t_max:
         problems.append(Problem("times", f"t_min must be at most t_max, but {t_min} > {t_max}"))
     return t_min, t_max
-
-
-def _gpu_model(gpu: str | GpuModel, problems: list[Problem]) -> GpuModel | None:
-    if isinstance(gpu, GpuModel):
-        return gpu
-    try:
-        return get_gpu(gpu)
-    except InputError as error:
-        problems += error.problems
-        return None
 
 
 def _shares(

@@ -16,7 +16,7 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.files.fleet.traces import read_trace, trace_to_json
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.instances.fleet import generate_trace, get_trace_family
+from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
 from mig_opt.registry import get_policy
 from mig_opt.result import Status, relative_gap
 from mig_opt.simulation.policies import option_problems, policy_label
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 UNFINISHED = "unfinished"
 """Status of a simulation after which jobs wait for ever."""
-
-_LATEST_BOUNDS: dict[str, TraceBounds] = {}
-"""Those of the latest trace: schedulers run on it one after the other."""
 
 
 class TraceRun(StudyRun):
@@ -79,7 +76,7 @@ class TraceRun(StudyRun):
 
         The outcome has no makespan if jobs were left waiting for ever; its figures are those of the others then.
         """
-        bounds = _bounds(self.batch_key, subject)
+        bounds = _bounds(subject)
         done = simulate(subject, self.arguments["policy"], **self.arguments["options"])
         peak = peak_bytes() if self.arguments["fresh"] else None
         complete = not done.unfinished
@@ -112,14 +109,12 @@ def policy_columns(policies: Sequence[PolicySettings]) -> Iterator[tuple[PolicyS
             yield settings, options, policy_label(settings.label or settings.policy, named)
 
 
-def _bounds(key: str, trace: Trace) -> TraceBounds:
+@functools.lru_cache(maxsize=1)
+def _bounds(trace: Trace) -> TraceBounds:
+    """Return the bounds of a trace; schedulers run on it one after the other."""
     from mig_opt.fleet.bounds import trace_bounds
 
-    if key not in _LATEST_BOUNDS:
-        found = trace_bounds(trace)
-        _LATEST_BOUNDS.clear()
-        _LATEST_BOUNDS[key] = found
-    return _LATEST_BOUNDS[key]
+    return trace_bounds(trace)
 
 
 def _figures(done: Simulation, bounds: TraceBounds) -> dict[str, Any]:

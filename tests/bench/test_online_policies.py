@@ -19,7 +19,7 @@ from online_policy_figure import side_by_side
 from online_policy_results import PolicyResult, ratio, winning
 
 from mig_opt import read_trace
-from mig_opt.instances.fleet import trace_families
+from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.registry import Method, policies
 from mig_opt.studies import GeneratedTraces, TraceFromFile
 

@@ -247,8 +247,7 @@ def test_what_beats_a_lower_bound_is_a_failure(tmp_path: Path, monkeypatch: pyte
         return TraceBounds(bounds.makespan, more, bounds.jobs, bounds.arrivals)
 
     study = two_jobs(tmp_path)
-    monkeypatch.setattr("mig_opt.studies.fleet._LATEST_BOUNDS", {})
-    monkeypatch.setattr("mig_opt.fleet.bounds.trace_bounds", doubled)
+    monkeypatch.setattr("mig_opt.studies.fleet._bounds", doubled)
     (failure,) = run_study(study, folder=tmp_path).failures
     assert failure == "first-fit on two: jobs end after 13 s on the average, which is below the lower bound of 21.5 s"
 

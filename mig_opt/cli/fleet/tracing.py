@@ -20,7 +20,7 @@ from mig_opt.texts import plural
 
 if TYPE_CHECKING:
     from mig_opt.fleet.describing import TraceSummary
-    from mig_opt.instances.fleet import TraceFamily
+    from mig_opt.instances.fleet.family import TraceFamily
 
 _OutputOption = Annotated[Path | None, options.output("Write to a .json or .csv file, not to standard output.")]
 _GpuOption = Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.")]
@@ -28,7 +28,7 @@ _GpuOption = Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.")]
 
 def families(name: options.ListedArgument = None, as_json: options.Json = False) -> None:
     """List the families of traces that can be generated; with NAME its parameters and what is assumed."""
-    from mig_opt.instances.fleet import get_trace_family, trace_families
+    from mig_opt.instances.fleet.registry import get_trace_family, trace_families
 
     with options_named({"family": "NAME"}):
         found = trace_families() if name is None else (get_trace_family(name),)
@@ -73,7 +73,7 @@ def generate(
     output: _OutputOption = None,
 ) -> None:
     """Make a trace after the workload of a paper."""
-    from mig_opt.instances.fleet import generate_trace
+    from mig_opt.instances.fleet.registry import generate_trace
 
     checks = Checks()
     values: dict[str, float | int | str] = {}
@@ -88,7 +88,7 @@ def generate(
 
 def _read_settings(family: str, settings: list[str], jobs: int | None, values: dict[str, float | int | str]) -> None:
     """Put the parameters that ``NAME=VALUE`` and ``-n`` stand for into ``values``, those that can be read."""
-    from mig_opt.instances.fleet import trace_families
+    from mig_opt.instances.fleet.registry import trace_families
 
     texts = {
         parameter.name

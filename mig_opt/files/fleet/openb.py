@@ -16,7 +16,7 @@ from mig_opt.files.documents import read_text, shown
 from mig_opt.files.reading import Findings
 from mig_opt.files.tables import check_columns, number, read_rows
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
 
 Cover = Literal["compute", "both"]
@@ -108,11 +108,7 @@ def import_trace(
         With every problem of the arguments and the files.
     """
     problems: list[Problem] = []
-    model: GpuModel | None = None
-    try:
-        model = get_gpu(gpu)
-    except InputError as error:
-        problems += error.problems
+    model = gpu_noting(gpu, problems)
     if gpus is not None:
         problems += wrong_integer("gpus", gpus, 1, MOST_GPUS)
     if cover not in ("compute", "both"):

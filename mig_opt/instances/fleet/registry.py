@@ -7,7 +7,7 @@ import numpy as np
 from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Trace
-from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel
 from mig_opt.instances.fleet import memory, poisson
 from mig_opt.instances.fleet.family import Request, TraceFamily
@@ -85,15 +85,11 @@ def generate_trace(
     """
     problems: list[Problem] = []
     found: TraceFamily | None = None
-    model: GpuModel | None = None
     try:
         found = get_trace_family(family)
     except InputError as error:
         problems += error.problems
-    try:
-        model = gpu if isinstance(gpu, GpuModel) else get_gpu(gpu)
-    except InputError as error:
-        problems += error.problems
+    model = gpu_noting(gpu, problems)
     problems += wrong_integer("seed", seed, 0, 2**63 - 1)
     if gpus is not None:
         problems += wrong_integer("gpus", gpus, 1, MOST_GPUS)

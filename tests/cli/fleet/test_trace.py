@@ -11,7 +11,7 @@ from command_line import Command, called, refuses
 
 from mig_opt import generate_trace, read_trace, trace_bounds
 from mig_opt.files.fleet.traces import trace_to_json
-from mig_opt.instances.fleet import trace_families
+from mig_opt.instances.fleet.registry import trace_families
 
 FAMILIES = [family.name for family in trace_families()]
 

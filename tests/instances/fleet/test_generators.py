@@ -16,7 +16,7 @@ from mig_opt.files.fleet.traces import trace_from_json, trace_to_json
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.describing import describe_trace
 from mig_opt.fleet.trace import Trace
-from mig_opt.instances.fleet import get_trace_family, trace_families
+from mig_opt.instances.fleet.registry import get_trace_family, trace_families
 
 A100 = get_gpu("A100")
 NAMES = [family.name for family in trace_families()]
