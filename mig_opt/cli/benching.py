@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Argument, Option
 
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs
-from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, exit_if_contradicting, print_json, say
+from mig_opt.cli.outcome import Checks, exit_if_contradicting, finish, print_json, say
 from mig_opt.cli.screens import show
 from mig_opt.texts import plural
 
@@ -73,7 +71,7 @@ def bench(
                 interrupted = True
             except SourcesChangedError as error:
                 say(f"error: {error}")
-                raise typer.Exit(ANSWER_IS_NO) from None
+                finish(good=False)
     found = study_rows(plan, results, folder=study.parent, keep=keep)
     if as_json:
         print_json(document(found, interrupted=interrupted))
@@ -81,9 +79,7 @@ def bench(
         show(*study_parts(found))
         _show_state(found, results, interrupted=interrupted, table=table)
     exit_if_contradicting(found.contradictions)
-    if interrupted:
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(ANSWER_IS_NO if found.failures or found.missing else 0)
+    finish(good=not (found.failures or found.missing), interrupted=interrupted)
 
 
 def _show_state(found: StudyRows, results: Path, *, interrupted: bool, table: bool) -> None:

@@ -182,6 +182,11 @@ def say_infeasible(reasons: Sequence[str]) -> None:
     say("\n  ".join(["infeasible:", *reasons]))
 
 
+def finish(*, good: bool, interrupted: bool = False) -> NoReturn:
+    """End a command whose answer is yes or no, unless it was interrupted."""
+    raise typer.Exit(INTERRUPTED if interrupted else 0 if good else ANSWER_IS_NO)
+
+
 def exit_if_contradicting(contradictions: Sequence[str]) -> None:
     """End the command with the exit code of a defect if bounds and schedules contradict each other."""
     if contradictions:

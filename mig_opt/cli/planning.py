@@ -7,12 +7,11 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from typer import Argument, Option
 
 from mig_opt.cli import options
 from mig_opt.cli.inputs import is_table, parsed_devices, piped
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json, say, say_infeasible
+from mig_opt.cli.outcome import Checks, finish, print_json, say, say_infeasible
 from mig_opt.cli.plans import BatchPlans, Plans, ServingPlans
 from mig_opt.cli.screens import bullets, card, show, show_remarks, show_written
 from mig_opt.errors import InputError, Problem
@@ -108,7 +107,7 @@ def validate(
         if output is not None:
             remarks.append(f"Schedule written to {output}." if found.valid else f"Nothing written to {output}.")
         show_remarks(remarks)
-    raise typer.Exit(0 if found.valid else ANSWER_IS_NO)
+    finish(good=found.valid)
 
 
 def bound(batch: options.ProblemArgument, *, given: options.ProblemOptions, as_json: options.Json = False) -> None:
@@ -131,7 +130,7 @@ def bound(batch: options.ProblemArgument, *, given: options.ProblemOptions, as_j
             show("", bullets(found.reasons))
         if found.best is not None:
             show("", found.table)
-    raise typer.Exit(ANSWER_IS_NO if found.reasons else 0)
+    finish(good=not found.reasons)
 
 
 def plot(
@@ -180,7 +179,7 @@ def script(
     plans.found = plans.validate()
     if not plans.found.valid:
         say(f"The {plans.noun} is not valid ({_violations(plans)}); see: mig-opt validate")
-        raise typer.Exit(ANSWER_IS_NO)
+        finish(good=False)
     write_text(out, plans.script(names))
     show_written("Script", out, hooks=plans.hooks)
 

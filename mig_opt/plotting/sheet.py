@@ -25,17 +25,11 @@ _MOST_KEY_ENTRIES = 240
 
 
 class Sheet(ABC):
-    """One drawing. Lengths are inches unless a name says otherwise.
+    """One drawing. Lengths are inches unless a name says otherwise."""
 
-    Attributes
-    ----------
-    left, panel_width, width : float
-        Where the panels begin, how wide they are together, and how wide the figure is.
-    """
-
-    left: float
-    panel_width: float
-    width: float
+    left: float  # where the panels begin
+    panel_width: float  # of all panels together
+    width: float  # of the figure
 
     def __init__(self, title: str) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg

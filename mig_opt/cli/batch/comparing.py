@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_batch
-from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, exit_if_contradicting, print_json, refuse
+from mig_opt.cli.outcome import Checks, exit_if_contradicting, finish, print_json, refuse
 from mig_opt.cli.screens import Cell, Part, bullets, note, percent, percents, seconds, show, status, styled, table
 from mig_opt.study import COMPARISON_TIME_LIMIT
 
@@ -79,10 +77,8 @@ def compare(
     else:
         _show(comparison, output)
     exit_if_contradicting(comparison.contradictions)
-    if comparison.interrupted:
-        raise typer.Exit(INTERRUPTED)
     solved = all(any(run.outcome.answered for run in runs) for runs in comparison.by_batch.values())
-    raise typer.Exit(0 if solved and not comparison.failures else ANSWER_IS_NO)
+    finish(good=solved and not comparison.failures, interrupted=comparison.interrupted)
 
 
 def _load(checks: Checks, arguments: Sequence[str], gpu: str | None, gpus: int | None) -> dict[str, Batch]:

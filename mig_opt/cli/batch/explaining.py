@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any
 
-import typer
 from typer import Option
 
 from mig_opt.batch.batch import Batch
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import batch_rows
 from mig_opt.cli.inputs import load_batch
-from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
+from mig_opt.cli.outcome import Checks, finish, print_json
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, bullets, card, note, seconds, show, styled
 from mig_opt.explaining import Conflict, Explanation, Remedy, RequirementKind, Verdict
 from mig_opt.explaining import explain as find_explanation
@@ -70,9 +68,7 @@ def explain(
         print_json(_document(found))
     else:
         _show(problem, found, time_limit)
-    if found.interrupted:
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(0 if found.verdict is Verdict.POSSIBLE else ANSWER_IS_NO)
+    finish(good=found.verdict is Verdict.POSSIBLE, interrupted=found.interrupted)
 
 
 def _document(found: Explanation) -> dict[str, Any]:
@@ -133,7 +129,7 @@ def _show(batch: Batch, found: Explanation, time_limit: float) -> None:
         count = len(found.conflicts) - MOST_MISFITS
         show("", note(f"{count} more fit nowhere: --json has all."))
     if found.remedies:
-        show("", styled(_offer(found)), bullets(_spelled_remedies(found.remedies[:MOST_REMEDIES])))
+        show("", styled(_offer(found)), bullets(map(_spelled, found.remedies[:MOST_REMEDIES])))
 
 
 def _answer(found: Explanation) -> Cell:
@@ -203,7 +199,6 @@ def _offer(found: Explanation) -> str:
     return f"What would make {goal} possible:"
 
 
-def _spelled_remedies(remedies: Iterable[Remedy]) -> Iterator[str]:
-    for remedy in remedies:
-        known = remedy.makespan is not None and remedy.path != "target"
-        yield f"{remedy} (at most {seconds(remedy.makespan)} s)" if known else str(remedy)
+def _spelled(remedy: Remedy) -> str:
+    known = remedy.makespan is not None and remedy.path != "target"
+    return f"{remedy} (at most {seconds(remedy.makespan)} s)" if known else str(remedy)

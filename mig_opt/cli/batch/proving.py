@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from mig_opt.batch.batch import Batch
@@ -14,8 +13,7 @@ from mig_opt.batch.certificate import Certificate, Claim
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import batch_rows, schedule_table, validation_card
 from mig_opt.cli.inputs import check_outputs, load_batch, written
-from mig_opt.cli.interruption import INTERRUPTED
-from mig_opt.cli.outcome import ANSWER_IS_NO, DEFAULT_TIME_LIMIT, Checks, print_json, print_text
+from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, Checks, finish, print_json, print_text
 from mig_opt.cli.screens import BAD, GOOD, UNCLEAR, Cell, Rows, bullets, card, seconds, show, styled
 from mig_opt.errors import Problem
 from mig_opt.proving import Check, check_proof_options
@@ -66,7 +64,7 @@ def prove(
             print_json({"claim": None, "violations": list(map(dataclasses.asdict, found.violations))})
         else:
             show(validation_card(problem, found), "", bullets(map(str, found.violations)))
-        raise typer.Exit(ANSWER_IS_NO)
+        finish(good=False)
     with shown_progress(quiet=as_json) as callbacks:
         certificate = find_proof(problem, plan, method, callbacks=callbacks, **limits)
     remarks = written("certificate", certificate, output, write_certificate)
@@ -77,9 +75,8 @@ def prove(
         print_text(certificate_to_json(certificate))
     else:
         _show_certificate(problem, certificate, [*_hints(certificate, time_limit), *remarks])
-    if certificate.interrupted and certificate.claim is Claim.OPEN:
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(0 if certificate.claim is Claim.PROVED else ANSWER_IS_NO)
+    interrupted = certificate.interrupted and certificate.claim is Claim.OPEN
+    finish(good=certificate.claim is Claim.PROVED, interrupted=interrupted)
 
 
 def check(
@@ -106,33 +103,22 @@ def check(
     from mig_opt.files.batch.schedules import read_certificate, read_schedule
 
     checks = Checks()
+    limits: dict[str, Any] = {"time_limit": time_limit, "workers": workers}
     with checks.step():
         also = [Problem("method", "is for --rerun; add that")] if method is not None and not rerun else []
-        check_proof_options(
-            DEFAULT_METHOD if method is None else method, time_limit=time_limit, workers=workers, also=also
-        )
+        check_proof_options(DEFAULT_METHOD if method is None else method, also=also, **limits)
     problem = checks.attempt(load_batch, batch, gpu, gpus)
     plan = checks.attempt(read_schedule, schedule)
     read = checks.attempt(read_certificate, certificate)
     checks.finish()
     with shown_progress(quiet=as_json) as callbacks:
-        found = check_certificate(
-            problem,
-            plan,
-            read,
-            rerun=rerun,
-            method=method,
-            time_limit=time_limit,
-            workers=workers,
-            callbacks=callbacks,
-        )
+        found = check_certificate(problem, plan, read, rerun=rerun, method=method, callbacks=callbacks, **limits)
     if as_json:
         print_json(_document(found))
     else:
         _show_check(problem, found)
-    if found.rerun is not None and found.rerun.interrupted and found.rerun.claim is Claim.OPEN:
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(0 if found.holds else ANSWER_IS_NO)
+    again = found.rerun
+    finish(good=found.holds, interrupted=again is not None and again.interrupted and again.claim is Claim.OPEN)
 
 
 def _hints(certificate: Certificate, time_limit: float) -> list[str]:

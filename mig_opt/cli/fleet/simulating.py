@@ -14,7 +14,7 @@ from typer import Option
 
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_trace
-from mig_opt.cli.outcome import ANSWER_IS_NO, Checks, print_json
+from mig_opt.cli.outcome import Checks, finish, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_written, table, tenths
 from mig_opt.control import check_run
 from mig_opt.result import relative_gap
@@ -23,7 +23,6 @@ from mig_opt.texts import plural
 if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.fleet.trace import Trace
-    from mig_opt.models.fleet.optimum import TraceOptimum
     from mig_opt.simulation import Simulation
 
 _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
@@ -41,20 +40,13 @@ class References:
     """Lower bounds for every policy, and the best schedules in hindsight (without migration) if they were asked for."""
 
     bounds: TraceBounds
-    makespan: TraceOptimum | None = None
-    completion: TraceOptimum | None = None
+    optima: Mapping[str, tuple[float, float, bool]]
+    """By goal: seconds of the best schedule, its lower bound in seconds, and True if it is proven."""
 
     @property
-    def lower_bounds(self) -> Mapping[str, float]:
+    def lower_bounds(self) -> dict[str, float]:
         """Seconds, by goal."""
         return {"makespan": self.bounds.makespan[0].value, "mean_completion": self.bounds.mean_completion}
-
-    def optima(self) -> Iterator[tuple[str, float, float, bool]]:
-        """Yield goal, seconds of the best schedule, its lower bound in seconds, and True if it is proven."""
-        if self.makespan is not None and self.completion is not None:
-            yield "makespan", self.makespan.value, self.makespan.lower_bound, bool(self.makespan.proven)
-            value, bound = map(self._per_job, (self.completion.value, self.completion.lower_bound))
-            yield "mean_completion", value, bound, bool(self.completion.proven)
 
     def gaps(self, simulation: Simulation) -> dict[str, dict[str, float | None]]:
         """Return for each reference and goal (value - reference) / value; none where jobs were not finished.
@@ -70,16 +62,12 @@ class References:
                 for goal, bound in self.lower_bounds.items()
             }
         }
-        best = {goal: value for goal, value, _, _ in self.optima()}
-        if best:
+        if self.optima:
             found["optimum"] = {
                 goal: (values[goal] - value) / values[goal] if complete and math.isfinite(value) else None
-                for goal, value in best.items()
+                for goal, (value, _, _) in self.optima.items()
             }
         return found
-
-    def _per_job(self, total: float) -> float:
-        return (total - self.bounds.arrivals) / self.bounds.jobs
 
 
 def simulate(
@@ -144,7 +132,7 @@ def simulate(
 
         save_simulation_plot(done, chart, bounds=references.bounds)
         show_written("Chart", chart, quiet=as_json)
-    raise typer.Exit(ANSWER_IS_NO if any(simulation.unfinished for simulation in done) else 0)
+    finish(good=not any(simulation.unfinished for simulation in done))
 
 
 def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> References:
@@ -153,13 +141,14 @@ def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> Refer
     from mig_opt.fleet.bounds import trace_bounds
     from mig_opt.models.fleet.optimum import trace_optimum
 
-    if time_limit is None:
-        return References(trace_bounds(trace))
-    with shown_progress("optimum", quiet=quiet):
-        makespan, completion = (
-            trace_optimum(trace, goal, time_limit=time_limit) for goal in ("makespan", "completion")
-        )
-    return References(trace_bounds(trace), makespan, completion)
+    bounds, optima = trace_bounds(trace), {}
+    if time_limit is not None:
+        with shown_progress("optimum", quiet=quiet):
+            makespan, total = (trace_optimum(trace, goal, time_limit=time_limit) for goal in ("makespan", "completion"))
+        optima["makespan"] = makespan.value, makespan.lower_bound, bool(makespan.proven)
+        value, bound = ((seconds - bounds.arrivals) / bounds.jobs for seconds in (total.value, total.lower_bound))
+        optima["mean_completion"] = value, bound, bool(total.proven)
+    return References(bounds, optima)
 
 
 def _document(done: Sequence[Simulation], references: References) -> dict[str, object]:
@@ -168,12 +157,12 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
         "trace": trace.name,
         "gpu": trace.gpu.name,
         "gpus": trace.gpus,
-        "lower_bounds": dict(references.lower_bounds),
+        "lower_bounds": references.lower_bounds,
     }
-    if references.makespan is not None and references.completion is not None:
+    if references.optima:
         document["optimum"] = {
             name: {"value": value if math.isfinite(value) else None, "lower_bound": bound, "proven": proven}
-            for name, value, bound, proven in references.optima()
+            for name, (value, bound, proven) in references.optima.items()
         }
     document["policies"] = [
         {
@@ -197,9 +186,8 @@ def _parts(done: Sequence[Simulation], references: References) -> Iterator[Part]
     yield from (card([("trace", named), ("fleet", f"{trace.gpus} x {trace.gpu.name}")]), "")
     rows: list[list[Cell]] = [_figures(simulation) for simulation in done]
     rows.append(["lower bound", "", "", *(tenths(bounds[goal]) for goal in _GOALS), "", "", ""])
-    best = {goal: (value, proven) for goal, value, _, proven in references.optima()}
-    if best:
-        rows.append(["optimum", "", "", *(_best(*best[goal]) for goal in _GOALS), "", "", ""])
+    if references.optima:
+        rows.append(["optimum", "", "", *(_best(*references.optima[goal]) for goal in _GOALS), "", "", ""])
     numbers = [">done", ">wait s", ">to end s", ">makespan s", ">busy %", ">frag. %", ">moves"]
     yield from (table(["~policy", *numbers], rows), "")
     yield from (note("wait, to end: mean seconds from arrival to start and to the end."), "")
@@ -227,7 +215,7 @@ def _figures(simulation: Simulation) -> list[Cell]:
     ]
 
 
-def _best(value: float, proven: bool) -> str:
+def _best(value: float, _: float, proven: bool) -> str:
     return "-" if math.isinf(value) else f"{'' if proven else '<='}{tenths(value)}"
 
 

@@ -82,7 +82,8 @@ def generate(
         names = {name: f"--set {name}" for name in values}
         with options_named(names if jobs is None else names | {"jobs": "-n"}):
             trace = generate_trace(family, gpu=gpu, gpus=gpus, seed=seed, **values)
-    _check_output(output, checks)
+    checks.attempt(check_outputs, [], trace=output)
+    checks.finish()
     _write(trace, output)
 
 
@@ -153,17 +154,12 @@ def import_(
         found = import_trace(
             pods, gpu=gpu, gpus=gpus, nodes=nodes, cover=cast(Cover, cover), first_s=first_s, last_s=last_s
         )
-    _check_output(output, checks, pods, *([nodes] if nodes else []))
+    checks.attempt(check_outputs, [pods, *([nodes] if nodes else [])], trace=output)
+    checks.finish()
     _write(found.trace, output)
     say(f"note: {found.pods} pods became {len(found.trace.jobs)} jobs, {found.several} of them parts of larger pods")
     for reason, count in found.left_out.items():
         say(f"note: left out {count} that {'are ' if reason.startswith('outside') else ''}{reason}")
-
-
-def _check_output(output: Path | None, checks: Checks, *inputs: Path) -> None:
-    """Refuse an output that cannot be written, together with what was wrong before."""
-    checks.attempt(check_outputs, inputs, trace=output)
-    checks.finish()
 
 
 def _write(trace: Trace, output: Path | None) -> None:

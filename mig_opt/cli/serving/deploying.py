@@ -78,7 +78,7 @@ def deploy(
     from mig_opt.cli.progress import shown_progress
     from mig_opt.deploying import deploy as run_method
     from mig_opt.files.documents import write_text
-    from mig_opt.files.serving.deployments import write_deployment
+    from mig_opt.files.serving.deployments import change_document, deployment_result_summary, write_deployment
 
     checks = Checks()
     checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
@@ -114,7 +114,8 @@ def deploy(
     if to_stdout:
         print_text(text)
     elif as_json:
-        _print(result, change, with_change=old is not None)
+        steps = {} if old is None else {"change": None if change is None else change_document(change)}
+        print_json(deployment_result_summary(result) | steps)
     else:
         _show(demand, result, change, quiet=quiet)
         show_remarks(remarks)
@@ -193,15 +194,6 @@ def _exported(form: str, deployment: Deployment, change: ChangePlan | None, devi
             return deployment_script(deployment, devices=devices)
         case _:
             return change_script(change, devices=devices)
-
-
-def _print(result: DeploymentResult, change: ChangePlan | None, *, with_change: bool) -> None:
-    from mig_opt.files.serving.deployments import change_document, deployment_result_summary
-
-    document = deployment_result_summary(result)
-    if with_change:
-        document["change"] = None if change is None else change_document(change)
-    print_json(document)
 
 
 def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *, quiet: bool) -> None:
