@@ -12,11 +12,14 @@ from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from mig_opt.arguments import MOST_GPUS
+from mig_opt.batch.batch import Batch
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
 from mig_opt.files.reading import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import FILES, Kind
 from mig_opt.files.tables import told_by_row
+from mig_opt.fleet.state import FleetState
+from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
@@ -122,11 +125,6 @@ class FileKind(Generic[T]):
 
         Optional keys are left out where they have their default. A name is not part of the text: it is the name of the
         file.
-
-        Raises
-        ------
-        InputError
-            If a figure is not finite, or a GPU is not the catalogue's, so that its name does not say what it is.
         """
         return rendered(self.document(content, **options))
 
@@ -225,10 +223,16 @@ def read_fleet(
     return {**values, "gpu": model}  # nothing is None now that there is no problem
 
 
-def encoded_gpus(gpu: GpuModel, gpus: int) -> Raw:
-    """Return the keys of a document that say how many GPUs (if it is not one) of which kind there are."""
-    check_catalogued(gpu=gpu)
-    return {"gpu": gpu.name, **({"gpus": gpus} if gpus != 1 else {})}
+def encoded_fleet(content: Batch | Trace | FleetState, key: str) -> Raw:
+    """Return the GPUs of a document with its list ``key``, and the number of GPUs and costs that are not usual."""
+    check_catalogued(gpu=content.gpu)
+    document: Raw = {"gpu": content.gpu.name}
+    if content.gpus != 1:
+        document["gpus"] = content.gpus
+    document[key] = [encoded(entry) for entry in getattr(content, key)]
+    if not isinstance(content, FleetState) and content.operations != content.gpu.operation_costs:
+        document["operations"] = encoded(content.operations)
+    return document
 
 
 def check_catalogued(**gpus: GpuModel) -> None:

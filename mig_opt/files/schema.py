@@ -119,14 +119,9 @@ def _plain(text: str) -> str:
 
 
 def document_kind(document: str | bytes, *, table: bool = False) -> Kind | None:
-    """Return the kind of file that a document is meant to be; None if that cannot be told.
+    """Return the kind of file that a document is meant to be, mistakes or not; None if that cannot be told.
 
-    Parameters
-    ----------
-    document : str or bytes
-        What the file holds. It may have mistakes, which those who read it report.
-    table : bool
-        Whether it is a CSV table: of services if it has a column that only they have, else of tasks.
+    A CSV table is one of services if it has a column that only they have, else one of tasks.
 
     Examples
     --------

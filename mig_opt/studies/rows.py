@@ -75,10 +75,9 @@ def shielded(run: Callable[[], Outcome]) -> Outcome:
     begin = time.perf_counter()
     try:
         return run()
-    except MigOptError as error:
-        return Outcome(CRASHED, time.perf_counter() - begin, error=str(error))
     except Exception as error:  # whatever a method raises belongs to its row
-        message = f"{type(error).__name__}: {error}".removesuffix(": ")
+        own = isinstance(error, MigOptError)
+        message = str(error) if own else f"{type(error).__name__}: {error}".removesuffix(": ")
         return Outcome(CRASHED, time.perf_counter() - begin, error=message)
 
 
@@ -103,21 +102,7 @@ R = TypeVar("R", bound=Run)
 
 @dataclass(frozen=True)  # with slots, Row[...](...) fails in Python 3.11
 class Row(Generic[R]):
-    """A run with its outcome.
-
-    Attributes
-    ----------
-    run
-        The run.
-    outcome : Outcome
-        Its outcome.
-    environment : mapping
-        Machine and versions.
-    fingerprint : str
-        Hash of the sources and versions that it ran with.
-    date : str
-        Time when it ended (ISO 8601, UTC).
-    """
+    """A run with its outcome, the machine and versions, the hash of all these, and when it ended (ISO 8601, UTC)."""
 
     run: R
     outcome: Outcome

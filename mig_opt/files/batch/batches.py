@@ -9,7 +9,7 @@ from typing import Any
 from mig_opt.batch.batch import Batch, Task, batch_problems
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path
-from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
+from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.files.shapes import BatchFile
 from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
@@ -107,10 +107,7 @@ def _entry(cells: dict[str, str], gpu: GpuModel | None) -> Raw:
 
 
 def _encoded(batch: Batch) -> Raw:
-    document = encoded_gpus(batch.gpu, batch.gpus)
-    document["tasks"] = [encoded(task) for task in batch.tasks]
-    if batch.operations != batch.gpu.operation_costs:
-        document["operations"] = encoded(batch.operations)
+    document = encoded_fleet(batch, "tasks")
     if batch.initial:
         document["initial"] = [encoded(live) for live in batch.initial]
     if batch.parallel_operations:

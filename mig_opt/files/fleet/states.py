@@ -11,8 +11,8 @@ from typing import Any
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path, shown
-from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
-from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place
+from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
+from mig_opt.files.reading import Findings, Raw, gpu_of, in_place
 from mig_opt.files.shapes import StateFile
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
 from mig_opt.fleet.state import DefragmentationResult, FleetState
@@ -100,12 +100,7 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
     return entry
 
 
-def _encoded(state: FleetState) -> Raw:
-    instances = [encoded(held) for held in state.instances]
-    return {**encoded_gpus(state.gpu, state.gpus), "instances": instances}
-
-
-STATE = FileKind("state", _state, _encoded, _table)
+STATE = FileKind("state", _state, partial(encoded_fleet, key="instances"), _table)
 state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 
 

@@ -12,8 +12,8 @@ from mig_opt.arguments import wrong_number
 from mig_opt.batch.batch import operation_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, write_text
-from mig_opt.files.kinds import FileKind, Table, encoded_gpus, read_fleet
-from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
+from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
+from mig_opt.files.reading import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.files.shapes import TraceFile
 from mig_opt.files.tables import (
     check_columns,
@@ -169,22 +169,14 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
 
 
 def _encoded(trace: Trace) -> Raw:
-    document = encoded_gpus(trace.gpu, trace.gpus)
-    document["jobs"] = [encoded(job) for job in trace.jobs]
-    if trace.operations != trace.gpu.operation_costs:
-        document["operations"] = encoded(trace.operations)
+    document = encoded_fleet(trace, "jobs")
     if trace.pcie_limit != PCIE_LIMIT:
         document["pcie_limit"] = trace.pcie_limit
     return document
 
 
 def trace_to_csv(trace: Trace) -> str:
-    """Return the jobs of a trace as a CSV table; it says nothing of the fleet.
-
-    Raises
-    ------
-    InputError
-        If the memory of a job grows, which a row cannot say.
+    """Return the jobs of a trace as a CSV table; it says nothing of the fleet, and cannot say how memory grows.
 
     Examples
     --------
@@ -249,12 +241,6 @@ def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
 
 
 def write_log(simulations: Sequence[Simulation], path: str | Path) -> None:
-    """Write the logs of some simulations to a file, one after the other.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
+    """Write the logs of some simulations to a file, one after the other."""
     entries = (entry for simulation in simulations for entry in log_entries(simulation))
     write_text(file_path(path), "".join(f"{json.dumps(entry, ensure_ascii=False)}\n" for entry in entries))

@@ -12,15 +12,7 @@ from mig_opt.arguments import entries_of, wrong_number
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
-from mig_opt.files.reading import (
-    REPORTED,
-    Findings,
-    Raw,
-    encoded,
-    read_gpu,
-    read_keys,
-    read_object,
-)
+from mig_opt.files.reading import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.files.serving.profiles import table_document, table_reader
 from mig_opt.files.shapes import PoolEntry, ServicesFile
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, whole_number
@@ -241,16 +233,12 @@ def _encoded(demand: Demand, *, profiles: bool = True) -> Raw:
         document["whole_ms"] = True
     if demand.max_processes is not None:
         document["max_processes"] = demand.max_processes
-    document["services"] = [_service_document(service) for service in demand.services]
+    document["services"] = [
+        {key: value for key, value in encoded(service).items() if key != "model" or value != service.name}
+        for service in demand.services
+    ]
     if profiles:
         document["profiles"] = [table_document(table, only) for table in demand.tables]
-    return document
-
-
-def _service_document(service: Service) -> Raw:
-    document = encoded(service)
-    if service.model == service.name:
-        del document["model"]
     return document
 
 

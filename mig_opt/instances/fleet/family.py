@@ -63,19 +63,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Request for a trace, with a value for each parameter of its family.
-
-    Attributes
-    ----------
-    gpu : GpuModel
-        The kind of GPU.
-    gpus : int
-        Number of GPUs.
-    rng : numpy.random.Generator
-        Made from the seed: the same request gives the same jobs everywhere.
-    values : mapping of str to object
-        The value of each parameter.
-    """
+    """Request for a trace, with a value for each parameter of its family; ``rng`` is made from the seed."""
 
     gpu: GpuModel
     gpus: int
@@ -86,13 +74,7 @@ class Request:
         return self.values[name]
 
     def base_profile(self, size: int) -> Profile:
-        """Return the plain profile of a size with the least memory.
-
-        Raises
-        ------
-        InputError
-            If the GPU has no instances of that size.
-        """
+        """Return the plain profile of a size with the least memory; refuse a size that the GPU does not have."""
         for profile in self.gpu.profiles_of("base"):
             if profile.compute_slices == size:
                 return profile
@@ -103,22 +85,8 @@ class Request:
 class TraceFamily:
     """Family of traces that are drawn in the same way.
 
-    Attributes
-    ----------
-    name : str
-        Argument of :func:`mig_opt.generate_trace`.
-    description : str
-        One line.
-    source : str
-        Source of the printed figures.
-    gpus : int
-        Default number of GPUs.
-    parameters : tuple of Parameter
-        Figures that can be changed.
-    assumptions : tuple of str
-        Figures that the source does not print.
-    make : callable
-        Function that draws the jobs.
+    ``source`` has the printed figures, ``assumptions`` tell those that it does not print. ``gpus`` is the default
+    number of GPUs; ``make`` draws the jobs.
     """
 
     name: str

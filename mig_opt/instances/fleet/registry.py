@@ -29,13 +29,7 @@ def trace_families() -> tuple[TraceFamily, ...]:
 
 
 def get_trace_family(name: str) -> TraceFamily:
-    """Return the family called ``name``.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the family called ``name``; refuse a name that no family has."""
     if name not in _FAMILIES:
         raise InputError([Problem("family", f"no family of traces is called {name!r}; {nearest(name, _FAMILIES)}")])
     return _FAMILIES[name]
