@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from random import Random
 
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
+from mig_opt.serving.deployment import Segment
 
 _MOST_RUNS = 64
 _MOST_MOVES = 40_000
@@ -58,11 +59,13 @@ class _DriverSimulation:
         self._now = 0
         self._begins: list[tuple[int, int]] = []
         self._live = {service: need.kept + sum(need.ending.values()) for service, need in problem.needs.items()}
-        # For each move the service of the segment that ends, if that can lack throughput; else nothing.
-        self._ending = [
-            move.ends.service if move.ends is not None and move.ends.service in self._live else ""
-            for move in problem.moves
-        ]
+
+        def lacking(segment: Segment | None) -> str:
+            """Return the service of a segment, if that can lack throughput; else nothing."""
+            return segment.service if segment is not None and segment.service in self._live else ""
+
+        self._ending = [lacking(move.ends) for move in problem.moves]
+        self._beginning = [lacking(move.begins) for move in problem.moves]
         self._pending = {gpu: set(problem.by_gpu[gpu]) for gpu in gpus}
         self._running: list[tuple[int, int]] = []
         self._busy: set[int] = set()
@@ -152,7 +155,7 @@ class _DriverSimulation:
 
     def _serve(self, index: int) -> set[int]:
         """Count the segment that begins; return the waiting GPUs that its service can afford to let go on."""
-        service = self._beginning(index)
+        service = self._beginning[index]
         if not service:
             return set()
         self._live[service] += self._problem.needs[service].beginning[index]
@@ -203,10 +206,6 @@ class _DriverSimulation:
     def _by_priority(self, gpus: Iterable[int]) -> list[int]:
         return sorted(gpus, key=self._gpu_priorities.__getitem__)
 
-    def _beginning(self, index: int) -> str:
-        begins = self._problem.moves[index].begins
-        return begins.service if begins is not None and begins.service in self._live else ""
-
     def _units(self, index: int) -> int:
         service = self._ending[index]
         return self._problem.needs[service].ending[index] if service else 0
@@ -224,5 +223,5 @@ class _DriverSimulation:
 
     def _urgency(self, index: int) -> int:
         """Return how many segments may end once this one has begun."""
-        service = self._beginning(index)
+        service = self._beginning[index]
         return self._left[service] if service else 0

@@ -142,7 +142,7 @@ class ChangeProblem:
         for index in order:
             move = self.moves[index]
             begin = free[move.gpu]
-            if self._touches(move):
+            if any(segment is not None and segment.service in self.needs for segment in (move.ends, move.begins)):
                 begin = max(begin, latest - move.delay)
                 latest = begin + move.delay
             free[move.gpu] = begin + move.ticks
@@ -154,9 +154,6 @@ class ChangeProblem:
         order = sorted(begins, key=lambda entry: entry[1] + self.moves[entry[0]].delay)
         ends = (begin + self.moves[index].ticks for index, begin in order)
         return Timetable(tuple(order), len(self.interrupted(index for index, _ in order)), max(ends, default=0))
-
-    def _touches(self, move: Move) -> bool:
-        return any(segment is not None and segment.service in self.needs for segment in (move.ends, move.begins))
 
     def interrupted(self, order: Iterable[int]) -> tuple[int, ...]:
         """Return the moves that interrupt a segment if they happen in this order."""

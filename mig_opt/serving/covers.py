@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -221,15 +221,11 @@ def filled(demand: Demand, kinds: Kinds, counts: Whole, packed: list[tuple[str, 
 
     They are enough for the counts; those left over are not created.
     """
-    waiting: dict[tuple[str, str], deque[tuple[str, Option]]] = {}
-    for packer, pool, part in zip(kinds.packers, kinds.pools, kinds.parts, strict=True):
-        for at, profile in enumerate(packer.profiles):
-            queue = waiting.setdefault((packer.gpu.name, profile.name), deque())
-            for service, options, row in zip(demand.services, demand.options, counts, strict=True):
-                number = int(row[part.start + at])
-                if number:
-                    option = next(o for o in options if o.pool == pool and o.profile == profile)
-                    queue.extend([(service.name, option)] * number)
+    waiting: defaultdict[tuple[str, str], deque[tuple[str, Option]]] = defaultdict(deque)
+    for service, options, row in zip(demand.services, demand.options, counts, strict=True):
+        for option in options:
+            queue = waiting[demand.pools[option.pool].gpu.name, option.profile.name]
+            queue.extend([(service.name, option)] * int(row[kinds.index(option)]))
     segments = []
     for gpu, (name, placements) in enumerate(packed):
         for placement in placements:

@@ -7,7 +7,7 @@ stand for a GPU that is configured once, by hand.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
@@ -31,10 +31,7 @@ def fixpart(batch: Batch, control: Control[Schedule], partition: Sequence[Placem
     those that it can run on (there has to be one); of equal ones to the one on the first GPU and slice. There is one
     schedule, so limits come into effect only after it.
     """
-    plan = _Plan(batch, partition)
-    plan.run()
-    control.spend(plan.seconds)
-    control.offer(plan.schedule())
+    _offer_best(batch, control, [partition])
 
 
 def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
@@ -42,8 +39,12 @@ def fixpart_best(batch: Batch, control: Control[Schedule]) -> None:
 
     There is no schedule if no partition has an instance for every task, else there always is one when the time is up.
     """
+    _offer_best(batch, control, suitable_partitions(batch))
+
+
+def _offer_best(batch: Batch, control: Control[Schedule], partitions: Iterable[Sequence[Placement]]) -> None:
     best = float("inf")
-    for partition in suitable_partitions(batch):
+    for partition in partitions:
         plan = _Plan(batch, partition)
         shorter = plan.run(stop_at=best)
         control.spend(plan.seconds)
@@ -81,7 +82,7 @@ class _Plan:
         self.makespan = 0.0
         self.seconds = _SECONDS_PER_PLAN * batch.gpus  # what the run takes on a typical machine
 
-    def run(self, stop_at: float = float("inf")) -> bool:
+    def run(self, stop_at: float) -> bool:
         """Give all tasks to instances; return False as soon as the makespan is ``stop_at`` or more."""
         heaps = self._free_instances()
         queues = [heaps[profile] for profile in self._profiles]

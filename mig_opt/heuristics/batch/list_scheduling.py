@@ -95,7 +95,9 @@ class Placing:
         if index is None:
             begin = self.begin(gpu, placement)
             for position in placement.footprint:
-                self._retire(gpu, position)
+                holder, clear = self._holders[gpu][position], self._clear_from(gpu, position)
+                for other in () if holder is None else self._instances[holder].placement.footprint:
+                    self._holders[gpu][other], self._clear[gpu][other] = None, clear
             index = self._append(PlannedInstance(gpu, placement), begin)
         self._instances[index].tasks.append(task)
         self._ends[index] += task.times[placement.profile.compute_slices]
@@ -117,16 +119,6 @@ class Placing:
         if index is None:
             return self._clear[gpu][position]
         return self._ends[index] + self._batch.operations.of("destroy", self._instances[index].placement.profile)
-
-    def _retire(self, gpu: int, position: int) -> None:
-        """Destroy the instance on a slice, if there is one."""
-        index = self._holders[gpu][position]
-        if index is None:
-            return
-        clear = self._clear_from(gpu, position)
-        for other in self._instances[index].placement.footprint:
-            self._holders[gpu][other] = None
-            self._clear[gpu][other] = clear
 
     def _append(self, instance: PlannedInstance, end: float) -> int:
         index = len(self._instances)
