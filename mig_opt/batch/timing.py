@@ -40,6 +40,14 @@ class PlannedInstance:
         return sum(task.times[size] for task in self.tasks)
 
 
+def live_instances(batch: Batch) -> list[PlannedInstance]:
+    """Return the instances of the initial state, without tasks."""
+    return [
+        PlannedInstance(live.gpu, batch.gpu.placement(live.profile, live.start), free=live.free)
+        for live in batch.initial
+    ]
+
+
 def timed_schedule(
     batch: Batch,
     instances: Sequence[PlannedInstance],
@@ -206,10 +214,7 @@ def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Sc
 
 def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:
     """Return the live instances and those that have to be created, each with its tasks, outer ones first."""
-    at: dict[tuple[int, tuple[int, int, int]], PlannedInstance] = {}
-    for live in batch.initial:
-        placement = batch.gpu.placement(live.profile, live.start)
-        at[live.gpu, placement.shape] = PlannedInstance(live.gpu, placement, free=live.free)
+    at = {(live.gpu, live.placement.shape): live for live in live_instances(batch)}
     for task, (gpu, placement) in zip(batch.tasks, places, strict=True):
         at.setdefault((gpu, placement.shape), PlannedInstance(gpu, placement)).tasks.append(task)
     return sorted(

@@ -15,7 +15,7 @@ from functools import cached_property
 from mig_opt.batch.integer_time import as_decimal
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts, Placement
-from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during
+from mig_opt.serving.change_plan import ENOUGH, ChangeStep, Place, StepKind, needs_during, throughputs
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
@@ -228,9 +228,7 @@ def _tick(seconds: Sequence[float]) -> tuple[Fraction, bool]:
 
 
 def _needs(kept: Iterable[Segment], moves: Sequence[Move], needs: Mapping[str, float]) -> dict[str, Need]:
-    staying: dict[str, list[float]] = defaultdict(list)
-    for segment in kept:
-        staying[segment.service].append(segment.throughput)
+    staying = throughputs(kept)
     ending: dict[str, dict[int, float]] = defaultdict(dict)
     beginning: dict[str, dict[int, float]] = defaultdict(dict)
     for index, move in enumerate(moves):
@@ -240,7 +238,7 @@ def _needs(kept: Iterable[Segment], moves: Sequence[Move], needs: Mapping[str, f
             beginning[move.begins.service][index] = move.begins.throughput
     found = {}
     for service, least in needs.items():
-        there = math.fsum(staying[service])
+        there = staying.get(service, 0.0)
         if there >= least * ENOUGH:
             continue
         most = math.fsum((there, *ending[service].values(), *beginning[service].values()))

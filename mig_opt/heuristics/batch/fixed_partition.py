@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
+from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import partitions_for
@@ -65,10 +65,7 @@ class _Plan:
 
     def __init__(self, batch: Batch, partition: Sequence[Placement]) -> None:
         self._batch = batch
-        kept: dict[tuple[int, tuple[int, int, int]], PlannedInstance] = {}
-        for live in batch.initial:
-            placement = batch.gpu.placement(live.profile, live.start)
-            kept[live.gpu, placement.shape] = PlannedInstance(live.gpu, placement, free=live.free)
+        kept = {(live.gpu, live.placement.shape): live for live in live_instances(batch)}
         # Those of the partition in the order of the slices, and all in the order in which they exist.
         self._instances = [
             kept.get((gpu, placement.shape), PlannedInstance(gpu, placement))

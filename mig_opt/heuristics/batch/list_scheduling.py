@@ -10,7 +10,7 @@ import heapq
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
+from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
@@ -77,9 +77,8 @@ class Placing:
         # For each slice of each GPU the instance there, or since when it is empty.
         self._holders: list[list[int | None]] = [[None] * batch.gpu.memory_slices for _ in range(batch.gpus)]
         self._clear = [[0.0] * batch.gpu.memory_slices for _ in range(batch.gpus)]
-        for live in batch.initial:
-            placement = batch.gpu.placement(live.profile, live.start)
-            self._append(PlannedInstance(live.gpu, placement, free=live.free), live.free)
+        for live in live_instances(batch):
+            self._append(live, live.free or 0.0)
 
     def begin(self, gpu: int, placement: Placement) -> float:
         """Return the second at which a task that is put there now would begin: it never falls, whatever is put."""

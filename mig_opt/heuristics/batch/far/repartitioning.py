@@ -10,7 +10,7 @@ import networkx as nx
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timeline import Slot
-from mig_opt.batch.timing import PlannedInstance, timed_schedule
+from mig_opt.batch.timing import PlannedInstance, live_instances, timed_schedule
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily, profiles_by_size
 from mig_opt.heuristics.batch.far.refinement import SlotTasks
@@ -69,10 +69,7 @@ class Repartitioning:
                     self.roots.append(index[placement])
         # A live instance of a variant (media engines, ...) serves like the plain profile of the same shape.
         where = {(node.gpu, node.placement.shape): at for at, node in enumerate(self.nodes)}
-        self.live: dict[int, PlannedInstance] = {}
-        for live in batch.initial:
-            placement = batch.gpu.placement(live.profile, live.start)
-            self.live[where[live.gpu, placement.shape]] = PlannedInstance(live.gpu, placement, free=live.free)
+        self.live = {where[live.gpu, live.placement.shape]: live for live in live_instances(batch)}
 
     def plan(self, family: AllocationFamily, stop_at: float = float("inf")) -> RepartitionPlan | None:
         """Run Algorithm 1 on the current allocation of ``family``.
@@ -96,9 +93,7 @@ class RepartitionPlan:
         self._left = [iter(group) for group in family.groups.values()]
         self._counts = [len(group) for group in family.groups.values()]
         self._pending = list(self._counts)
-        self._instances = [
-            PlannedInstance(live.gpu, live.placement, free=live.free) for live in repartitioning.live.values()
-        ]
+        self._instances = live_instances(self._batch)
         self._task_lists: list[list[int]] = [[] for _ in self._instances]
         self._operations: list[tuple[OperationKind, int]] = []
         self._driver_free = [0.0] * self._batch.gpus
