@@ -44,7 +44,7 @@ def branches(problem: IntegerBatch, gpu: int) -> Branch:
 
 
 class LongestPaths:
-    """LongestPaths of the assignments of a batch."""
+    """Longest paths of the assignments of a batch."""
 
     def __init__(self, problem: IntegerBatch) -> None:
         self.problem = problem

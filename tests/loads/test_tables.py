@@ -111,7 +111,11 @@ def agree(problem: IntegerBatch, least: int) -> None:
     """Check a length from the tables. With odd costs they are allowed to be lower: an empty place may spare more."""
     expected = LongestPaths(problem).least()
     assert least <= expected
-    if all(place.create + place.destroy >= other.destroy for place in problem.places for other in problem.places):
+    pairs = [(place, other) for place in problem.places for other in problem.places]
+    if all(
+        place.create + place.destroy >= other.destroy and (place.free is None or place.destroy <= other.destroy)
+        for place, other in pairs
+    ):
         assert least == expected
 
 
