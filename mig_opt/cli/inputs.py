@@ -45,10 +45,7 @@ def is_table(name: str | Path) -> bool:
 def is_bundled(name: str, kind: InstanceKind) -> bool:
     """Return True if an argument names a bundled instance of a kind, and no file.
 
-    Raises
-    ------
-    InputError
-        If it names a bundled instance of the other kind, or looks like the name of one but is none.
+    One of the other kind is refused, and what looks like the name of one but is none.
     """
     from mig_opt.instances.bundled import instance_names
 

@@ -41,25 +41,16 @@ class Plans(ABC):
     and the outcome of the validation are there as far as they were read and validated.
     """
 
-    kind: ClassVar[str]
-    """The kind of file that holds the problem."""
-    plan_kinds: ClassVar[tuple[str, ...]]
-    """The kinds of files that hold a plan."""
-    own_options: ClassVar[tuple[str, ...]]
-    """The options that are for this kind of problem alone."""
-    noun: ClassVar[str]
-    """The word for a plan."""
-    figure: ClassVar[str]
-    """The figure of a plan that the validation finds."""
-    tolerance: ClassVar[float]
-    """Seconds (or a share) by which figures may differ, if the command does not say."""
+    kind: ClassVar[str]  # of the file that holds the problem
+    plan_kinds: ClassVar[tuple[str, ...]]  # of the files that hold a plan
+    own_options: ClassVar[tuple[str, ...]]  # those that are for this kind of problem alone
+    noun: ClassVar[str]  # the word for a plan
+    plural: ClassVar[str]  # the word for problems of this kind
+    predicate: ClassVar[str]  # the end of a sentence about a file of this kind
+    hooks: ClassVar[str]  # the arguments of a script
+    figure: ClassVar[str]  # the name of the figure of a plan that the validator finds
+    tolerance: ClassVar[float]  # seconds (or a share) by which figures may differ, if the command does not say
     validator: ClassVar[Callable[..., Any]]
-    plural: ClassVar[str]
-    """The word for problems of this kind."""
-    predicate: ClassVar[str]
-    """The end of a sentence about a file of this kind."""
-    hooks: ClassVar[str]
-    """Arguments of a script."""
 
     problem: Any = None
     plan: Any = None

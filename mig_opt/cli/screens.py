@@ -77,14 +77,9 @@ def show_written(subject: str, path: Path, *, hooks: str | None = None, quiet: b
 def table(columns: Iterable[str], rows: Iterable[Sequence[Cell]]) -> Table:
     """Return a table; texts are shown as they are, without markup.
 
-    Parameters
-    ----------
-    columns : iterable of str
-        Headers. Columns stay whole, unless a mark before the header says otherwise: ``>`` for numbers, which stand to
-        the right; ``~`` for texts, which are wrapped; ``/`` for what is cut off at the edge. One column at most
-        may have one of the last two: in a narrow terminal it is the one that gives way.
-    rows : iterable of sequence of str or Text
-        A cell for each column.
+    Columns stay whole, unless a mark before the header says otherwise: ``>`` for numbers, which stand to the right;
+    ``~`` for texts, which are wrapped; ``/`` for what is cut off at the edge. At most one column may have one of the
+    last two: in a narrow terminal it is the one that gives way.
     """
     from rich import box
     from rich.table import Table
@@ -140,15 +135,10 @@ def _grid(rows: Iterable[tuple[str, Cell]], *, padding: int, style: str = "") ->
 
 def noted(shown: Part, remarks: Iterable[str]) -> Part:
     """Return a part with remarks below, if there are any."""
-    remark = " ".join(remarks)
-    return stacked(shown, "", note(remark)) if remark else shown
-
-
-def stacked(*parts: Part) -> Part:
-    """Return parts one below the other."""
     from rich.console import Group
 
-    return Group(*parts)
+    remark = " ".join(remarks)
+    return Group(shown, "", note(remark)) if remark else shown
 
 
 def styled(text: str, style: str = "") -> Text:

@@ -151,15 +151,12 @@ class Row:
         """Return the memory slices of a segment."""
         return range(segment.start, segment.start + self.model.profile(segment.profile).memory_slices)
 
-    def compute(self, slices: range) -> range:
-        """Return those of some memory slices that have compute beside them."""
-        return range(slices.start, min(slices.stop, self.per_compute_slice * self.model.compute_slices))
-
     def lost(self, segment: Segment) -> range:
         """Return the slices of a segment whose compute its profile does not have, put at its end."""
-        slices = self.compute(self.footprint(segment))
+        slices = self.footprint(segment)
+        computing = range(slices.start, min(slices.stop, self.per_compute_slice * self.model.compute_slices))
         used = self.per_compute_slice * self.model.profile(segment.profile).compute_slices
-        return slices[used:]
+        return computing[used:]
 
     def unused(self) -> Iterator[range]:
         """Yield the compute slices, as memory slices, that are in no segment."""

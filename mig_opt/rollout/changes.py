@@ -163,12 +163,8 @@ def migration_script(
 def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> ChangePlan:
     """Return migrations as the plan of a change: each is a creation and then a destruction, with their seconds.
 
-    What runs on an instance is a service of its own, of which nothing is ever interrupted.
-
-    Raises
-    ------
-    InputError
-        If the migrations cannot be done in that order.
+    What runs on an instance is a service of its own, of which nothing is ever interrupted. Migrations that cannot be
+    done in that order are refused.
 
     Examples
     --------

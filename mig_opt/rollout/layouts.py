@@ -38,12 +38,7 @@ def devices_of(count: int, devices: Sequence[str] | None) -> tuple[Device, ...]:
     """Return the device of each GPU of a plan with ``count`` GPUs.
 
     ``devices`` names for each an index, UUID or PCI address, after ``host/`` if it is in another machine. By default
-    GPU 3 of the plan is device 3 of this machine.
-
-    Raises
-    ------
-    InputError
-        If there are too few or too many, one is given twice, or one is not such a name.
+    GPU 3 of the plan is device 3 of this machine. Too few or too many are refused, and one that is given twice.
 
     Examples
     --------
@@ -79,14 +74,7 @@ def hosts_of(devices: Sequence[Device]) -> dict[str, list[int]]:
 
 
 def layouts_of(deployment: Deployment) -> tuple[tuple[Placement, ...], ...]:
-    """Return the placements on each GPU, by start slice.
-
-    Raises
-    ------
-    InputError
-        With everything that keeps the segments from existing together: GPUs that are unknown, placements that are
-        illegal or overlap, more instances of a profile than a GPU can have.
-    """
+    """Return the placements on each GPU, by start slice; refuse segments that cannot exist together."""
     check_deployments(deployment=deployment)
     problems = deployment_problems(deployment)
     if problems:

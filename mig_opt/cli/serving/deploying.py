@@ -204,7 +204,7 @@ def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *
     if deployment is not None and not quiet:
         show("", deployment_table(deployment), "", services_table(demand, deployment))
         if change is not None:
-            show("", change_parts(change))
+            show("", *change_parts(change))
 
 
 def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:

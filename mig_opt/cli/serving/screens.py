@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 
 from mig_opt.cli.screens import (
     GOOD,
@@ -17,7 +19,6 @@ from mig_opt.cli.screens import (
     noted,
     seconds,
     shortened,
-    stacked,
     status,
     styled,
     table,
@@ -117,10 +118,9 @@ def deployment_table(deployment: Deployment) -> Part:
 
     Of many GPUs those with the same segments stand together, of very many each such group is one line.
     """
-    held: dict[int, list[Segment]] = {}
-    for segment in sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start)):
-        held.setdefault(segment.gpu, []).append(segment)
-    groups = [_Alike(deployment.gpus[gpu], (gpu,), tuple(segments)) for gpu, segments in held.items()]
+    ordered = sorted(deployment.segments, key=attrgetter("gpu", "start"))
+    held = itertools.groupby(ordered, attrgetter("gpu"))
+    groups = [_Alike(deployment.gpus[gpu], (gpu,), tuple(segments)) for gpu, segments in held]
     remarks = []
     if len(deployment.segments) > MOST_ROWS:
         groups = _together(groups)
@@ -207,8 +207,8 @@ def services_table(demand: Demand, deployment: Deployment) -> Part:
     return noted(table(columns, rows), [remark] * more)
 
 
-def change_parts(plan: ChangePlan) -> Part:
-    """Return the change of a running deployment into a new one: its figures and its steps."""
+def change_parts(plan: ChangePlan) -> Iterator[Part]:
+    """Yield the change of a running deployment into a new one: its figures and its steps."""
     kinds = Counter(step.kind for step in plan.steps)
     unchanged = f"{plural(len(plan.kept), 'segment')} as {'it is' if len(plan.kept) == 1 else 'they are'}"
     names = ", ".join(dict.fromkeys(segment.service for segment in plan.interrupted))
@@ -221,13 +221,12 @@ def change_parts(plan: ChangePlan) -> Part:
         ("duration", f"{plan.duration:.3f} s"),
         ("proven", ", then ".join(_CHANGE_GOALS[goal] for goal in plan.proven) or None),
     ]
-    shown = stacked(styled("Change", "bold"), card(rows))
-    if not plan.steps:
-        return shown
+    yield from (styled("Change", "bold"), card(rows))
     remark = "Steps are in the order of the moments at which segments end or begin."
     if len(plan.steps) > MOST_ROWS:
         remark = f"The first {MOST_ROWS} of {len(plan.steps)} steps are shown; --export nvidia-smi has all of them."
-    return stacked(shown, "", noted(_steps(plan), [remark]))
+    if plan.steps:
+        yield from ("", noted(_steps(plan), [remark]))
 
 
 def _steps(plan: ChangePlan) -> Part:

@@ -55,7 +55,7 @@ def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:
     fleet = lines([deployment_table(deployment)], width)
     table = lines([services_table(demand(*services), deployment)], width)
     plan = plan_change(deployment.replace(segments=held[:1]), deployment) if gpus < 20 else None
-    change = [] if plan is None else lines([change_parts(plan)], width)
+    change = [] if plan is None else lines(change_parts(plan), width)
     for shown in (fleet, table, change or fleet):
         fits(shown, width)
     assert table[0].split()[-4:] == ["latency", "s", "limit", "s"]
@@ -120,7 +120,7 @@ def test_what_a_switch_does() -> None:
     old = Deployment(("A100-80GB",), (segment("a", 0), segment("b", 0, start=1)))
     new = old.replace(segments=(segment("c", 0), segment("b", 0, start=1, batch=16)))
     plan = plan_change(old, align(old, new))
-    shown = lines([change_parts(plan)], 120)
+    shown = lines(change_parts(plan), 120)
     assert "switched     2 instances to another service, batch size or processes" in shown
     assert any(line.endswith("switch  a -> c") for line in shown)
     assert any(line.endswith("switch  interrupts b 8 x 2 -> 16 x 2") for line in shown)
@@ -129,7 +129,7 @@ def test_what_a_switch_does() -> None:
 def test_steps_beyond_the_first_are_counted() -> None:
     held = tuple(segment("a", gpu, start=start) for gpu in range(10) for start in range(7))
     plan = plan_change(Deployment(("A100-80GB",) * 10, ()), Deployment(("A100-80GB",) * 10, held))
-    shown = lines([change_parts(plan)])
+    shown = lines(change_parts(plan))
     assert shown[-1] == "The first 40 of 70 steps are shown; --export nvidia-smi has all of them."
     assert sum("create" in line.split() for line in shown) == 40
 
