@@ -13,8 +13,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import ParamSpec
+
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,15 @@ class SolverError(MigOptError):
 
 class PolicyError(MigOptError):
     """A scheduler of a simulation did something impossible, such as placing two jobs on one slice."""
+
+
+def problems_of(call: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> tuple[Problem, ...]:
+    """Return the problems for which a call is refused; none if it is not."""
+    try:
+        call(*args, **kwargs)
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_share
 from mig_opt.control import Callbacks, Control, Stop, check_run, run
 from mig_opt.defragmentation.planning import Planner
 from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.fleet.state import DefragmentationResult, FleetState, MigrationPlan
 from mig_opt.registry import Method
 from mig_opt.validation import validate_migrations
@@ -230,8 +230,6 @@ def _room_problems(state: object, names: tuple[str, ...]) -> list[Problem]:
         return [Problem("room", "names no profile; leave it out for least fragmentation")]
     problems = []
     for index, name in enumerate(names if isinstance(state, FleetState) else ()):
-        try:
-            state.gpu.profile(name)  # type: ignore[attr-defined]  # there are names only for a FleetState
-        except InputError as error:
-            problems += [Problem(f"room[{index}]", problem.message) for problem in error.problems]
+        wrong = problems_of(state.gpu.profile, name)  # type: ignore[attr-defined]  # names are of a FleetState only
+        problems += [Problem(f"room[{index}]", problem.message) for problem in wrong]
     return problems

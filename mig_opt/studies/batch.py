@@ -15,7 +15,7 @@ from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.control import Control, check_run
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load_instance
@@ -192,11 +192,7 @@ def setting_problems(name: str, value: Any) -> Iterator[Problem]:
     if name in ("n", "gpus"):
         yield from wrong_integer(name, value, 1, 10**7 if name == "n" else MOST_GPUS)
         return
-    try:
-        # The generator says what it does not know.
-        generate_batch(1, **{name: value})
-    except InputError as error:
-        yield from error.problems
+    yield from problems_of(generate_batch, 1, **{name: value})  # the generator says what it does not know
 
 
 def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str, Batch]]]) -> Iterator[Problem]:
@@ -219,10 +215,8 @@ def method_problems(method: MethodSettings, samples: Callable[[], list[tuple[str
 
 def _refused(name: str, where: str, **options: Any) -> Iterator[Problem]:
     """Yield what :func:`solve` would say about an option."""
-    try:
-        check_run(METHODS, **options)
-    except InputError as error:
-        yield from (Problem(where, problem.message) for problem in error.problems if problem.path == name)
+    found = problems_of(check_run, METHODS, **options)
+    yield from (Problem(where, problem.message) for problem in found if problem.path == name)
 
 
 def _partition_problems(

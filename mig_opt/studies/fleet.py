@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
 from mig_opt.batch.integer_time import RESOLUTION
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.fleet.traces import read_trace, trace_to_json
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
@@ -152,10 +152,7 @@ def setting_problems(name: str, value: Any) -> Iterator[Problem]:
     if name == "gpus":
         yield from wrong_integer(name, value, 1, MOST_GPUS) if value is not None else ()
         return
-    try:
-        get_trace_family(value) if name == "family" else get_gpu(value)
-    except InputError as error:
-        yield from error.problems
+    yield from problems_of(get_trace_family, value) if name == "family" else problems_of(get_gpu, value)
 
 
 def parameter_problems(source: GeneratedTraces) -> Iterator[Problem]:
@@ -164,11 +161,8 @@ def parameter_problems(source: GeneratedTraces) -> Iterator[Problem]:
         jobs = settings["parameters"].get("jobs")
         given = {"jobs": 1} if type(jobs) is int and jobs > 1 else {}
         values = {**settings, "seed": 0, "parameters": {**settings["parameters"], **given}}
-        try:
-            TraceRun.generate(values)
-        except InputError as error:
-            for problem in error.problems:
-                yield problem if problem.path in ("family", "gpu", "gpus", "seed") else problem.below("parameters")
+        for problem in problems_of(TraceRun.generate, values):
+            yield problem if problem.path in ("family", "gpu", "gpus", "seed") else problem.below("parameters")
 
 
 def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
@@ -185,10 +179,7 @@ def policy_problems(settings: PolicySettings) -> Iterator[Problem]:
     problems += (problem.below("options") for problem in option_problems(entry, settings.options))
     yield from problems
     for options in () if problems else combinations(settings.options):
-        try:
-            entry.load()(**options)
-        except InputError as error:
-            yield from (problem.below("options") for problem in error.problems)
+        yield from (problem.below("options") for problem in problems_of(entry.load(), **options))
 
 
 def list_problems(key: str, lists: Mapping[str, Any]) -> Iterator[Problem]:

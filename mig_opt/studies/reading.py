@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mig_opt.arguments import MOST_GPUS, wrong_flag, wrong_integer
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.documents import Document
 from mig_opt.files.studies import Parts, study_document
 from mig_opt.files.studies import study_from_json as from_json
@@ -96,12 +96,9 @@ def _source_problems(source: Source, run_class: type[StudyRun], folder: Path) ->
         if source.gpus is not None:
             yield from wrong_integer("gpus", source.gpus, 1, MOST_GPUS)
         yield from wrong_flag("operation_costs", source.operation_costs)
-        try:
-            run_class.load(dataclasses.replace(source, gpus=None, operation_costs=True), folder)
-        except InputError as error:
-            file = getattr(source, "file", None)
-            for problem in error.problems:
-                yield Problem("instance", problem.message) if file is None else Problem("file", f"{file}: {problem}")
+        file = getattr(source, "file", None)
+        for problem in problems_of(run_class.load, dataclasses.replace(source, gpus=None), folder):
+            yield Problem("instance", problem.message) if file is None else Problem("file", f"{file}: {problem}")
 
 
 def _value_problems(

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 from mig_opt.batch.batch import Located
 from mig_opt.batch.lifetimes import Location
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import Problem, problems_of
 from mig_opt.gpu.model import GpuModel, Placement
 
 Entry = TypeVar("Entry", bound=Located)
@@ -45,11 +45,7 @@ def placed_entries(kinds: Sequence[GpuModel | None], entries: Iterable[Entry]) -
 
 def placement_problems(kind: GpuModel, entry: Located) -> Sequence[Problem]:
     """Return the problems of an entry whose profile or start slice a kind of GPU does not have."""
-    try:
-        kind.placement(entry.profile, entry.start)
-    except InputError as error:
-        return error.problems
-    return ()
+    return problems_of(kind.placement, entry.profile, entry.start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from mig_opt.arguments import wrong_integer
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, piped
 from mig_opt.cli.options import ProblemOptions
 from mig_opt.cli.outcome import Checks, options_named, refuse
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, SloRule
 from mig_opt.serving.deployment import Deployment
@@ -56,10 +56,7 @@ def _is_about_tables(problem: Problem) -> bool:
 def _check_rule(options: ProblemOptions) -> None:
     problems: list[Problem] = []
     if options.slo_share is not None:
-        try:
-            SloRule(options.slo_share)
-        except InputError as error:
-            problems += error.problems
+        problems += problems_of(SloRule, options.slo_share)
     if options.max_processes is not None:
         problems += wrong_integer("max_processes", options.max_processes, 1, 2**31 - 1)
     if problems:

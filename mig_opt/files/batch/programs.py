@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mig_opt._version import __version__
 from mig_opt.batch.batch import Batch, check_placeable
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.documents import check_writable, write_text
 from mig_opt.solving import solve
 
@@ -80,10 +80,7 @@ def check_model_path(path: str | os.PathLike[str]) -> None:
     if target.suffix.lower() not in _COMMENT:
         given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
         problems.append(Problem("", f"programs are written as .lp or .mps, {given}"))
-    try:
-        check_writable(target)
-    except InputError as error:
-        problems += error.problems
+    problems += problems_of(check_writable, target)
     if problems:
         raise InputError(problems, str(target))
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
@@ -60,11 +60,8 @@ def _known_kind(name: str) -> GpuModel | None:
 
 def _unknown_kinds(case: PlacedDeployment) -> Iterator[Violation]:
     for gpu, name in enumerate(case.deployment.gpus):
-        try:
-            get_gpu(name)
-        except InputError as error:
-            for problem in error.problems:
-                yield Violation(Code.UNKNOWN_GPU_KIND, f"gpus[{gpu}]", problem.message)
+        for problem in problems_of(get_gpu, name):
+            yield Violation(Code.UNKNOWN_GPU_KIND, f"gpus[{gpu}]", problem.message)
 
 
 def _unknown_gpus(case: PlacedDeployment) -> Iterator[Violation]:
