@@ -13,7 +13,6 @@ import math
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 
 from mig_opt.control import Control
 from mig_opt.gpu.packing import Numbers, Whole
@@ -21,8 +20,6 @@ from mig_opt.serving.bounds import Relaxation
 from mig_opt.serving.covers import Covers, Kinds, assembled
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
-
-Flags = npt.NDArray[np.bool_]
 
 _MOST_MOVES = 1700
 _MOST_PAIRED = 400
