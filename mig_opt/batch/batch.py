@@ -206,13 +206,7 @@ def wrong_batch(batch: object) -> Iterator[Problem]:
 
 
 def check_placeable(batch: Batch, purpose: str) -> None:
-    """Refuse a batch that has no schedule for some purpose, because a task can run nowhere.
-
-    Raises
-    ------
-    InputError
-        With a problem for each such task.
-    """
+    """Refuse a batch that has no schedule for some purpose, with a problem for each task that can run nowhere."""
     problems = [
         Problem(
             f"tasks[{index}]", f"task {batch.tasks[index].name!r} can run nowhere, so there is no schedule to {purpose}"
@@ -319,16 +313,7 @@ class Located(Protocol):
 def instance_problems(gpu: GpuModel, gpus: int, key: str, instances: Sequence[Located | None]) -> Iterator[Problem]:
     """Yield the problems that keep instances from existing together on GPUs of a kind; None is one that is not known.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The kind.
-    gpus : int
-        How many GPUs there are.
-    key : str
-        The name of the list of instances.
-    instances : sequence
-        Each with its ``gpu``, ``profile`` and ``start``.
+    ``key`` is the name of the list of instances in the paths.
     """
     placed: dict[int, list[tuple[int, Placement]]] = defaultdict(list)
     for index, live in enumerate(instances):

@@ -40,18 +40,9 @@ class Times:
 class GpuTimeline:
     """The slots of one GPU.
 
-    Parameters
-    ----------
-    slots : sequence of Slot
-        Live instances first; of two slots that conflict the one with the lower index exists first.
-    costs : OperationCosts
-        Seconds for each operation.
-    parallel_operations : bool
-        Whether operations may overlap in time.
-    driver_free : float
-        Second from which the driver takes orders.
-    clear : mapping of int to float
-        For memory slices without a live instance: the second from which they can be used, where it is not 0.
+    Live instances come first; of two slots that conflict the one with the lower index exists first. The driver takes
+    orders from second ``driver_free`` on. Memory slices without a live instance can be used from second ``clear`` on,
+    where that is not 0.
     """
 
     def __init__(

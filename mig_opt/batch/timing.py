@@ -56,26 +56,13 @@ def timed_schedule(
     driver_free: Mapping[int, float] | None = None,
     clear: Mapping[tuple[int, int], float] | None = None,
 ) -> Schedule:
-    """Return the earliest schedule for these decisions.
+    """Return the earliest schedule for these decisions, its runs and operations sorted by time.
 
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    instances : sequence of PlannedInstance
-        Every instance; operations name them by index.
-    operations : sequence of (kind, index)
-        The order in which each GPU's driver works (orders of different GPUs may be interleaved at will). An instance is
-        created before it is destroyed, and destroyed before a conflicting one is created.
-    driver_free : mapping of int to float
-        For each GPU the second from which its driver takes orders, where it is not 0.
-    clear : mapping of (gpu, memory slice) to float
-        For slices without a live instance the second from which they can be used, where it is not 0.
-
-    Returns
-    -------
-    Schedule
-        Runs and operations sorted by time.
+    Operations name their instance by its index and are in the order in which each GPU's driver works (orders of
+    different GPUs may be interleaved at will). An instance is created before it is destroyed, and destroyed before a
+    conflicting one is created. ``driver_free`` has for each GPU the second from which its driver takes orders,
+    ``clear`` for each GPU and memory slice without a live instance the second from which it can be used, where these
+    are not 0.
     """
     driver: dict[int, float] = defaultdict(float, driver_free or {})
     slice_clear: dict[tuple[int, int], float] = defaultdict(float, clear or {})
@@ -122,18 +109,11 @@ def tidy(seconds: float) -> float:
 
 
 def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Schedule:
-    """Return a schedule for instances in a given order.
+    """Return a schedule for instances in a given order, live ones first.
 
     Of two instances on a GPU whose footprints share a slice, the earlier one in the order is destroyed, once its tasks
     have ended, to make room for the later one. Nothing else is destroyed. The driver of each GPU serves operations
     first come, first served (those that come at once in the order of their instances).
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    instances : sequence of PlannedInstance
-        Live ones first; these do not overlap.
     """
     followers, waiting = _successions(batch, instances)
     loads = [instance.load for instance in instances]
@@ -184,17 +164,10 @@ def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[li
 
 
 def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Schedule:
-    """Return a schedule for a given assignment of tasks to placements, outer instances before inner ones.
+    """Return a schedule for the GPU and placement of each task, outer instances before inner ones.
 
     Each placement is created once, unless an instance of that shape is live at the start: that one is used. Live
     instances come first. The driver serves the operation whose slices have the most work left behind it.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    places : sequence of (gpu, placement)
-        For each task of the batch where it runs.
     """
     instances = _instances(batch, places)
     on_gpu: dict[int, list[int]] = defaultdict(list)

@@ -27,15 +27,8 @@ def ordered(
 ) -> list[Relocation] | None:
     """Return migrations in an order in which each can be done; None if none is found.
 
-    Parameters
-    ----------
-    geometry : Geometry
-        The placements of each GPU.
-    masks, targets : sequence of int
-        Instances on each GPU before and after; of each profile there are as many.
-    detours : bool
-        True if instances may move more often than once. Without detours there are as many migrations as arrivals, and
-        the search is complete up to a number of tries.
+    ``masks`` and ``targets`` are the instances on each GPU before and after; of each profile there are as many. Without
+    detours there are as many migrations as arrivals, and the search is complete up to a number of tries.
     """
     order = _PartialOrder(geometry, masks, targets)
     if not detours:

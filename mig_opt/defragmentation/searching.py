@@ -27,14 +27,7 @@ class SearchOutcome:
 class BreadthFirstSearch:
     """Search for a plan of fewest migrations, level by level; GPUs with the same pinned instances are interchangeable.
 
-    Parameters
-    ----------
-    fleet : FleetMasks
-        The instances before.
-    goal : DefragmentationGoal
-        The conditions on the instances at the end.
-    least_cost : int
-        Lower bound for the fragmentation cost: a state with it needs no better one.
+    ``least_cost`` is a lower bound for the fragmentation cost: a state with it needs no better one.
     """
 
     def __init__(self, fleet: FleetMasks, goal: DefragmentationGoal, least_cost: int) -> None:

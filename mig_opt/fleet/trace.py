@@ -207,13 +207,7 @@ def _smallest_profiles(gpu: GpuModel, sizes: tuple[int, ...], memory_gb: float) 
 
 
 def check_jobs(trace: Trace) -> None:
-    """Refuse a trace of which a job can run nowhere.
-
-    Raises
-    ------
-    InputError
-        With a problem for each such job.
-    """
+    """Refuse a trace with jobs that can run nowhere, with a problem for each of them."""
     problems = [
         Problem(f"jobs[{index}]", f"job {job.name!r} can run nowhere: no profile has its times and enough memory")
         for index, job in enumerate(trace.jobs)
@@ -224,14 +218,9 @@ def check_jobs(trace: Trace) -> None:
 
 
 def batch_of(trace: Trace) -> Batch:
-    """Return the jobs of a trace as the tasks of a batch, all there from the start.
+    """Return the jobs of a trace as the tasks of a batch, all there from the start; refuse jobs that can run nowhere.
 
     Every schedule of the trace without preemption and migration is one of the batch.
-
-    Raises
-    ------
-    InputError
-        If a job can run nowhere.
     """
     check_jobs(trace)
     tasks = []

@@ -85,16 +85,8 @@ def wrong_partition(
 ) -> Iterator[Problem]:
     """Yield a problem unless ``wanted`` is a partition with an instance for every task.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The GPU.
-    wanted : object
-        Should be a partition as :func:`find_partition` takes it.
-    profiles : ProfileSet
-        The profiles that the partition may have.
-    needs : mapping of str to frozenset of Profile
-        For each task, by name, the profiles on which it can run.
+    It may be given as :func:`find_partition` takes it. ``needs`` has for each task, by name, the profiles on which it
+    can run.
     """
     if wanted is None:
         choice = partition_list(gpu, gpu.maximal_partitions(profiles))

@@ -59,15 +59,7 @@ class Event(NamedTuple):
 
 
 class EventQueue:
-    """The events to come, and the runs on each GPU that compete for PCIe.
-
-    Parameters
-    ----------
-    jobs : tuple of Job
-        The jobs of the trace.
-    pcie_limit : float
-        GB/s of each GPU's link.
-    """
+    """The events to come, and the runs on each GPU that compete for PCIe, whose limit is in GB/s."""
 
     def __init__(self, jobs: tuple[Job, ...], pcie_limit: float) -> None:
         self._jobs = jobs

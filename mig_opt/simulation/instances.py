@@ -160,7 +160,7 @@ class FleetInstances(GpuStates):
         )
 
     def ready(self, gpu: int, placement: int) -> float:
-        """Return the second from which on an instance of the GPU's state can be used by the next job, or destroyed.
+        """Return the second from which an instance can be used by the next job, or destroyed.
 
         It is in the past, or the instance is being created, or a migrating job leaves it then.
         """

@@ -65,16 +65,8 @@ def clashes(
 ) -> Iterator[tuple[Span[Key, Item], Span[Key, Item]]]:
     """Yield (earlier, later) for spans of one GPU that overlap although their keys exclude each other.
 
-    Of several earlier spans with one key, the one that ends last is named.
-
-    Parameters
-    ----------
-    spans : iterable of Span
-        In any order.
-    excludes : callable
-        Returns True if two keys must not be held at the same time.
-    tolerance : float
-        Seconds by which spans may overlap.
+    Of several earlier spans with one key, the one that ends last is named. Overlaps up to ``tolerance`` seconds are
+    none.
     """
     latest: dict[int, dict[Key, Span[Key, Item]]] = defaultdict(dict)
     for span in sorted(spans, key=lambda span: (span.begin, span.end)):

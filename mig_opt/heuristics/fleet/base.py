@@ -119,17 +119,9 @@ class JobQueue(Generic[JobClass]):
     def serve(self, place: Callable[[JobClass], bool], *, backfill: bool = True) -> list[JobClass]:
         """Offer places to the classes, always to the one whose first job has waited longest.
 
-        Parameters
-        ----------
-        place : callable
-            Starts a job of a class and takes it from the queue, or returns False if there is no place.
-        backfill : bool
-            Go on with other classes when there is no place for one (backfilling); if not, stop.
-
-        Returns
-        -------
-        list
-            The classes for which there was no place, in the order in which they were refused.
+        ``place`` starts a job of a class and takes it from the queue, or returns False if there is no place. With
+        ``backfill`` other classes have their turn when there is no place for one (backfilling); if not, that is the
+        end. The classes for which there was no place are returned in the order in which they were refused.
         """
         turns = {job_class: self.turn(job_class) for job_class in self._turns}
         refused: list[JobClass] = []

@@ -38,14 +38,8 @@ class Candidate(NamedTuple):
 class PartitionManager:
     """Finds the tightest memory for a job and the placement that leaves most configurations reachable.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The fleet.
-    folding : bool
-        A job may run on any instance with the tightest memory; if not, only on the fastest of them.
-    slowdown_limit : float, optional
-        Instances on which a job would take more than this many times its least seconds are not used.
+    With ``folding`` a job may run on any instance with the tightest memory, else only on the fastest of them. Instances
+    on which it would take more than ``slowdown_limit`` times its least seconds are not used.
     """
 
     def __init__(self, cluster: Cluster, *, folding: bool, slowdown_limit: float | None) -> None:

@@ -130,24 +130,9 @@ def smallest_instances(geometry: Geometry) -> tuple[int, ...]:
 def repartition(geometry: Geometry, idle: int, waiting: Mapping[int, int], first: int | None = None) -> tuple[int, ...]:
     """Return the instances to create on a GPU without jobs, so that the most waiting jobs find one of their profile.
 
-    Among equals, the one that keeps the most existing instances is taken. Slices that are left are filled with the
-    smallest instances.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The tables of the GPU.
-    idle : int
-        Mask of the existing instances.
-    waiting : mapping of int to int
-        Number of waiting jobs for each profile.
-    first : int, optional
-        A profile of which there has to be an instance, whatever it costs the others.
-
-    Returns
-    -------
-    tuple of int
-        Placements; existing instances in their way have to be destroyed.
+    Existing ones (``idle``, a mask) in their way have to be destroyed; among equals, the choice that keeps the most of
+    them is taken. Slices that are left are filled with the smallest instances. ``waiting`` has the number of jobs for
+    each profile; of the profile ``first`` there has to be an instance, whatever it costs the others.
     """
     most = {profile: len(most_instances(geometry, profile)) for profile in sorted(waiting)}
     return _repartition(

@@ -41,20 +41,10 @@ def seconds_of(goal: TraceGoal, schedule: Schedule) -> float:
 
 
 def best_schedule(trace: Trace, goal: TraceGoal, control: Control[Schedule], *, at_least: float = 0.0) -> None:
-    """Report schedules of a trace with ever less makespan or sum of ends; for about a dozen jobs.
+    """Report schedules of a trace of about a dozen jobs with ever less makespan or sum of ends.
 
-    Jobs run alone: PCIe slows nobody down. Schedulers that preempt or migrate jobs can do better.
-
-    Parameters
-    ----------
-    trace : Trace
-        The jobs and the fleet.
-    goal : str
-        ``makespan``, or ``completion`` for the sum of all ends.
-    control : Control
-        Limits and reports; it judges by :func:`seconds_of`.
-    at_least : float
-        Lower bound in seconds, if one is known.
+    Jobs run alone: PCIe slows nobody down. Schedulers that preempt or migrate jobs can do better. The control judges by
+    :func:`seconds_of`; ``at_least`` is a lower bound in seconds, if one is known.
     """
     model = _ArrivalModel(trace, goal, at_least)
 

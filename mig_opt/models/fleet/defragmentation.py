@@ -81,25 +81,9 @@ def choose_targets(
     objective: Literal["cost", "moves"],
     without: Iterable[dict[TargetColumn, int]] = (),
 ) -> TargetChoice:
-    """Choose columns of least cost or fewest migrations.
+    """Choose columns, of which each group has one at least, of least cost or fewest migrations; return a bound as well.
 
-    Parameters
-    ----------
-    columns : sequence of TargetColumn
-        Each group has one at least.
-    problem : TargetProblem
-        Constraints on the choice.
-    limits : Limits
-        Time and seed.
-    objective : str
-        The sum that is to be least.
-    without : iterable of dict
-        Columns that must not all be taken so many times at once.
-
-    Returns
-    -------
-    TargetChoice
-        The best choice that was found, and a lower bound.
+    The columns of each entry of ``without`` must not all be taken so many times at once.
     """
     linear = LinearProgram("defragmentation")
     # Costs are counted in multiples of the unit.

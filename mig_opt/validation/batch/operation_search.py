@@ -49,20 +49,9 @@ def find_operations(
 ) -> tuple[Operation, ...] | LateOperation:
     """Return operations that make the runs of one GPU feasible, or the operation at which every sequence fails.
 
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    gpu : int
-        Index of the GPU.
-    runs : sequence of Placed of Run
-        All runs on that GPU. Runs on placements that exclude each other must not overlap in time.
-    tolerance : float
-        Seconds by which an operation may miss its deadline.
-
-    Notes
-    -----
-    A ``max_count`` above 1 that the footprints do not imply is not looked at here (no GPU of the catalogue has one).
+    Runs on placements that exclude each other must not overlap in time. An operation may miss its deadline by
+    ``tolerance`` seconds. A ``max_count`` above 1 that the footprints do not imply is not looked at here (no GPU of the
+    catalogue has one).
     """
     jobs = _jobs(batch, _blocks(batch, gpu, runs), tolerance)
     begins: list[float] = []

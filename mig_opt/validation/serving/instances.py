@@ -132,13 +132,7 @@ def deployment_problems(deployment: Deployment) -> list[Problem]:
 
 
 def check_instances(**deployments: Deployment) -> None:
-    """Refuse deployments, given by the names of arguments, with instances that cannot exist, or of another type.
-
-    Raises
-    ------
-    InputError
-        With every problem of every deployment.
-    """
+    """Refuse deployments, by the names of arguments, with every instance that cannot exist, or of another type."""
     check_deployments(**deployments)
     problems = [
         problem.below(name) for name, deployment in deployments.items() for problem in deployment_problems(deployment)
@@ -148,13 +142,7 @@ def check_instances(**deployments: Deployment) -> None:
 
 
 def check_same_gpus(running: Deployment, deployment: Deployment) -> None:
-    """Refuse legal deployments whose GPUs of the same number differ in kind.
-
-    Raises
-    ------
-    InputError
-        With every GPU that differs.
-    """
+    """Refuse legal deployments whose GPUs of the same number differ in kind, with every GPU that differs."""
     problems = [
         Problem(
             f"deployment.gpus[{gpu}]",
@@ -168,13 +156,7 @@ def check_same_gpus(running: Deployment, deployment: Deployment) -> None:
 
 
 def check_throughputs(**deployments: Deployment) -> None:
-    """Refuse deployments, given by the names of arguments, with impossible throughputs.
-
-    Raises
-    ------
-    InputError
-        With every figure that is negative, not finite, or beyond all measure.
-    """
+    """Refuse deployments, by the names of arguments, with every negative, infinite or immense throughput."""
     problems = [
         Problem(f"{name}.segments[{index}].throughput", f"must be {_THROUGHPUT}, is {segment.throughput}")
         for name, deployment in deployments.items()

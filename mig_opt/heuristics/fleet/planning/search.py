@@ -63,17 +63,7 @@ class Effort:
 
 
 class PlanSearch:
-    """Search for the best plan.
-
-    Parameters
-    ----------
-    problem : PlanningProblem
-        At least one job, and a placement for each.
-    objective : Objective
-        Coefficients of the value to minimise.
-    effort : Effort
-        Limits of the search.
-    """
+    """Search for the best plan of a problem with at least one job, and a placement for each."""
 
     def __init__(self, problem: PlanningProblem, objective: Objective, effort: Effort) -> None:
         self._problem = problem
@@ -89,12 +79,8 @@ class PlanSearch:
     def best(self, previous: PriorityList, current: Plan | None) -> tuple[Plan, PriorityList]:
         """Return the best plan, and its list for the next search.
 
-        Parameters
-        ----------
-        previous : PriorityList
-            The list of the last search.
-        current : Plan, optional
-            The plan that is being carried out, if all goes as planned. It is kept unless there is a better one.
+        ``previous`` is the list of the last search, ``current`` the plan that is being carried out, if all goes as
+        planned: it is kept unless there is a better one.
         """
         solved = self._solve()
         starts = [*self._simple_lists(), *self._previous_list(previous)]
