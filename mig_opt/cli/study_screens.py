@@ -59,12 +59,6 @@ class ProgressBar(StudyProgress):
         last = printable(f"runs{failed}, last: {row.run.label}")
         self.display.update(self._task, advance=1, description=last)
 
-    @property
-    def text(self) -> str:
-        """The text beside the bar, without the times."""
-        task = self.display.tasks[self._task]
-        return f"{task.completed:.0f}/{task.total:.0f} {task.description}"
-
 
 @contextlib.contextmanager
 def shown_study_progress(*, quiet: bool) -> Iterator[StudyProgress | None]:

@@ -259,24 +259,20 @@ class ScheduleChart(Sheet):
 
     def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, _Box]]:
         """Draw the lifetime of each instance, and return it with the profile's name."""
-        boxes = list(self.lifetimes())
+        boxes: list[tuple[str, _Box]] = []
+        if self.schedule.operations is not None:
+            found, stray = lifetimes(self.batch.initial, self.operations)
+            for each in found:
+                end = self.last if each.destroyed is None else each.end
+                boxes.append((each.profile, _Box.of(self.batch, each, each.begin, end)))
+            # An instance that never existed is drawn as long as its destruction.
+            ends = (self.operations[index] for index in stray if self.operations[index].kind == "destroy")
+            boxes += ((part.profile, _Box.of(self.batch, part, part.begin, part.end)) for part in ends)
         for index, (_, box) in enumerate(boxes):
             idle = self.rectangle(box, f"idle:{index}", facecolor=IDLE, edgecolor="none", zorder=1)
             self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
             signs["instance without a task"] = idle
         return boxes
-
-    def lifetimes(self) -> Iterator[tuple[str, _Box]]:
-        """Yield the lifetime of each instance, with its profile."""
-        if self.schedule.operations is None:
-            return
-        found, stray = lifetimes(self.batch.initial, self.operations)
-        for each in found:
-            end = self.last if each.destroyed is None else each.end
-            yield each.profile, _Box.of(self.batch, each, each.begin, end)
-        for part in (self.operations[index] for index in stray):
-            if part.kind == "destroy":  # an instance that never existed is drawn as long as its destruction
-                yield part.profile, _Box.of(self.batch, part, part.begin, part.end)
 
     def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
         """Draw the runs with their names; return these, and the key to the names that do not fit."""

@@ -17,7 +17,6 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.rollout.layouts import (
-    Device,
     count_layouts,
     creation_order,
     devices_of,
@@ -135,7 +134,7 @@ def mig_parted_config(
     problems = [
         Problem(f"devices[{gpu}]", f"must be an index here, as in node-1/0, is {str(device)!r}")
         for gpu, device in enumerate(places)
-        if device.index is None
+        if not device.identifier.isdecimal()
     ]
     if not _NAME.fullmatch(name):
         wanted = "at most 32 letters, digits, dots, underscores and hyphens, with a letter or digit at both ends"
@@ -148,7 +147,11 @@ def mig_parted_config(
     for host, gpus in hosts_of(places).items():
         kinds = {get_gpu(deployment.gpus[gpu]).name.lower() for gpu in gpus}
         base = f"{name}-{kinds.pop() if len(kinds) == 1 else 'mixed'}"
-        config = base, tuple(_entries(gpus, places, layouts))
+        alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
+        for gpu in gpus:
+            alike.setdefault(tuple(profile_counts(layouts[gpu]).items()), []).append(int(places[gpu].identifier))
+        entries = (MigPartedEntry(tuple(sorted(indices)), dict(counts)) for counts, indices in alike.items())
+        config = base, tuple(entries)
         if config not in named:
             named.append(config)
         numbers[host] = named.index(config)
@@ -160,19 +163,6 @@ def mig_parted_config(
     configs = {full: entries for full, (_, entries) in zip(names, named, strict=True)}
     hosts = {host: names[number] for host, number in numbers.items()}
     return MigPartedConfig(configs, hosts, tuple(_remarks(deployment, layouts)))
-
-
-def _entries(
-    gpus: Sequence[int], places: Sequence[Device], layouts: Sequence[Sequence[Placement]]
-) -> Iterator[MigPartedEntry]:
-    """Yield an entry for all GPUs of a machine that are cut alike."""
-    alike: dict[tuple[tuple[str, int], ...], list[int]] = {}
-    for gpu in gpus:
-        index = places[gpu].index
-        assert index is not None  # checked before
-        alike.setdefault(tuple(profile_counts(layouts[gpu]).items()), []).append(index)
-    for counts, indices in alike.items():
-        yield MigPartedEntry(tuple(sorted(indices)), dict(counts))
 
 
 def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]]) -> Iterator[str]:

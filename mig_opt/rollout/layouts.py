@@ -25,11 +25,6 @@ class Device:
     host: str  # the machine; empty for the one at which the plan is carried out
     identifier: str  # index, UUID or PCI address
 
-    @property
-    def index(self) -> int | None:
-        """Its index on its machine, if that is how it is identified."""
-        return int(self.identifier) if self.identifier.isdecimal() else None
-
     def __str__(self) -> str:
         return f"{self.host}/{self.identifier}" if self.host else self.identifier
 

@@ -212,7 +212,8 @@ def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureF
         bar.on_start(runs, 3)
         bar.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
         bar.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))
-        shown = bar.text
+        (task,) = bar.display.tasks
+        shown = f"{task.completed:.0f}/{task.total:.0f} {task.description}"
     assert shown == "5/5 runs, 1 failed, last: far on n=3, seed 1"
     assert capsys.readouterr().out == ""
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mig_opt.arguments import entries_of
 from mig_opt.errors import InputError, Problem
-from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, last_end, migration_times, wait_steps
+from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, migration_times, wait_steps
 from mig_opt.plotting.fleet.timeline import FleetPanel, detailed, job_key
 from mig_opt.plotting.output import draw_figure, save_figure
 from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, Sheet, plain_numbers
@@ -146,7 +146,7 @@ class SimulationChart(Sheet):
         self.lowest = trace_bounds(trace) if bounds is None else bounds
         self.names = elide_all([one_line(simulation.label) for simulation in simulations], _LONGEST)
         logs = [simulation.log for simulation in simulations]
-        self.end = last_end(logs)
+        self.end = max((max(log.run_end, default=0.0) for log in logs), default=0.0) or 1.0
         self.styles: list[dict[str, Any]] = [
             {"color": _COLOURS[n % len(_COLOURS)], "linestyle": _DASHES[n % len(_DASHES)], "linewidth": 1.4}
             for n in range(len(simulations))

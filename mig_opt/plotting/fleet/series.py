@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -105,8 +104,3 @@ def hops(log: Log) -> list[tuple[float, int, int]]:
         for one, two in pairwise(own)
         if log.run_outcome[one] == RunOutcome.MIGRATED
     ]
-
-
-def last_end(logs: Sequence[Log]) -> float:
-    """Return the second at which the last run of all logs ends; 1 if nothing ran."""
-    return max((max(log.run_end, default=0.0) for log in logs), default=0.0) or 1.0
