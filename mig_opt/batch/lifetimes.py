@@ -71,25 +71,11 @@ class Lifetime:
 def lifetimes(
     initial: Iterable[LiveInstance], operations: Sequence[Operation], tolerance: float = 1e-6
 ) -> tuple[list[Lifetime], list[int]]:
-    """Return the lifetimes that operations make, place by place, and the operations that make no sense where they are.
+    """Return the lifetimes that operations make, place by place, without runs, and the indices of senseless operations.
 
-    The latter are creations of instances that exist already and destructions of instances that do not exist; apart
-    from being returned they are ignored. Of two operations at one place that begin together, the one that makes sense
-    counts as the first.
-
-    Parameters
-    ----------
-    initial : iterable of LiveInstance
-        The instances that exist at the start.
-    operations : sequence of Operation
-        In any order.
-    tolerance : float
-        Seconds by which operations may begin in the wrong order.
-
-    Returns
-    -------
-    tuple of (list of Lifetime, list of int)
-        The lifetimes, without runs, and the indices of the operations that make no sense.
+    The latter are creations of instances that exist already and destructions of instances that do not exist; apart from
+    being returned they are ignored. Operations come in any order; of two at one place that begin together (or the wrong
+    way round by up to ``tolerance`` seconds), the one that makes sense counts as the first.
 
     Examples
     --------

@@ -4,49 +4,43 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import CREATE, DESTROY, Log
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, GpuState, members
 
-Key = Callable[[GpuState, int], int | None]
-"""Rates a GPU state for a profile: the least integer >= 0 is best, ``None`` rules the GPU out."""
-
 _State = TypeVar("_State", bound=Hashable)
+Query = TypeVar("Query", bound=Hashable)
+
+Key = Callable[[GpuState, Query], int | None]
+"""Rates a GPU state for a query (such as a profile): least integers >= 0 are best, ``None`` rules the GPU out."""
 
 _BITS = 20
 _GPU = (1 << _BITS) - 1
 
 
-class Ranking(Generic[_State]):
-    """The GPUs in order of preference, for each profile; a decision costs the logarithm of their number.
+class Ranking(Generic[_State, Query]):
+    """The GPUs in order of preference, for each query (as a profile); a decision costs the logarithm of their number.
 
-    The key of a GPU depends on its state alone, so it is computed once for each state. A heap for each profile holds
-    the GPUs by key, then by index; entries that no longer hold are dropped when they come up.
-
-    Parameters
-    ----------
-    states : sequence
-        The state of each GPU, of :class:`GpuState` or anything else that equals itself and repeats. The owner says in
-        :attr:`changed` which of them are new.
-    key : callable
-        The order.
+    A state is a :class:`GpuState` or anything else that equals itself and repeats. The key of a GPU depends on its
+    state alone, so it is computed once for each state. A heap for each query holds the GPUs by key, then by index;
+    entries that no longer hold are dropped when they come up.
     """
 
-    def __init__(self, states: Sequence[_State], key: Callable[[_State, int], int | None]) -> None:
+    def __init__(self, states: Sequence[_State], key: Callable[[_State, Query], int | None]) -> None:
         self.changed: set[int] = set()
         """GPUs whose state may be another than when the ranking was last asked."""
         self._states = states
         self._key = key
-        self._heaps: dict[int, list[int]] = {}
-        self._entries: dict[int, list[int]] = {}
-        self._known: dict[int, dict[_State, int]] = {}
+        self._heaps: dict[Query, list[int]] = {}
+        self._entries: dict[Query, list[int]] = {}
+        self._known: dict[Query, dict[_State, int]] = {}
 
-    def best(self, profile: int) -> int | None:
-        """Return the first GPU for a profile, or None if all are ruled out."""
-        heap, entries = self._up_to_date(profile)
+    def best(self, query: Query) -> int | None:
+        """Return the first GPU for a query, or None if all are ruled out."""
+        heap, entries = self._up_to_date(query)
         while heap:
             entry = heap[0]
             if entries[entry & _GPU] == entry:
@@ -54,9 +48,9 @@ class Ranking(Generic[_State]):
             heapq.heappop(heap)
         return None
 
-    def first(self, profile: int, accept: Callable[[int], bool], *, below: int) -> int | None:
-        """Return the first GPU for a profile that is accepted, of those whose key is less than ``below``, or None."""
-        heap, entries = self._up_to_date(profile)
+    def first(self, query: Query, accept: Callable[[int], bool], *, below: int) -> int | None:
+        """Return the first GPU for a query that is accepted, of those whose key is less than ``below``, or None."""
+        heap, entries = self._up_to_date(query)
         refused: list[int] = []
         found = None
         while heap:
@@ -75,22 +69,22 @@ class Ranking(Generic[_State]):
             heapq.heappush(heap, entry)
         return found
 
-    def _up_to_date(self, profile: int) -> tuple[list[int], list[int]]:
+    def _up_to_date(self, query: Query) -> tuple[list[int], list[int]]:
         if self.changed:
             for asked, heap in self._heaps.items():
                 self._update(asked, heap)
             self.changed.clear()
-        if profile not in self._heaps:
+        if query not in self._heaps:
             known: dict[_State, int] = {}
-            self._known[profile] = known
-            self._entries[profile] = [self._entry(profile, known, gpu) for gpu in range(len(self._states))]
-            self._heaps[profile] = sorted(entry for entry in self._entries[profile] if entry >= 0)
-        return self._heaps[profile], self._entries[profile]
+            self._known[query] = known
+            self._entries[query] = [self._entry(query, known, gpu) for gpu in range(len(self._states))]
+            self._heaps[query] = sorted(entry for entry in self._entries[query] if entry >= 0)
+        return self._heaps[query], self._entries[query]
 
-    def _update(self, profile: int, heap: list[int]) -> None:
-        entries, known = self._entries[profile], self._known[profile]
+    def _update(self, query: Query, heap: list[int]) -> None:
+        entries, known = self._entries[query], self._known[query]
         for gpu in self.changed:
-            entry = self._entry(profile, known, gpu)
+            entry = self._entry(query, known, gpu)
             if entry != entries[gpu]:
                 entries[gpu] = entry
                 if entry >= 0:
@@ -98,11 +92,11 @@ class Ranking(Generic[_State]):
         if len(heap) > 3 * len(entries) + 1000:
             heap[:] = sorted(entry for entry in entries if entry >= 0)
 
-    def _entry(self, profile: int, known: dict[_State, int], gpu: int) -> int:
+    def _entry(self, query: Query, known: dict[_State, int], gpu: int) -> int:
         state = self._states[gpu]
         key = known.get(state)
         if key is None:
-            found = self._key(state, profile)
+            found = self._key(state, query)
             key = known[state] = -1 if found is None else found << _BITS
         return key if key < 0 else key | gpu
 
@@ -113,9 +107,9 @@ class GpuStates:
     def __init__(self, geometry: Geometry, busy: Sequence[int]) -> None:
         self.geometry = geometry  # the placements of each GPU
         self.states: list[GpuState] = [geometry.state(mask, 0) for mask in busy]  # the state of each GPU
-        self._rankings: list[Ranking[GpuState]] = []
+        self._rankings: list[Ranking[GpuState, Any]] = []
 
-    def ranking(self, key: Key) -> Ranking[GpuState]:
+    def ranking(self, key: Key[Query]) -> Ranking[GpuState, Query]:
         """Return the GPUs in an order that is kept up to date, for decisions whose cost does not grow with them.
 
         Examples

@@ -1,24 +1,25 @@
-"""The simulator: runs a policy on a trace, event by event."""
+"""The simulator: runs a policy on a trace, event by event; and the options of registered policies."""
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from mig_opt.arguments import wrong_integer, wrong_type
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.registry import get_policy
+from mig_opt.registry import Method, get_policy
 from mig_opt.simulation.cluster import Cluster, Policy
 from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.policies import option_problems, policy_label
 
 Observer = Callable[[Cluster], None]
 
@@ -230,3 +231,56 @@ class _Loop:
                 self.policy.failed(cluster, run.job, gpu, placement, cluster.needed(run))
             else:
                 self.policy.gave_up(cluster, run.job, gpu, placement)
+
+
+# Options of registered policies: their names, and their values as texts.
+
+
+def policy_options(policy: Method) -> tuple[str, ...]:
+    """Return the names of the options of a registered policy."""
+    return tuple(inspect.signature(policy.load()).parameters)
+
+
+def option_problems(policy: Method, options: Mapping[str, object]) -> Iterator[Problem]:
+    """Yield the options that a policy does not have; what is wrong with the values of others it says itself."""
+    known = policy_options(policy)
+    for option in options:
+        if option not in known:
+            yield Problem(option, f"is no option of the policy {policy.name!r}; {nearest(option, known)}")
+
+
+def read_option(policy: Method, option: str, text: str) -> object:
+    """Return the value that a text stands for: ``true`` or ``false``, a number, or several words with ``/``.
+
+    Where the option takes texts, numbers stay texts: a partition may be called ``7``. Where it may be None, that is
+    ``none``.
+    """
+    parameter = inspect.signature(policy.load()).parameters.get(option)
+    annotation = "" if parameter is None else str(parameter.annotation)
+    if "None" in annotation and text.casefold() == "none":
+        return None
+    if "str" in annotation:
+        return tuple(text.split("/")) if "/" in text else text
+    if text.casefold() in ("true", "false"):
+        return text.casefold() == "true"
+    for kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def policy_label(name: str, options: Mapping[str, object]) -> str:
+    """Return a policy with options as the command line takes it.
+
+    Examples
+    --------
+    >>> policy_label("static", {"partition": ("4+3", "2+2+3"), "backfill": True})
+    'static:partition=4+3/2+2+3:backfill=true'
+    """
+    return ":".join([name, *(f"{option}={_spelled(value)}" for option, value in options.items())])
+
+
+def _spelled(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return "/".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

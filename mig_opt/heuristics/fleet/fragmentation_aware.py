@@ -13,7 +13,7 @@ from mig_opt.arguments import wrong_flag, wrong_share
 from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.heuristics.fleet.queueing import QueueingPolicy
 from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.instances import Key, Ranking
+from mig_opt.simulation.instances import Key, Query, Ranking
 
 
 class MovableFleet(Protocol):
@@ -27,7 +27,7 @@ class MovableFleet(Protocol):
     def states(self) -> Sequence[GpuState]:
         """The state of each GPU."""
 
-    def ranking(self, key: Key) -> Ranking[GpuState]:
+    def ranking(self, key: Key[Query]) -> Ranking[GpuState, Query]:
         """Return the GPUs in an order that is kept up to date."""
 
     def job_at(self, gpu: int, placement: int) -> int | None:

@@ -130,19 +130,8 @@ class MemoryForecast:
     def observe(self, iteration: float, requested_gb: float, reuse: float = 1.0) -> None:
         """Add the observation of an iteration, which is later than those before.
 
-        Parameters
-        ----------
-        iteration : float
-            Its number, or the share of the work that is done.
-        requested_gb : float
-            Memory that the job has requested, in GB.
-        reuse : float
-            Share of it that is physically needed (above 0, up to 1).
-
-        Raises
-        ------
-        InputError
-            If the share is another number.
+        The iteration is its number, or the share of the work that is done. Of the memory that the job has requested the
+        share ``reuse`` (above 0, up to 1) is physically needed.
         """
         if not 0 < reuse <= 1:
             raise InputError([Problem("reuse", f"must be a share above 0 and up to 1, is {reuse!r:.60}")])

@@ -51,10 +51,7 @@ class PartitionManager:
         self._pools = tuple(gpu.profiles_of(profiles) for profiles in ("base", "double-memory"))
         self._reachability = Reachability(self._geometry)
         self._from_empty = self._reachability.of(0)
-        # Rankings number the fits.
-        self._fits: list[TightFit] = []
-        self._numbers: dict[TightFit, int] = {}
-        self._best: dict[tuple[GpuState, int], Candidate | None] = {}
+        self._best: dict[tuple[GpuState, TightFit], Candidate | None] = {}
         self._ranking = cluster.ranking(self._effort)
 
     def tight_fit(self, job: Job, least_gb: float) -> TightFit | None:
@@ -78,7 +75,7 @@ class PartitionManager:
 
     def place(self, fit: TightFit) -> tuple[int, int] | None:
         """Return the GPU of lowest index on which a fit needs least effort, and the placement there."""
-        gpu = self._ranking.best(self._number(fit))
+        gpu = self._ranking.best(fit)
         if gpu is None:
             return None
         placement = self.place_on(gpu, fit)
@@ -87,7 +84,7 @@ class PartitionManager:
 
     def place_on(self, gpu: int, fit: TightFit) -> int | None:
         """Return the placement of a fit on a GPU, or None if there is no room."""
-        best = self._candidate(self._cluster.states[gpu], self._number(fit))
+        best = self._candidate(self._cluster.states[gpu], fit)
         return None if best is None else best.placement
 
     def _suitable(self, job: Job) -> Iterable[list[Profile]]:
@@ -95,23 +92,17 @@ class PartitionManager:
         pools = self._pools if job.profile is None else ((self._cluster.trace.gpu.profile(job.profile),),)
         return ([profile for profile in pool if profile.compute_slices in job.times] for pool in pools)
 
-    def _number(self, fit: TightFit) -> int:
-        number = self._numbers.setdefault(fit, len(self._fits))
-        if number == len(self._fits):
-            self._fits.append(fit)
-        return number
-
-    def _effort(self, state: GpuState, number: int) -> int | None:
-        best = self._candidate(state, number)
+    def _effort(self, state: GpuState, fit: TightFit) -> int | None:
+        best = self._candidate(state, fit)
         return None if best is None else best.effort
 
-    def _candidate(self, state: GpuState, number: int) -> Candidate | None:
+    def _candidate(self, state: GpuState, fit: TightFit) -> Candidate | None:
         """Return the best placement of a fit on a GPU in some state."""
-        key = (state, number)
+        key = (state, fit)
         if key not in self._best:
             candidates = (
                 self._rate(state, rank, placement)
-                for rank, profile in enumerate(self._fits[number].profiles)
+                for rank, profile in enumerate(fit.profiles)
                 for placement in state.usage.available[profile]
             )
             self._best[key] = min(candidates, default=None)

@@ -22,26 +22,11 @@ def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None
 
 
 def fleet_partitions(trace: Trace, partition: str | Sequence[str] | None = None) -> list[tuple[Placement, ...]]:
-    """Return the instances that each GPU is to have.
+    """Return the instances that each GPU is to have; refuse partitions that do not exist, or not one for each GPU.
 
-    Parameters
-    ----------
-    trace : Trace
-        The jobs and the fleet.
-    partition : str or sequence of str, optional
-        A maximal partition for all GPUs, or one for each. By default the numbers of instances follow the seconds of
-        work that the jobs ask for on each profile (those that ask for none: on their smallest): GPU after GPU gets
-        the partition of the highest quotients of d'Hondt, which divides seats among parties.
-
-    Returns
-    -------
-    list of tuple of Placement
-        The partition of each GPU.
-
-    Raises
-    ------
-    InputError
-        If there is no such partition, or not one for each GPU.
+    ``partition`` is a maximal partition for all GPUs, or one for each. By default the numbers of instances follow the
+    seconds of work that the jobs ask for on each profile (those that ask for none: on their smallest): GPU after GPU
+    gets the partition of the highest quotients of d'Hondt, which divides seats among parties.
 
     Examples
     --------

@@ -161,8 +161,6 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         self._instances = np.zeros((gpus, len(profiles)), np.int64)
         self._ends = np.zeros(gpus)
         self._views = [GpuView(state, 0, False) for state in cluster.states]
-        # Queries for a GPU with an idle instance, by profile and unaffected, then for one to repartition, by profile.
-        self._repartition_queries = self._most_others * len(geometry.profiles)
         self._ranking = Ranking(self._views, self._key)
         if self.partition is not None:
             create_partitions(cluster, self.partition)
@@ -240,7 +238,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
 
     def _best(self, profile: int, unaffected: int) -> int | None:
         """Return the best GPU that is not marked and has an idle instance of a profile."""
-        return self._ranking.best(profile * self._most_others + unaffected)
+        return self._ranking.best((profile, unaffected))
 
     def _matched(self, profile: int) -> bool:
         """Return True if a GPU that is not marked has an idle instance of a profile."""
@@ -260,7 +258,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         """Mark a GPU for an unmatched job; return True if it is idle."""
         if self._matched(profile):
             return False
-        gpu = idle = self._ranking.best(self._repartition_queries + profile)
+        gpu = idle = self._ranking.best((profile, None))
         if idle is None and profile not in self._marks:
             ends = np.where(self._instances[:, profile] < self._most_instances[profile], self._ends, math.inf)
             gpu = int(ends.argmin()) if ends.min() < math.inf else None
@@ -275,12 +273,12 @@ class ReconfiguringPolicy(ConfigurablePolicy):
     def _unmark(self, cluster: Cluster, profile: int) -> None:
         self._update(cluster, self._marks.pop(profile))
 
-    def _key(self, view: GpuView, query: int) -> int | None:
-        if query >= self._repartition_queries:
-            profile = query - self._repartition_queries
+    def _key(self, view: GpuView, query: tuple[int, int | None]) -> int | None:
+        """Rate a GPU for a job of a profile, by ``unaffected``, or (None) for being repartitioned for the profile."""
+        profile, unaffected = query
+        if unaffected is None:
             existing = (view.state.idle & self._placements_of[profile]).bit_count()
             return None if view.state.busy or view.marked or existing >= self._most_instances[profile] else 0
-        profile, unaffected = divmod(query, self._most_others)
         if view.marked or not view.state.idle & self._placements_of[profile]:
             return None
         return self.order(view, unaffected)

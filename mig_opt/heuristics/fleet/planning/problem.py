@@ -57,16 +57,7 @@ def placement_arrays(trace: Trace, geometry: Geometry) -> Placements:
 class PlanningProblem:
     """The jobs and the GPUs of one moment, for the decoder and for :func:`mig_opt.solve`.
 
-    Parameters
-    ----------
-    cluster : Cluster
-        The fleet and its jobs as they are now.
-    placements : Placements
-        Those of its GPUs.
-    jobs : sequence of WaitingJob
-        The jobs to be planned.
-    gpus : sequence of int
-        The GPUs to be used. In arrays and batches they are numbered in this order.
+    In arrays and batches the GPUs are numbered in the order in which they are given.
     """
 
     def __init__(
