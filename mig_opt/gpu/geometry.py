@@ -72,13 +72,8 @@ class GpuState:
 class Geometry:
     """Tables of one kind of GPU; use :func:`geometry_of`, which keeps them.
 
-    Parameters
-    ----------
-    gpu : GpuModel
-        The kind of GPU.
-    profiles : ProfileSet
-        The profiles that instances may have. Fragmentation is measured over the plain ones (``double-memory``: on an
-        A100 the six of the paper's Table I) whatever this is.
+    Fragmentation is measured over the plain profiles (``double-memory``: on an A100 the six of the paper's Table I),
+    whatever ``profiles`` instances may have.
 
     Examples
     --------

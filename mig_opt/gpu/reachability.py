@@ -94,14 +94,7 @@ class Reachability:
     """Reachability of states that are masks of placements, each computed once.
 
     The final states of a state are the maximal cliques of the graph that joins the free placements which may exist
-    together. The state itself may have instances of other profiles than those that are counted.
-
-    Parameters
-    ----------
-    geometry : Geometry
-        The numbers of the placements.
-    profiles : ProfileSet
-        The profiles of the instances that may be added.
+    together. The state itself may have instances of other profiles than ``profiles``, those that may be added.
 
     Examples
     --------

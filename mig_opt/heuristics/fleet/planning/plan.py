@@ -48,11 +48,6 @@ class Plan:
     A plan is advice: each step is checked against the state when its turn comes. A driver keeps the planned order of
     its operations, since that is what the last end may depend on; but what is overdue does not hold up operations on
     other slices.
-
-    Parameters
-    ----------
-    cluster : Cluster
-        The fleet and its jobs.
     """
 
     def __init__(self, cluster: Cluster) -> None:
