@@ -139,6 +139,7 @@ def test_stop_ends_the_run(run: Callable[..., Result[Any]]) -> None:
     assert result.plan is not None
 
 
+@pytest.mark.deep
 def test_deterministic_runs_are_the_same(run: Callable[..., Result[Any]]) -> None:
     one, two = (run(deterministic=True, time_limit=limit, workers=workers) for limit, workers in ((30, 1), (30, 2)))
     assert (one.plan, one.status, one.lower_bound, one.proven) == (two.plan, two.status, two.lower_bound, two.proven)
@@ -192,6 +193,7 @@ def test_wrong_options_are_named_all_at_once(run: Callable[..., Result[Any]]) ->
     assert paths == list(wrong)
 
 
+@pytest.mark.deep
 def test_every_result_has_a_card(run: Callable[..., Result[Any]]) -> None:
     result = run()
     lines = str(result).splitlines()

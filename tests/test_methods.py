@@ -38,6 +38,7 @@ SLOW = ("milp", "milp-highs", "milp-cbc")
 NOWHERE = Batch((Task("big", {1: 3.0}, memory_gb=20), Task("small", {1: 2.0})), get_gpu("A30"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", NAMES)
 def test_schedules_are_valid_and_bounds_are_bounds(method: str) -> None:
     @settings(max_examples=8 if method in SLOW else 25)
@@ -151,6 +152,7 @@ assert not [thread.name for thread in threading.enumerate() if thread.name == "m
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", ["cp", "far", "milp-highs"])
 def test_interrupt_keeps_the_best_schedule(method: str) -> None:
     # In a process of its own: Ctrl-C strikes the main thread, which need not be the one that runs the tests.

@@ -19,6 +19,7 @@ def told(result: ScheduleResult) -> tuple[object, ...]:
     return result.status, result.schedule, result.lower_bound, points
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", NAMES)
 @pytest.mark.parametrize("limit", [0.05, 0.5])
 def test_deterministic_runs_are_the_same_though_the_limit_cuts_them(method: str, limit: float) -> None:
@@ -63,6 +64,7 @@ print(result.schedule, result.lower_bound, [(point.makespan, point.lower_bound) 
 """
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", NAMES)
 def test_deterministic_runs_are_the_same_in_every_process(method: str) -> None:
     outputs = {

@@ -16,6 +16,7 @@ def test_a_gap_of_everything_is_closed_by_the_first_schedule(method: str) -> Non
     assert [point.makespan for point in result.trajectory if point.makespan is not None] == [result.makespan]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", NAMES)
 def test_the_run_ends_with_the_improvement_that_closes_the_gap(method: str) -> None:
     every = solve(HARD, method, gap=0.05, deterministic=True, time_limit=1.0, **options_of(method, HARD))
@@ -55,6 +56,7 @@ def test_stop_may_say_so_before_there_is_a_schedule(method: str) -> None:
     assert [point.makespan for point in result.trajectory] == [None]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("which", ["schedule", "bound"])
 def test_stop_reaches_the_solver(which: str, workers: int) -> None:

@@ -109,6 +109,7 @@ def test_the_test_of_what_is_loaded_can_fail() -> None:
     assert "networkx" in loaded_by("import mig_opt; mig_opt.get_gpu('A100').repartition_tree()")
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("module", [module for module in MODULES if module.count(".") == 1])
 def test_each_part_can_be_imported_first(module: str) -> None:
     """No cycle hides behind the order in which the others import."""

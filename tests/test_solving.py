@@ -186,6 +186,7 @@ def test_listeners_see_what_the_trajectory_keeps(batch: Batch) -> None:
 MOMENTS = [("start", 1), ("bound", 1), ("incumbent", 1), ("bound", 2), ("incumbent", 3)]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("kind", "turn"), MOMENTS)
 @pytest.mark.parametrize("workers", [1, 3])
 def test_what_a_listener_raises_arrives_unchanged(kind: str, turn: int, workers: int) -> None:
@@ -206,6 +207,7 @@ def test_what_a_listener_raises_in_the_end_arrives_too() -> None:
         solve(tiny.BATCH, callbacks=Listener("end", 1, raises(ZeroDivisionError())))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("kind", "turn"), MOMENTS)
 @pytest.mark.parametrize("act", [raises(KeyboardInterrupt()), presses_ctrl_c], ids=["raise", "signal"])
 def test_ctrl_c_at_any_moment_keeps_the_best_schedule(kind: str, turn: int, act: Callable[[], None]) -> None:
@@ -308,6 +310,7 @@ def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
     assert solve(batch).makespan == 3.05
 
 
+@pytest.mark.deep
 def test_a_method_is_not_imported_when_it_is_too_late_for_it() -> None:
     program = (
         "import sys, mig_opt\n"

@@ -224,6 +224,7 @@ def test_a_defect_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 # Any streams
 
 
+@pytest.mark.deep
 @given(streams(), st.one_of(joins, st.just("handover")))
 def test_streams_are_valid(stream: list[Batch], join: StreamJoin) -> None:
     plan = plan_stream(stream, join=join)

@@ -256,6 +256,7 @@ def test_sequences_become_tuples() -> None:
     assert batch.initial == (LiveInstance(0, "4g.24gb", 0),)
 
 
+@pytest.mark.deep
 @given(batches())
 def test_batches_survive_pickle_and_copy(batch: Batch) -> None:
     for twin in (pickle.loads(pickle.dumps(batch)), copy.copy(batch), copy.deepcopy(batch), batch.replace()):
@@ -282,6 +283,7 @@ def test_batches_are_frozen(tiny_batch: Batch) -> None:
         tiny_batch.gpus = 2
 
 
+@pytest.mark.deep
 @given(st.data())
 def test_whatever_is_wrong_is_reported_and_nothing_else(data: st.DataObject) -> None:
     """Break a good batch in some ways: exactly those paths are reported."""

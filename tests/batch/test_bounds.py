@@ -123,11 +123,13 @@ def area(batch: Batch) -> Fraction:
     return work / (batch.gpus * batch.gpu.compute_slices)
 
 
+@pytest.mark.deep
 @given(batches(max_gpus=3))
 def test_the_area_is_the_formula_of_the_paper(batch: Batch) -> None:
     assert by_name(batch)["area"] == Ticks(0, 1, exact=True).seconds_below(area(batch))
 
 
+@pytest.mark.deep
 @given(batches(any_gpu, max_tasks=20))
 def test_the_slice_load_is_at_least_the_area(batch: Batch) -> None:
     bounds = by_name(batch)
@@ -135,6 +137,7 @@ def test_the_slice_load_is_at_least_the_area(batch: Batch) -> None:
     assert bounds["slice load"] >= bounds["area"] * (1 - 1e-5)
 
 
+@pytest.mark.deep
 @given(batches(initial=False, max_gpus=3))
 def test_with_an_empty_gpu_a_creation_comes_on_top(batch: Batch) -> None:
     ticks = Ticks.of(batch)
@@ -147,6 +150,7 @@ def test_with_an_empty_gpu_a_creation_comes_on_top(batch: Batch) -> None:
 # Never above a schedule
 
 
+@pytest.mark.deep
 @given(batches(any_gpu, max_tasks=10, max_gpus=3))
 def test_never_above_the_schedule_of_far(batch: Batch) -> None:
     control = Control[Schedule]()
@@ -156,6 +160,7 @@ def test_never_above_the_schedule_of_far(batch: Batch) -> None:
         assert 0 < bound.value <= control.objective + EPS, bound
 
 
+@pytest.mark.deep
 @given(decisions())
 def test_never_above_any_schedule(case: Decisions) -> None:
     makespan = timed_schedule(case.batch, case.instances, case.operations).makespan
@@ -172,6 +177,7 @@ def test_never_above_the_optimum(batch: Batch) -> None:
         assert bound.value <= result.makespan + EPS, bound
 
 
+@pytest.mark.deep
 @given(st.data(), any_gpu)
 def test_any_weights_give_a_bound(data: st.DataObject, gpu: GpuModel) -> None:
     """Also without operation costs, where the load has nothing in reserve, and against the best of some schedules."""

@@ -272,6 +272,7 @@ def test_contradictions_are_loud(study: Command, tmp_path: Path, monkeypatch: py
     assert "**CONTRADICTIONS" in (tmp_path / "exact.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.deep
 def test_a_run_that_dies_is_a_row() -> None:
     outcome = runs.perform(Run(Instance(6), "no such method", fresh=True))
     assert outcome.status == "crashed"

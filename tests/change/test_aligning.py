@@ -122,6 +122,7 @@ def test_no_alignment_has_fewer_changes(data: st.DataObject) -> None:
     assert running.changes_to(aligned) == fewest_changes(running, deployment)
 
 
+@pytest.mark.deep
 @given(st.data())
 def test_alignment_changes_numbers_and_start_slices_only(data: st.DataObject) -> None:
     kinds = data.draw(st.lists(st.sampled_from(("A30-24GB", "A100-80GB", "H100-80GB")), min_size=1, max_size=5))
@@ -157,6 +158,7 @@ def test_arrangements_are_the_placed_states_with_these_profiles(kind: str, data:
     assert all(places in expected for places in found)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("services", [1, 12])
 def test_a_thousand_gpus(services: int) -> None:
     """What is known beforehand: the same deployment with its GPUs in another order and its instances moved."""

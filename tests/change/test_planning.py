@@ -218,6 +218,7 @@ def clumsy(problem: ChangeProblem, gpus: Sequence[int]) -> Timetable:
     return problem.timetable(sorted(moves, key=lambda index: problem.moves[index].kind == "create"))
 
 
+@pytest.mark.deep
 @given(st.data())
 @settings(max_examples=60)
 def test_the_solver_needs_no_good_start(data: st.DataObject) -> None:
@@ -285,6 +286,7 @@ def earliest(problem: ChangeProblem, order: tuple[int, ...], drivers: dict[int, 
     return None
 
 
+@pytest.mark.deep
 @given(st.data())
 @settings(max_examples=150)
 def test_no_order_is_better(data: st.DataObject) -> None:
@@ -305,6 +307,7 @@ def test_no_order_is_better(data: st.DataObject) -> None:
 # Any change
 
 
+@pytest.mark.deep
 @given(st.data())
 @settings(max_examples=80)
 def test_every_plan_is_feasible_and_no_worse_than_greedy(data: st.DataObject) -> None:

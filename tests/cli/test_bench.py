@@ -43,6 +43,7 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.deep
 def test_a_study_from_its_file_to_its_table(mig_opt: Command, study: Path) -> None:
     ending = mig_opt("bench", study, "--jobs", 2)
     assert (ending.code, ending.err) == (0, "")
@@ -71,6 +72,7 @@ def test_a_study_from_its_file_to_its_table(mig_opt: Command, study: Path) -> No
     assert [line["proven"] for line in found["lines"] if line["method"] == "cp, 5 s"] == [2, 2, 2, 2, 1]
 
 
+@pytest.mark.deep
 def test_a_cut_of_a_study(mig_opt: Command, study: Path, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     study.write_text(json.dumps({**STUDY, "batches": STUDY["batches"][1:], "methods": [{"method": "far"}]}))
@@ -85,6 +87,7 @@ def test_a_cut_of_a_study(mig_opt: Command, study: Path, tmp_path: Path) -> None
     assert len(rows.read_text().splitlines()) == 2
 
 
+@pytest.mark.deep
 def test_on_a_dask_cluster(mig_opt: Command, study: Path) -> None:
     study.write_text(json.dumps({**STUDY, "methods": [{"method": "far"}]}))
     with cluster_of_two() as scheduler:
@@ -118,6 +121,7 @@ def endless(study: Path) -> Path:
     return study
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_only_runs_in_flight_are_lost(endless: Path, mig_opt: Command, number: signal.Signals) -> None:
@@ -173,6 +177,7 @@ def rewritten(rows: Path, **outcome: Any) -> None:
     rows.write_text("".join(texts))
 
 
+@pytest.mark.deep
 def test_failures_are_told_and_done_again_on_request(mig_opt: Command, study: Path) -> None:
     batches = [{"n": 3, "seeds": 12}]
     study.write_text(json.dumps({**STUDY, "batches": batches, "methods": [{"method": "far"}]}))

@@ -21,6 +21,7 @@ from mig_opt.result import Status
 from mig_opt.simulation.simulator import policy_options
 
 
+@pytest.mark.deep
 def test_instances(run):
     text, as_json = run("instances"), run("instances", "--json")
     names = [*instance_names("batch"), *instance_names("demand")]

@@ -31,6 +31,7 @@ BAD_BATCHES = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("command", [("solve",), ("solve", "--json"), ("bound",), ("bound", "--json")])
 @pytest.mark.parametrize("case", BAD_BATCHES)
 def test_a_bad_batch_is_named_and_nothing_is_written(run, tmp_path, command, case):
@@ -160,6 +161,7 @@ def test_names_are_shown_as_they_are(run, tmp_path):
     assert "\x1b" not in run("solve", path).err
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("arguments", [("--json",), ()])
 def test_any_name_can_be_printed_with_any_encoding(tmp_path, arguments):
     path = tmp_path / "odd.json"

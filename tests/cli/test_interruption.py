@@ -77,6 +77,7 @@ def test_the_live_line_is_empty_until_the_method_begins(batch_file):
     assert re.fullmatch(r"far \d+\.\d s   bound 1\.00000e\+300 s", line.line().plain)
 
 
+@pytest.mark.deep
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a pseudo-terminal")
 def test_ctrl_c_on_a_terminal(tmp_path):
     """A real run with a terminal for standard error: the line shows an incumbent, then comes the signal."""

@@ -34,6 +34,7 @@ def test_every_help_has_an_example(run, monkeypatch, command):
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("arguments", "heavy"),
     [

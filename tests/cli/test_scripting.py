@@ -17,6 +17,7 @@ from mig_opt.rollout import deployment_script
 HOOKS = 'run_task() { echo "$1" >>"$FOLDER/ran"; }'
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("bare", [False, True])
 def test_the_script_carries_out_the_schedule(run: Command, batch_file: Path, plan_file: Path, bare: bool) -> None:
     folder = plan_file.parent

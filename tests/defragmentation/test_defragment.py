@@ -194,6 +194,7 @@ def test_variants_of_profiles_count_too() -> None:
 # Against brute force
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("model", [A30, A100], ids=lambda model: model.name)
 def test_every_state_of_a_gpu_is_exact(model: object) -> None:
     """All placed states (298 on an A100), for the least fragmentation and for room for each profile."""
@@ -286,6 +287,7 @@ def random_fleet(gpus: int, load: float, seed: int) -> FleetState:
     return state_of(A100, tuple(frozenset(look) for look in looks))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("load", [0.3, 0.5, 0.7, 0.9])
 def test_fifty_gpus_are_proven(load: float) -> None:
     state = random_fleet(50, load, seed=1)

@@ -117,6 +117,7 @@ def small_batches(draw: st.DrawFn) -> Batch:
     return Batch(tuple(tasks), A30, 1, costs, initial, draw(st.booleans()))
 
 
+@pytest.mark.deep
 @given(small_batches(), st.floats(0.3, 1.1))
 @settings(max_examples=40)
 def test_a_conflict_is_impossible_and_minimal(batch: Batch, share: float) -> None:

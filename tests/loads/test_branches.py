@@ -6,6 +6,8 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
+import pytest
+
 from mig_opt import Batch, OperationCosts, Task, generate_batch, get_gpu
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.gpu.model import Placement
@@ -61,6 +63,7 @@ def listed(branches: Branches) -> set[tuple[Path, ...]]:
     return {tuple(sorted((*paths, *(4 - len(paths)) * (((), 0),)))) for paths in found}
 
 
+@pytest.mark.deep
 def test_every_subset_and_order_on_an_a30() -> None:
     placements = [place.placement for place in A30.places]
     expected = set()

@@ -30,6 +30,7 @@ def check(problem: IntegerBatch, places: list[int], length: int) -> None:
     assert length == LongestPaths(problem).length(places, spared=False)
 
 
+@pytest.mark.deep
 @given(st.one_of(batches(), realistic_batches(max_gpus=4)), st.integers(0, 2**31 - 1), st.integers(1, 8))
 @settings(max_examples=80)
 def test_lengths_are_right_and_never_rise(batch: Batch, seed: int, free: int) -> None:
@@ -75,6 +76,7 @@ def test_cycles_tell_their_lengths_and_keep_the_best(batch: Batch) -> None:
     cycles.close()
 
 
+@pytest.mark.deep
 def test_a_seed_decides_everything() -> None:
     problem = IntegerBatch(generate_batch(18, gpus=2, seed=3))
     start = first_places(problem)
@@ -111,6 +113,7 @@ def test_it_is_better_than_far() -> None:
     assert search.length < LongestPaths(problem).length(start, spared=False)
 
 
+@pytest.mark.deep
 @given(st.one_of(batches(max_tasks=7), realistic_batches(max_tasks=7, max_gpus=2)), st.data())
 @settings(max_examples=80)
 def test_a_round_with_every_task_finds_the_least_length(batch: Batch, data: st.DataObject) -> None:

@@ -36,6 +36,7 @@ def drawn(problem: IntegerBatch, patterns: list[tuple[int, ...]], seed: int = 0)
     return places
 
 
+@pytest.mark.deep
 @given(realistic_batches(max_tasks=12, max_gpus=4), st.data())
 @settings(max_examples=25, deadline=None)
 def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObject) -> None:
@@ -65,6 +66,7 @@ def test_every_task_gets_a_place_where_it_may_run(batch: Batch, data: st.DataObj
     assert starts
 
 
+@pytest.mark.deep
 def test_patterns_have_a_gpu_of_their_own() -> None:
     problem = IntegerBatch(generate_batch(14, gpus=4, seed=1))
     patterns = [(0, 1, 2, 3, 4), (5, 6, 7, 8), (4, 5), (9, 10, 3)]
@@ -101,6 +103,7 @@ def test_a_task_that_needs_much_memory_is_among_the_others() -> None:
     assert places[0].placement.profile.memory_gb >= 10
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_seed_decides_everything(workers: int) -> None:
     problem = IntegerBatch(generate_batch(11, gpus=3, seed=3))
@@ -130,6 +133,7 @@ def test_work_is_the_same_for_whoever_needs_it_first() -> None:
     assert first.places.tolist() == second.places.tolist()
 
 
+@pytest.mark.deep
 def test_a_search_that_is_stuck_starts_from_patterns() -> None:
     problem = IntegerBatch(generate_batch(10, gpus=2, seed=3))
     asked = []

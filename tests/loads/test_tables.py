@@ -119,6 +119,7 @@ def agree(problem: IntegerBatch, least: int) -> None:
         assert least == expected
 
 
+@pytest.mark.deep
 @given(batches(st.sampled_from([A30, RTX]), max_tasks=4, max_gpus=1, times=whole_seconds))
 @settings(max_examples=60)
 def test_the_least_length_by_definition(batch: Batch) -> None:

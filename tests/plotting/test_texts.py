@@ -137,6 +137,7 @@ def test_names_stay_inside_whatever_they_are(parts: list[tuple[str, tuple[str, i
     assert_labels_inside(plot_schedule(batch, Schedule(tuple(runs)), lower_bound=now / 2))
 
 
+@pytest.mark.deep
 def test_names_that_the_font_lacks_raise_no_warnings(tmp_path: Path) -> None:
     """Warnings are errors in these tests."""
     name = "\u4efb\u52a1 \U0001f600 \u05d0"

@@ -73,6 +73,7 @@ def machine_before(folder: Path) -> Machine:
     return machine
 
 
+@pytest.mark.deep
 def test_a_change_is_carried_out_step_by_step(tmp_path: Path) -> None:
     machine = machine_before(tmp_path)
     kept = machine.uuid(0, "2g.20gb", 4)

@@ -43,6 +43,7 @@ def assert_runs_as_planned(folder: Path, batch: Batch, schedule: Schedule) -> No
     assert found == expected
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("gpu", "gpus"), [("A100", 1), ("A30", 2)])
 def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
     model = get_gpu(gpu)
@@ -65,6 +66,7 @@ def test_a_schedule_is_carried_out(gpu: str, gpus: int, tmp_path: Path) -> None:
         assert kinds == [{"create": "-cgi", "destroy": "-dgi"}[operation.kind] for operation in planned]
 
 
+@pytest.mark.deep
 def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path: Path) -> None:
     """Operations that take no time, in a file in an order of its own; the driver holds on to what has been used."""
     model = get_gpu("A30")

@@ -31,6 +31,7 @@ def test_anything_that_a_policy_may_do(trace: Trace, seed: int) -> None:
     assert columns(simulate(trace, Chaos(seed), failure_limit=5).log) == columns(done.log)
 
 
+@pytest.mark.deep
 @settings(max_examples=15, deadline=None)
 @given(traces(), st.booleans(), st.data())
 @pytest.mark.parametrize("name", NAMES)
@@ -86,6 +87,7 @@ def test_nobody_knows_what_will_arrive(name: str, trace: Trace, data: st.DataObj
         assert decided(simulate(trace, name, **options), later) == decided(part, later)
 
 
+@pytest.mark.deep
 @settings(max_examples=10, deadline=None)
 @given(traces(), st.data())
 @pytest.mark.parametrize("name", NAMES)

@@ -60,6 +60,7 @@ def test_here_one_by_one() -> None:
     assert rows[0].outcome.lower_bound == rows[2].outcome.lower_bound == os.getpid()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_run_that_kills_its_process_is_a_row(jobs: int) -> None:
     rows = done(numbered(*DEEDS), jobs=jobs)
@@ -155,6 +156,7 @@ def test_a_closed_pool_drops_its_runs() -> None:
     assert pool.answer(perform, Job(0, "end")) is None
 
 
+@pytest.mark.deep
 def test_a_worker_that_crashed_while_idle_costs_no_run() -> None:
     with contextlib.closing(WorkerPool()) as pool:
         first = pool.answer(perform, Job(0, "end"))
@@ -178,6 +180,7 @@ def test_a_pool_has_a_worker_for_each_run_at_the_same_time() -> None:
     assert pool.answer(perform, Job(0, "end")) is None
 
 
+@pytest.mark.deep
 def test_alone_is_a_fresh_process_each_time() -> None:
     outcomes = [alone(perform, Job(number)) for number in (0, 1)]
     assert len({os.getpid(), *(outcome.lower_bound for outcome in outcomes)}) == 3

@@ -301,6 +301,7 @@ def test_a_chart(run, services_file, tmp_path):
     refuses(run("deploy", services_file, "--plot", tmp_path / "x.gif"), "charts are written as")
 
 
+@pytest.mark.deep
 def test_exports_are_those_of_the_library(run, tmp_path):
     path = tmp_path / "fleet.json"
     run("deploy", "parvagpu-s1", "-o", path)

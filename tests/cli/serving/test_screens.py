@@ -44,6 +44,7 @@ def fits(shown: list[str], width: int) -> None:
     assert all(line.isprintable() for line in shown)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("gpus", [1, 13, 13_000])
 def test_long_and_strange_names_are_cut(width: int, gpus: int) -> None:

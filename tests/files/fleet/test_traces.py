@@ -55,6 +55,7 @@ def traces(draw: st.DrawFn, *, growth: bool = True) -> Trace:
     return Trace(tuple(jobs), A30, draw(st.integers(1, 9)), pcie_limit=draw(st.just(PCIE_LIMIT) | figures))
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(traces())
 def test_round_trip(trace: Trace) -> None:
@@ -64,6 +65,7 @@ def test_round_trip(trace: Trace) -> None:
     assert flaws(json_schema("trace"), json.loads(text)) == []
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(traces(growth=False))
 def test_round_trip_of_tables(trace: Trace) -> None:

@@ -29,6 +29,7 @@ ONE_KIND = changed(
 # JSON
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(demands())
 def test_round_trip(demand: Demand) -> None:

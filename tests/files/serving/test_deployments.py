@@ -62,6 +62,7 @@ def results(draw: st.DrawFn) -> DeploymentResult:
 # JSON
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(deployments())
 def test_round_trip(deployment: Deployment) -> None:
@@ -70,6 +71,7 @@ def test_round_trip(deployment: Deployment) -> None:
     assert flaws(json_schema("deployment"), json.loads(text)) == []
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(results())
 def test_result_round_trip(result: DeploymentResult) -> None:

@@ -35,6 +35,7 @@ def text_file(folder: Path, text: str, name: str = "bert.csv") -> Path:
 # JSON
 
 
+@pytest.mark.deep
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_round_trip(data: st.DataObject) -> None:

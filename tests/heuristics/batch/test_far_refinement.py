@@ -247,6 +247,7 @@ def within(batch: Batch, factor: float) -> None:
         assert best.makespan - EPS <= makespan <= factor * best.makespan + EPS
 
 
+@pytest.mark.deep
 @given(monotone("A30", 1, 8))
 @settings(max_examples=60)
 def test_an_a30_takes_at_most_seven_quarters_of_the_optimum(batch: Batch) -> None:
@@ -259,6 +260,7 @@ def test_several_a30s(batch: Batch) -> None:
     within(batch, (8 * batch.gpus - 1) / (4 * batch.gpus))
 
 
+@pytest.mark.deep
 @given(st.sampled_from(["A100", "H100"]).flatmap(lambda name: monotone(name, 1, 8)))
 @settings(max_examples=60)
 def test_an_a100_takes_at_most_twice_the_optimum(batch: Batch) -> None:

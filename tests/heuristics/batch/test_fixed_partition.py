@@ -197,6 +197,7 @@ def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
 # Any batches
 
 
+@pytest.mark.deep
 @given(st.data(), st.one_of(batches(any_gpu, max_tasks=12, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
 def test_first_come_first_served(data: st.DataObject, batch: Batch) -> None:
     partitions = list(suitable_partitions(batch))
@@ -225,6 +226,7 @@ def test_first_come_first_served(data: st.DataObject, batch: Batch) -> None:
         free[place] = got.end
 
 
+@pytest.mark.deep
 @settings(max_examples=60)
 @given(st.one_of(batches(max_tasks=8), realistic_batches(max_tasks=12)))
 def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
@@ -233,6 +235,7 @@ def test_fixpart_best_is_the_best_of_all(batch: Batch) -> None:
     assert result.makespan == min(makespans, default=None)
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 def test_never_better_than_the_optimum(batch: Batch) -> None:
     best = Control[Schedule]()

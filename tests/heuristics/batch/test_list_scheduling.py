@@ -85,6 +85,7 @@ def test_double_memory_where_it_is_needed() -> None:
 # Any batches
 
 
+@pytest.mark.deep
 @given(st.booleans(), st.one_of(batches(any_gpu, max_tasks=12, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
 def test_schedules_are_valid_and_not_below_the_bounds(longest: bool, batch: Batch) -> None:
     for variant in (batch, batch.cost_free()):
@@ -94,6 +95,7 @@ def test_schedules_are_valid_and_not_below_the_bounds(longest: bool, batch: Batc
             assert bound.value <= schedule.makespan + EPS
 
 
+@pytest.mark.deep
 @given(st.booleans(), tiny_batches)
 def test_never_better_than_the_optimum(longest: bool, batch: Batch) -> None:
     control = Control[Schedule]()
@@ -102,6 +104,7 @@ def test_never_better_than_the_optimum(longest: bool, batch: Batch) -> None:
     assert run(batch, longest=longest).makespan >= control.objective - EPS
 
 
+@pytest.mark.deep
 @given(st.booleans(), batches(max_tasks=10, max_gpus=3))
 def test_each_task_is_put_where_it_begins_first(longest: bool, batch: Batch) -> None:
     """The same by looking at every place each time."""
@@ -127,6 +130,7 @@ def test_each_task_is_put_where_it_begins_first(longest: bool, batch: Batch) -> 
         placing.put(task, got.gpu, chosen)
 
 
+@pytest.mark.deep
 @given(batches(max_tasks=10, max_gpus=2))
 def test_each_task_has_the_size_of_least_work(batch: Batch) -> None:
     if batch.profile_set == "base":
@@ -138,6 +142,7 @@ def test_each_task_has_the_size_of_least_work(batch: Batch) -> None:
 # Placing
 
 
+@pytest.mark.deep
 @given(st.data())
 def test_estimates_are_exact_where_nobody_waits_for_the_driver(data: st.DataObject) -> None:
     batch = data.draw(batches(any_gpu, max_tasks=10, max_gpus=2)).replace(parallel_operations=True)
@@ -162,6 +167,7 @@ def rerun(batch: Batch, schedule: Schedule) -> Schedule:
     return placing.schedule()
 
 
+@pytest.mark.deep
 @given(st.data())
 def test_what_is_put_somewhere_makes_nothing_begin_earlier(data: st.DataObject) -> None:
     batch = data.draw(batches(any_gpu, max_tasks=10, max_gpus=2))

@@ -22,6 +22,7 @@ def makespan(batch: Batch, method: str, **options: object) -> float:
     return result.schedule.makespan
 
 
+@pytest.mark.deep
 @given(batches())
 @settings(max_examples=25, deadline=None)
 def test_it_is_valid_and_never_worse_than_far(batch: Batch) -> None:
@@ -58,6 +59,7 @@ def test_it_ends_without_a_limit() -> None:
     assert makespan(batch, "search", workers=1) <= makespan(batch, "far")
 
 
+@pytest.mark.deep
 def test_a_seed_decides_everything() -> None:
     batch = generate_batch(25, gpus=2, seed=5)
 

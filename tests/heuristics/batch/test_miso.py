@@ -171,6 +171,7 @@ def test_the_sum_of_speedups_is_the_largest_of_all_choices(data: st.DataObject, 
     assert total([column[placement.profile] for placement in found]) == pytest.approx(best)
 
 
+@pytest.mark.deep
 @given(st.one_of(batches(any_gpu, max_tasks=12, max_gpus=3), realistic_batches(any_gpu, max_gpus=3)))
 def test_schedules_are_valid_and_not_below_the_bounds(batch: Batch) -> None:
     for variant in (batch, batch.cost_free()):
@@ -180,6 +181,7 @@ def test_schedules_are_valid_and_not_below_the_bounds(batch: Batch) -> None:
             assert bound.value <= schedule.makespan + EPS
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 def test_never_better_than_the_optimum(batch: Batch) -> None:
     control = Control[Schedule]()

@@ -324,6 +324,7 @@ def test_a_job_that_will_fit_is_left_alone(policy: str) -> None:
     assert rows(done.log) == [("a", 0, "1g.5gb@6", 0, 20, "FINISHED")]
 
 
+@pytest.mark.deep
 @BOTH
 @pytest.mark.parametrize(
     ("arrival", "seconds", "sample_s"), [(0.0, 1e12, 1.0), (1e17, 1600.0, 1.0), (0.0, 1.0, 1e-300), (1e9, 1.0, 1e-12)]

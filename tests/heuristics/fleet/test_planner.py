@@ -183,6 +183,7 @@ def test_a_fixed_profile_is_kept_beside_a_larger_one_of_the_same_size() -> None:
 # The whole
 
 
+@pytest.mark.deep
 def test_the_same_log_on_every_run() -> None:
     wanted = generate_trace("far-stream", batches=2, tasks=6, mean_gap=10.0, seed=1)
     one, two = (simulate(wanted, "planner", rounds=100) for _ in range(2))

@@ -166,6 +166,7 @@ def test_a_service_that_nothing_serves_in_time(method: str) -> None:
 # The rules
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_offered_serves_the_demand(method: str) -> None:
     @settings(max_examples=60)
@@ -178,6 +179,7 @@ def test_what_is_offered_serves_the_demand(method: str) -> None:
     check()
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 def test_without_limits_there_is_always_a_deployment(method: str) -> None:
     @settings(max_examples=60)
@@ -193,6 +195,7 @@ def test_without_limits_there_is_always_a_deployment(method: str) -> None:
     check()
 
 
+@pytest.mark.deep
 @settings(max_examples=60)
 @given(featured_demands())
 def test_the_last_stage_of_parvagpu_never_makes_it_worse(wanted: Demand) -> None:

@@ -39,12 +39,14 @@ def test_many_copies_of_a_scenario(number: int, gpus: int) -> None:
     assert deploy(demand, "search").gpus == gpus
 
 
+@pytest.mark.deep
 def test_a_thousand_services() -> None:
     result = deploy(copies(load_demand("parvagpu-s5"), 100), "search", time_limit=20)
     assert result.gpus is not None
     assert result.gpus <= result.lower_bound * 1.005
 
 
+@pytest.mark.deep
 @given(demands(limited=True))
 @settings(max_examples=60, deadline=None)
 def test_every_deployment_is_valid_and_not_below_the_optimum(demand: Demand) -> None:
@@ -70,6 +72,7 @@ def test_a_pool_that_is_too_small_gives_no_deployment() -> None:
     assert control.plan is None
 
 
+@pytest.mark.deep
 def test_one_service_for_thousands_of_gpus() -> None:
     """A 4g and a 3g answer 78 requests/s on a GPU, and nothing answers more."""
     demand = demand_of({"a": 700_000.0}, {"a": {1: 10.0, 2: 21.0, 3: 33.0, 4: 45.0, 7: 70.0}})

@@ -82,6 +82,7 @@ def test_long_lengths_are_the_top_half() -> None:
     assert statistics.mean(normal) == pytest.approx(90 * math.exp(0.5), rel=0.1)
 
 
+@pytest.mark.deep
 def test_the_normal_workload_loads_four_gpus_as_is_said() -> None:
     for name, load in (("normal-25", 0.53), ("long-25", 0.89)):
         assert describe_trace(generate_trace(name, jobs=20_000)).load == pytest.approx(load, abs=0.05)

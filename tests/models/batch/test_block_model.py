@@ -77,6 +77,7 @@ def holds(model: BlockModel, places: list[int], at_most: int) -> bool:
     return outcome.objective is not None and outcome.objective <= at_most
 
 
+@pytest.mark.deep
 @given(decisions(), st.data())
 def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.DataObject) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
@@ -88,6 +89,7 @@ def test_every_schedule_satisfies_the_relaxed_model(case: Decisions, data: st.Da
     assert holds(model, problem.places_of(schedule), takes)
 
 
+@pytest.mark.deep
 @given(decisions())
 def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Decisions) -> None:
     schedule = timed_schedule(case.batch, case.instances, case.operations)
@@ -99,6 +101,7 @@ def test_with_enough_copies_every_schedule_satisfies_the_strict_model(case: Deci
     assert holds(model, places, takes)
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
     control = Control[Schedule]()
@@ -112,6 +115,7 @@ def test_the_true_optimum_is_between_the_two_forms(batch: Batch) -> None:
     assert strict >= ticks.floor(control.objective) - 50 * (not ticks.exact)
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 @settings(max_examples=30)
 def test_symmetry_breaking_changes_no_optimum(batch: Batch) -> None:
@@ -178,6 +182,7 @@ def test_canonical_assignments_run_the_same_in_the_order_of_the_model(case: Deci
 # Solutions are schedules
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 def test_a_solution_becomes_a_schedule_as_long_as_the_model_says(batch: Batch) -> None:
     model = block_model(batch, relaxed=False)

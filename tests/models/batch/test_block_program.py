@@ -63,6 +63,7 @@ def alike(program: BlockProgram, model_optimum: int, backend: Backend | None = N
 # The same as the constraint model
 
 
+@pytest.mark.deep
 @given(tiny_batches, st.booleans(), st.data())
 @settings(max_examples=30)
 def test_both_forms_have_the_optima_of_the_constraint_model(batch: Batch, relaxed: bool, data: st.DataObject) -> None:
@@ -86,6 +87,7 @@ def test_without_operation_costs_there_is_no_order(batch: Batch) -> None:
     alike(program, optimum(block_model(batch, relaxed=True)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("batch", "relaxed", "true"), GAPS)
 def test_the_relaxed_optimum_may_be_below_every_schedule(batch: Batch, relaxed: int, true: int) -> None:
     program = block_program(batch, relaxed=True)
@@ -114,6 +116,7 @@ def place_tasks(program: BlockProgram, places: list[int]) -> None:
         program.linear.equal(f"task{task}_at{at}", there, 1)
 
 
+@pytest.mark.deep
 @given(decisions(), st.data())
 @settings(max_examples=30)
 def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.DataObject) -> None:
@@ -132,6 +135,7 @@ def test_every_schedule_satisfies_the_relaxed_program(case: Decisions, data: st.
 # Solutions are schedules
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 @settings(max_examples=30)
 def test_a_solution_becomes_a_schedule_as_long_as_the_program_says(batch: Batch) -> None:

@@ -118,12 +118,14 @@ def test_the_textbook_model_finds_the_same_optimum(batch: Batch) -> None:
     assert searched(batch).objective == pytest.approx(optimum(batch), abs=1e-6)
 
 
+@pytest.mark.deep
 @given(small_batches(A100, 2, 1).map(whole_hundredths))
 @settings(max_examples=10)
 def test_the_textbook_model_finds_the_same_optimum_on_large_gpus(batch: Batch) -> None:
     assert searched(batch).objective == pytest.approx(optimum(batch), abs=1e-6)
 
 
+@pytest.mark.deep
 @given(decisions(st.just(A30)).filter(lambda case: len(case.batch.tasks) <= 3))
 @settings(max_examples=30)
 def test_no_decisions_give_a_shorter_schedule(case: Decisions) -> None:

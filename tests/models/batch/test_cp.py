@@ -62,6 +62,7 @@ def agree(batch: Batch, workers: int = 1) -> None:
 # The same optimum
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 @settings(max_examples=60)
 def test_brute_force_finds_the_same_optimum(batch: Batch) -> None:
@@ -111,6 +112,7 @@ def test_times_far_below_the_operations_may_not_be_proven_but_are_bounded(batch:
     assert two.lower_bound >= one.makespan - 1e-5
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("n", "gpu", "gpus"), [(4, "A30", 1), (4, "RTX-PRO-6000", 1), (4, "A30", 2), (3, "A100", 1), (3, "H100", 1)]
 )
@@ -132,6 +134,7 @@ def test_long_sums_of_floats_are_still_their_decimals() -> None:
 # Larger batches
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("n", "gpu"), [(6, "A30"), (8, "A30"), (7, "A100"), (16, "A30"), (14, "A100")])
 def test_what_an_earlier_batch_has_left_is_no_obstacle(n: int, gpu: str) -> None:
     for seed in range(3):
@@ -336,6 +339,7 @@ def test_no_model_is_begun_that_takes_too_long_to_build(
     assert result.status is Status.FEASIBLE
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("block_model_only")
 def test_building_counts_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Steps(monkeypatch)

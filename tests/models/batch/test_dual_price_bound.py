@@ -117,6 +117,7 @@ def test_a_task_that_ends_as_late_wherever_it_runs() -> None:
     assert search.lower == search.upper
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("gpus", [3, 4])
 def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
     batch = generate_batch(15 * gpus, gpus=gpus, seed=5)
@@ -159,6 +160,7 @@ def test_it_needs_some_time_and_counts_it() -> None:
     assert found[0] == found[1]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("live", [False, True])
 def test_placements_are_whole_where_dual_prices_tell_nothing(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     batch = generate_batch(26, gpu="A30", gpus=2, seed=0)

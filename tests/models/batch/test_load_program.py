@@ -38,6 +38,7 @@ def ticks_of(problem: IntegerBatch, makespan: float | None) -> int:
     return problem.ticks.nearest(makespan) if problem.ticks.exact else problem.ticks.floor(makespan) + 1
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 @settings(max_examples=50)
 def test_never_above_the_optimum_of_brute_force(batch: Batch) -> None:
@@ -66,6 +67,7 @@ def raised(batch: Batch, method: str) -> tuple[int, int]:
     return before, search.lower
 
 
+@pytest.mark.deep
 @given(tiny_batches, st.sampled_from(["brute-force", "far", "lpt"]))
 @settings(max_examples=60, deadline=None)
 def test_marks_never_raise_the_bound_above_the_optimum(batch: Batch, method: str) -> None:
@@ -90,6 +92,7 @@ def test_a_task_as_long_as_the_schedule_tells_much() -> None:
     assert bound(problem, ticks_of(problem, optimum)) < after
 
 
+@pytest.mark.deep
 def test_live_instances_count() -> None:
     first, second = (generate_batch(24, gpu="A30", seed=seed) for seed in (0, 10))
     schedule = solve(first, "far").schedule

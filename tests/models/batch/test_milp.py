@@ -63,6 +63,7 @@ def agree(batch: Batch, *names: str) -> None:
             assert makespan == pytest.approx(best, rel=1e-12, abs=2e-9)
 
 
+@pytest.mark.deep
 @given(tiny_batches)
 @settings(max_examples=25)
 def test_every_exact_method_finds_the_same(batch: Batch) -> None:
@@ -75,18 +76,21 @@ def test_they_find_the_same_on_several_gpus(batch: Batch) -> None:
     agree(batch, "cp", *METHODS)
 
 
+@pytest.mark.deep
 @given(realistic_batches(st.sampled_from([A30, RTX]), max_tasks=4, max_gpus=1))
 @settings(max_examples=10)
 def test_they_find_the_same_with_realistic_times(batch: Batch) -> None:
     agree(batch, "cp", *METHODS)
 
 
+@pytest.mark.deep
 @given(tiny_batches, st.sampled_from([1e-9, 1e-4, 1e3, 1e9]))
 @settings(max_examples=15)
 def test_very_short_and_very_long_times(batch: Batch, scale: float) -> None:
     agree(scaled(batch, scale, costs_too=True), "cp", *METHODS)
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("batch", [pytest.param(LATE_INSTANCE, id="late"), pytest.param(FREE_DESTRUCTIONS, id="empty")])
 def test_a_relaxed_bound_below_every_schedule_is_refined(
@@ -126,6 +130,7 @@ def test_it_starts_without_a_schedule_too(method: str) -> None:
     assert control.lower_bound == tiny.OPTIMUM
 
 
+@pytest.mark.deep
 def test_cbc_may_see_at_first_sight_that_nothing_is_shorter() -> None:
     """It then crashes instead of writing a file: here for the assignment of the relaxed optimum."""
     batch = Batch(
@@ -184,6 +189,7 @@ def test_a_solver_that_loses_solutions_is_noticed(method: str, monkeypatch: pyte
 # Limits and interruptions
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("limit", [1e-3, 1.0])
 def test_there_is_a_schedule_however_short_the_time(method: str, limit: float) -> None:

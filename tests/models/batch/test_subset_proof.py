@@ -70,11 +70,13 @@ def test_some_more_tasks_are_proven(n: int) -> None:
     assert result.status is Status.OPTIMAL
 
 
+@pytest.mark.deep
 def test_identical_tasks_are_proven() -> None:
     batch = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 2.5, 4: 1.5}) for at in range(13)), get_gpu("A30"))
     consistent(batch, solve(batch, workers=2, time_limit=4))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("n", "gpus"), [(22, 1), (26, 1), (16, 4)])
 def test_where_the_time_is_up_all_is_consistent(n: int, gpus: int) -> None:
     batch = generate_batch(n, gpus=gpus, seed=n)

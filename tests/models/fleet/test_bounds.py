@@ -91,6 +91,7 @@ def test_without_arrivals_it_is_the_makespan_of_the_batch(seed: int) -> None:
     assert without_bounds(trace, "makespan").value == pytest.approx(interval_model.optimum(batch_of(trace)))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("goal", GOALS)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(trace=traces(5))

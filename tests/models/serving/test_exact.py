@@ -41,6 +41,7 @@ def test_the_scenarios(changes: dict[str, object], expected: tuple[int, ...]) ->
     assert all(result.proven == ("gpus", "compute slices") for result in results)
 
 
+@pytest.mark.deep
 @given(demands(limited=True))
 @settings(max_examples=60, deadline=None)
 def test_the_same_count_as_a_model_of_every_gpu(demand: Demand) -> None:
@@ -62,6 +63,7 @@ def test_fewest_slices_come_second() -> None:
     assert (result.gpus, result.compute_slices) == (1, 3)
 
 
+@pytest.mark.deep
 @given(demands())
 @settings(max_examples=60, deadline=None)
 def test_slices_are_between_what_services_need_and_what_search_finds(demand: Demand) -> None:
@@ -250,6 +252,7 @@ def fewest_changes_by_trial(demand: Demand, old: Deployment, goal: tuple[int, in
     return best
 
 
+@pytest.mark.deep
 @given(demands(max_services=3, gpus=(A30,), max_pools=1), st.data())
 @settings(max_examples=60, deadline=None)
 def test_fewest_changes_against_every_deployment(demand: Demand, data: st.DataObject) -> None:

@@ -123,6 +123,7 @@ def test_a_row_without_variables_that_does_not_hold(backend: Backend) -> None:
     assert solved(linear, backend).status is Status.INFEASIBLE
 
 
+@pytest.mark.deep
 def test_the_time_is_up_with_a_solution(backend: Backend) -> None:
     linear, start = makespan(120)
     seen: list[Values] = []

@@ -166,6 +166,7 @@ def test_values_that_coincide_share_one_label(difference: float) -> None:
     assert line_positions(figure, "lower-bound") == {schedule.makespan + difference}
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("share", [0.0, 0.01, 0.05, 0.3, 0.6, 0.9, 0.97, 0.999, 1.0, 1.01, 1.2, 9.0])
 def test_no_text_overlaps_another_wherever_the_bound_is(share: float) -> None:
     batch = a30_batch()

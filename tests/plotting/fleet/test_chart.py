@@ -199,6 +199,7 @@ def test_colours_are_those_of_the_jobs() -> None:
     assert len(set(colours[0].values())) == 12
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(
     ("jobs", "gpus", "policies"),
     [

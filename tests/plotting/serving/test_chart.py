@@ -69,6 +69,7 @@ def assert_labels_inside(figure: Figure) -> None:
     figure.set_dpi(100)
 
 
+@pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @pytest.mark.parametrize(
     ("deployment", "rows"),
@@ -188,6 +189,7 @@ def test_equal_gpus_share_a_row_if_there_are_many() -> None:
     assert [text.get_text() for text in artists(many, "empty:").values() if isinstance(text, Text)] == ["no segment"]
 
 
+@pytest.mark.deep
 def test_of_very_many_kinds_the_most_frequent_are_drawn() -> None:
     segments = [
         Segment("a", gpu, "4g.24gb", 0, batch=1 if gpu % 2 else gpu, processes=1, throughput=9.0, latency=0.1)
@@ -213,6 +215,7 @@ def test_what_is_not_there_is_reported_at_once() -> None:
     assert [problem.path for problem in error.value.problems] == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
 def test_equal_deployments_are_equal_files(tmp_path: Path, suffix: str, magic: bytes) -> None:
     one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
