@@ -7,7 +7,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-_COLOURS = ("#000000", "#0072B2", "#56B4E9", "#D55E00", "#CC79A7", "#009E73", "#E69F00")
+_COLOURS = (
+    "#000000",
+    "#0072B2",
+    "#56B4E9",
+    "#D55E00",
+    "#CC79A7",
+    "#009E73",
+    "#E69F00",
+    "#999999",
+    "#882255",
+    "#DDCC77",
+    "#117733",
+    "#AA4499",
+)
 _MARKERS = "osD^vPX"
 _DASHES = ("-", "--", "-.", ":")
 

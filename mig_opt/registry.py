@@ -235,7 +235,7 @@ DEPLOY_METHODS = Registry(
         Method(
             "search",
             "heuristic",
-            "segments of each service by dual prices of instance sizes, then local search on their numbers",
+            "segments of each service by prices of instance sizes, then local search on their numbers",
             "this package, docs/serving/deploy.md",
             "mig_opt.heuristics.serving.search:search",
             packages=("numpy",),
@@ -266,8 +266,29 @@ DEPLOY_METHODS = Registry(
             "mig-serving",
             "heuristic",
             "GPU after GPU, each in the configuration that serves most of what is left",
-            "in the manner of the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067",
+            "after the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067, with a stronger score",
             "mig_opt.heuristics.serving.mig_serving:mig_serving",
+        ),
+        Method(
+            "mig-serving-fast",
+            "heuristic",
+            "GPU after GPU, each in the configuration of greatest utility, weighted by what services lack",
+            "the fast algorithm of Tan et al., MIG-serving, arXiv:2109.11067",
+            "mig_opt.heuristics.serving.mig_serving:mig_serving_fast",
+        ),
+        Method(
+            "gpulet",
+            "heuristic",
+            "at most two segments on a GPU, the second one with the rest of it",
+            "Choi et al., USENIX ATC 2022, on instances in place of shares of MPS",
+            "mig_opt.heuristics.serving.gpulet:gpulet",
+        ),
+        Method(
+            "igniter",
+            "heuristic",
+            "each service on the smallest instance that serves it, largest first, where it fits first",
+            "Xu et al., iGniter, IEEE TPDS 34 (2023), on instances in place of shares of MPS",
+            "mig_opt.heuristics.serving.igniter:igniter",
         ),
         Method(
             "first-fit",
@@ -320,7 +341,7 @@ POLICIES = Registry(
             "static",
             "policy",
             "first fit on partitions that never change",
-            f"baseline of: {_FRAGMENTATION}, section V-C",
+            f"the rival of: {_FRAGMENTATION}, section V-C",
             "mig_opt.heuristics.fleet.queueing:StaticPartition",
         ),
         Method(

@@ -47,12 +47,24 @@ def _blocked_slices(gpu: GpuModel, profile: Profile) -> int:
     return gpu.blocked_slices(profile)  # asked very often
 
 
-def match(need: Need) -> list[Option]:
+def match(need: Need, best: Option | None = None) -> list[Option]:
     """Return the segments of a service.
 
-    As many of the optimal segment, that of greatest throughput per slice, as its rate fills, and for the rest the
-    smallest one that is enough. If these are fewer than the replicas that the service needs, the rate is spread
-    instead: each replica in turn is the smallest one that serves its even share of what is left.
+    As many of the best segment as its rate fills, and for the rest the smallest one that is enough. If these are fewer
+    than the replicas that the service needs, the rate is spread instead: each replica in turn is the smallest one that
+    serves its even share of what is left.
+
+    Parameters
+    ----------
+    need : Need
+        What has to be served.
+    best : Option, optional
+        The segment to fill first; by default the paper's optimal one, that of greatest throughput per slice.
+
+    Returns
+    -------
+    list of Option
+        One for each segment.
 
     Examples
     --------
@@ -66,7 +78,7 @@ def match(need: Need) -> list[Option]:
     >>> [option.point.size for option in match(Need(0, 450.0, 1, options, a100))]
     [3, 3, 1]
     """
-    best = need.best()
+    best = best or need.best()
     count = math.floor(need.rate / best.point.throughput)
     left = need.rate - count * best.point.throughput
     chosen = [best] * count

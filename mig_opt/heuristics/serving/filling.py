@@ -49,6 +49,13 @@ class FilledGpus:
     On every GPU of the catalogue disjoint footprints are enough for plain instances to exist together, none has a
     ``max_count`` beyond that.
 
+    Parameters
+    ----------
+    gpu : GpuModel
+        Their kind.
+    most : int, optional
+        Segments that a GPU may have at most; by default as many as have room.
+
     Examples
     --------
     >>> from mig_opt.gpu.catalogue import get_gpu
@@ -65,8 +72,9 @@ class FilledGpus:
     [4, 0]
     """
 
-    def __init__(self, gpu: GpuModel) -> None:
+    def __init__(self, gpu: GpuModel, *, most: int | None = None) -> None:
         self.gpu = gpu
+        self._most = math.inf if most is None else most
         self._held: list[list[tuple[PlannedSegment, Placement]]] = []
         self._taken: list[int] = []  # for each GPU its slices as bits
         # For an instance and the starts that are allowed to it the first GPU that may have room.
@@ -98,7 +106,7 @@ class FilledGpus:
         """
         key = segment.profile, starts
         for index in range(self._cursors.get(key, 0), len(self._held)):
-            if self._put_at(index, segment, starts):
+            if self.put_on(index, segment, starts):
                 self._cursors[key] = index
                 return True
         self._cursors[key] = len(self._held)
@@ -108,7 +116,19 @@ class FilledGpus:
         """Put ``segment`` on a further GPU, at the first of ``starts``."""
         self._held.append([])
         self._taken.append(0)
-        self._put_at(len(self._held) - 1, segment, starts)
+        self.put_on(len(self._held) - 1, segment, starts)
+
+    def put_on(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
+        """Put ``segment`` on a certain GPU, at the first of ``starts`` that is free; return whether there is one."""
+        if len(self._held[index]) >= self._most:
+            return False
+        footprint = (1 << segment.profile.memory_slices) - 1
+        for start in starts:
+            if not self._taken[index] & footprint << start:
+                self._taken[index] |= footprint << start
+                self._held[index].append((segment, self.gpu.placement(segment.profile.name, start)))
+                return True
+        return False
 
     def clear(self, index: int) -> list[PlannedSegment]:
         """Empty a GPU and return what was there."""
@@ -125,15 +145,6 @@ class FilledGpus:
         self._taken = [self._taken[index] for index in kept]
         self._cursors.clear()
         return segments
-
-    def _put_at(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
-        footprint = (1 << segment.profile.memory_slices) - 1
-        for start in starts:
-            if not self._taken[index] & footprint << start:
-                self._taken[index] |= footprint << start
-                self._held[index].append((segment, self.gpu.placement(segment.profile.name, start)))
-                return True
-        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,11 @@
-"""The method ``mig-serving``: GPU after GPU, each in the configuration that serves most of what is left.
+"""The methods ``mig-serving-fast`` and ``mig-serving``: GPU after GPU, each in the configuration of the best score.
 
-In the manner of the fast algorithm of C. Tan et al., "Serving DNN Models with Multi-Instance GPUs: A Case of the
+The first is the fast algorithm of C. Tan et al., "Serving DNN Models with Multi-Instance GPUs: A Case of the
 Reconfigurable Machine Scheduling Problem", arXiv:2109.11067. A configuration is a partition of a GPU with a service on
-each instance. There its score adds up what each instance gives to its service, as a share of the service's rate and
-weighted by the share that is not served yet. Here an instance counts with the share that it takes from what is not
-served yet, so that nothing is gained by serving more than was asked for.
+each instance. Its score adds up what each instance gives to its service, as a share of the service's rate (its
+utility), weighted by the share that is not served yet (one less its completion rate). The second method is the stronger
+one: there an instance counts with the share that it takes from what is not served yet, so that nothing is gained by
+serving more than was asked for.
 """
 
 from __future__ import annotations
@@ -27,22 +28,34 @@ _DIGITS, _SCORE_DIGITS = 12, 10
 
 
 _Bid = tuple[float, float, int]
-"""Less the share of a service that an instance takes from what is outstanding, the share of the instance that is idle
-then, and the service. The least bid is the best."""
+"""Less the score of an instance for a service, the share of the instance that is idle then, and the service. The least
+bid is the best."""
 
 _NOBODY: _Bid = (0.0, 0.0, -1)
 
 
-def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
+def mig_serving_fast(demand: Demand, control: Control[Deployment]) -> None:
     """Add the GPU of the best score until everything is served, and offer the deployment.
 
-    If scores are equal, the one with fewer compute slices in use is better. GPUs of several kinds compete at every
-    step, as long as there are any left of their kind; if there are not enough, nothing is offered. There is one
-    deployment, so limits come into effect only after it.
+    A score is a sum over instances, so each instance of the best configuration has the service of which it serves the
+    largest share, weighted: no configuration has to be left out of the search, however many services it mixes. If
+    scores are equal, the one with fewer compute slices in use is better. The paper has one kind of GPU and no replicas:
+    here kinds compete at every step, as long as there are GPUs left of them (if there are not enough, nothing is
+    offered), and what a service lacks is the larger of two shares, that of its rate and that of its replicas. There is
+    one deployment, so limits come into effect only after it.
     """
+    _fill(demand, control, capped=False)
+
+
+def mig_serving(demand: Demand, control: Control[Deployment]) -> None:
+    """Do the same as :func:`mig_serving_fast` with instances that count for no more than their service still lacks."""
+    _fill(demand, control, capped=True)
+
+
+def _fill(demand: Demand, control: Control[Deployment], *, capped: bool) -> None:
     if demand.unservable():
         return
-    market = _Market(demand)
+    market = _Market(demand, capped=capped)
     left = [pool.count for pool in demand.pools]
     gpus = []
     while market.lacks:
@@ -76,10 +89,15 @@ class _Configuration:
 
 
 class _Market:
-    """Demand of all services that is not served yet, and their gains from instances."""
+    """Demand of all services that is not served yet, and their gains from instances.
 
-    def __init__(self, demand: Demand) -> None:
+    With ``capped`` an instance scores what it takes from that, else what it gives, weighted by what was lacking before
+    the GPU.
+    """
+
+    def __init__(self, demand: Demand, *, capped: bool) -> None:
         self._demand = demand
+        self._capped = capped
         self.lacks = {index: _Lack(1.0, service.min_replicas) for index, service in enumerate(demand.services)}
         self._offers: list[dict[tuple[int, Profile], Option]] = [
             {(option.pool, option.profile): option for option in options} for options in demand.options
@@ -121,7 +139,7 @@ class _Market:
         score, slices = 0.0, 0
         for placement in partition:
             key = pool, placement.profile
-            loss, _, service = self._best_bid(key, lacks)
+            loss, _, service = self._best_bid(key, lacks if self._capped else {})
             if loss < 0:
                 option = self._offers[service][key]
                 lacks[service] = self._after(service, lacks.get(service, self.lacks[service]), option)
@@ -141,6 +159,9 @@ class _Market:
         return min(bids)
 
     def _bid(self, service: int, lack: _Lack, option: Option) -> _Bid:
+        if not self._capped:
+            given = option.point.throughput / self._demand.services[service].rate
+            return -self._outstanding(service, lack) * given, 0.0, service
         after = self._after(service, lack, option)
         gain = self._outstanding(service, lack) - self._outstanding(service, after)
         idle = 1 - min(1.0, lack.rate * self._demand.services[service].rate / option.point.throughput)

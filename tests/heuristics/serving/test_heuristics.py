@@ -7,14 +7,17 @@ from demands import A30, A100, assert_serves, featured_demands, flat_table, one_
 from hypothesis import given, settings
 
 from mig_opt.control import Control
+from mig_opt.deploying import deploy
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.heuristics.serving.mig_serving import partitions_into
-from mig_opt.registry import get_deploy_method
+from mig_opt.registry import deploy_methods, get_deploy_method
+from mig_opt.result import Status
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import Point, ProfileTable
 
-METHODS = ("parvagpu", "parvagpu-single", "parvagpu-unoptimized", "mig-serving", "first-fit")
+METHODS = tuple(m.name for m in deploy_methods() if m.kind == "heuristic" and m.name != "search")
+"""Those that plan by rules; ``search`` has tests of its own."""
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
 
 
@@ -90,6 +93,82 @@ def test_mig_serving_gives_up_when_there_are_no_gpus_left() -> None:
     assert places(run("mig-serving", one_model({"a": 840.0}, {7: 420.0}, count=2))) == [["a:7@0"], ["a:7@0"]]
 
 
+# mig-serving-fast
+
+
+def test_the_fast_algorithm_fills_a_gpu_with_whom_it_serves_best() -> None:
+    # 420 / 60 = 7 on 7 slices, 4 instances of 60 and one of 200 on 3 give 440 / 60: sevenfold what is asked for.
+    deployment = run("mig-serving-fast", one_model({"a": 60.0, "b": 250.0}, MODEL))
+    assert deployment is not None
+    assert {segment.service for segment in deployment.on(0)} == {"a"}
+    assert {segment.service for segment in deployment.on(1)} == {"b"}
+    assert sum(segment.throughput for segment in deployment.on(0)) == max(
+        sum(MODEL[placement.profile.compute_slices] for placement in partition)
+        for partition in partitions_into(A100, frozenset(A100.profiles_of("base")))
+    )
+
+
+def test_the_fast_algorithm_weighs_by_what_is_lacking() -> None:
+    # A GPU of one model gives 350 as 2 + 2 + 2 + 1 instances of 50 per slice: half of a, so that b is next (1 * 350 /
+    # 700 against 0.5 * 350 / 700), and then each again.
+    served = {1: 50.0, 2: 100.0}
+    deployment = run("mig-serving-fast", one_model({"a": 700.0, "b": 700.0}, served))
+    assert deployment is not None
+    assert [{segment.service for segment in deployment.on(gpu)} for gpu in range(4)] == [{"a"}, {"b"}, {"a"}, {"b"}]
+
+
+# gpulet
+
+
+def test_gpulet_gives_the_rest_of_a_gpu_to_the_second_segment() -> None:
+    # 200 on 3 slices for a; b needs one slice, and gets the four beside.
+    assert places(run("gpulet", one_model({"a": 200.0, "b": 50.0}, MODEL))) == [["b:4@0", "a:3@4"]]
+    # The third one begins a GPU.
+    assert places(run("gpulet", one_model({"a": 60.0, "b": 50.0, "c": 40.0}, MODEL))) == [["b:4@0", "a:1@6"], ["c:1@6"]]
+
+
+def test_gpulet_takes_the_smallest_rest_that_is_enough() -> None:
+    tables = tuple(flat_table(f"m{size}", A100, {size: 100.0, 7: 700.0}, batch=8) for size in (1, 2, 3, 4))
+    services = (
+        Service("large", 1.0, 100.0, "m4"),  # leaves 3 slices
+        Service("small", 1.0, 99.0, "m1"),  # would have the rest of the first, but can use 1 or 7 only
+        Service("middle", 1.0, 98.0, "m3"),
+        Service("other", 1.0, 97.0, "m2"),
+    )
+    wanted = Demand(services, tables, (GpuPool(A100),))
+    assert places(run("gpulet", wanted)) == [["large:4@0", "small:1@4"], ["other:2@0", "middle:3@4"]]
+
+
+def test_gpulet_splits_a_service_at_its_most_efficient_size() -> None:
+    # Three slices have most per slice (200 / 3), and with the four beside them 450. The step to two slices gains most
+    # (70): 130 + 250 = 380 on a GPU would be three GPUs.
+    assert places(run("gpulet", one_model({"a": 900.0}, MODEL))) == [["a:4@0", "a:3@4"]] * 2
+
+
+@pytest.mark.deep
+@settings(max_examples=60)
+@given(featured_demands())
+def test_no_gpu_of_gpulet_has_three_segments(wanted: Demand) -> None:
+    deployment = run("gpulet", wanted)
+    if deployment is not None:
+        assert all(len(deployment.on(gpu)) <= 2 for gpu in range(len(deployment.gpus)))
+
+
+# igniter
+
+
+def test_igniter_takes_the_smallest_instance_that_serves_all() -> None:
+    assert places(run("igniter", one_model({"a": 190.0, "b": 125.0, "c": 10.0}, MODEL))) == [
+        ["b:2@0", "c:1@2", "a:3@4"],
+    ]
+
+
+def test_igniter_gives_whole_gpus_until_the_rest_fits() -> None:
+    # 900 = 2 * 420 + 60.
+    assert places(run("igniter", one_model({"a": 900.0}, MODEL))) == [["a:7@0"], ["a:7@0"], ["a:1@0"]]
+    assert places(run("igniter", one_model({"a": 50.0}, MODEL, replicas=2))) == [["a:1@0", "a:1@1"]]
+
+
 def test_partitions_into_all_profiles_are_those_of_the_gpu() -> None:
     for name in ("A100", "A30", "RTX-PRO-6000"):
         gpu = get_gpu(name)
@@ -135,8 +214,9 @@ def test_nothing_is_offered_if_the_gpus_do_not_suffice(method: str) -> None:
     assert run(method, one_model({"a": 1.0, "b": 1.0}, {7: 420.0}, count=1)) is None
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "mig-serving-fast"])
 def test_one_kind_for_all_if_that_is_less(method: str) -> None:
+    # The fast algorithm of MIG-serving fills a GPU with whom it serves best there, needed or not.
     # Each service is a little better off on a GPU of its own kind, but both fit on one.
     tables = (
         flat_table("m", A100, {1: 100.0}, batch=8),
@@ -193,6 +273,20 @@ def test_without_limits_there_is_always_a_deployment(method: str) -> None:
             assert_serves(wanted, deployment)
 
     check()
+
+
+@pytest.mark.deep
+@settings(max_examples=40)
+@given(featured_demands())
+def test_exact_never_needs_more_gpus_than_a_rival(wanted: Demand) -> None:
+    best = deploy(wanted, time_limit=20)
+    for method in METHODS:
+        rival = deploy(wanted, method)
+        if rival.gpus is not None:
+            assert best.gpus is not None, method
+            assert best.lower_bound <= best.gpus <= rival.gpus, method
+        else:
+            assert rival.status in (Status.NO_SOLUTION, Status.INFEASIBLE), method
 
 
 @pytest.mark.deep
