@@ -163,7 +163,7 @@ def by_share(family: str, seeds: int, plan: Plan, jobs: int, printed: Mapping[fl
     lines = table([*header, "load balancing", "without delay threshold", "without wait threshold"], rows)
     lines += ["Seconds, unaware / aware:", ""]
     lines += table(
-        ["PCIe-bound", "completion", "wait", "execution", "lower bound of completion", "PCIe-bound jobs up to 50 s"],
+        ["PCIe-bound", "flow time", "wait", "execution", "lower bound of flow time", "PCIe-bound jobs up to 50 s"],
         seconds,
     )
     return lines, reductions

@@ -10,7 +10,7 @@ from typing import Literal
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
-from mig_opt.control import Control, check_run
+from mig_opt.control import Callbacks, Control, Stop, check_run
 from mig_opt.errors import InputError, Problem, SolverError, nearest
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
 from mig_opt.registry import METHODS
@@ -146,6 +146,9 @@ def plan_stream(
     time_limit: float | None = None,
     seed: int = 0,
     workers: int | None = None,
+    callbacks: Callbacks | Sequence[Callbacks] = (),
+    gap: float = 0.0,
+    stop: Stop | None = None,
     deterministic: bool = False,
 ) -> StreamPlan:
     """Plan batches that come one after the other; a batch knows nothing of those that follow.
@@ -157,9 +160,10 @@ def plan_stream(
     join : str
         As for :func:`concatenate`; or ``handover``: no batch is planned for empty GPUs, but for the state that the one
         before has left (see :func:`handover`). With an exact method each batch then ends as early as it can from there.
-    method, time_limit, seed, workers, deterministic
-        For :func:`mig_opt.solve`, which plans each batch. The time limit counts for each batch, and once more for its
-        moves and swaps.
+    method, time_limit, seed, workers, callbacks, gap, stop, deterministic
+        For :func:`mig_opt.solve`, which plans each batch: a stream is a run for each batch, with its own calls of the
+        callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
+        batch, and once more for its moves and swaps.
 
     Returns
     -------
@@ -188,6 +192,9 @@ def plan_stream(
         time_limit=time_limit,
         seed=seed,
         workers=workers,
+        callbacks=callbacks,
+        gap=gap,
+        stop=stop,
         deterministic=deterministic,
         also=_join_problems(join, (*JOINS, "handover")) + _batch_problems(batches, "batches"),
     )
@@ -196,12 +203,22 @@ def plan_stream(
         batch, begin = batches[index], 0.0
         if index and join == "handover":
             batch, begin = _handed_over(batch, state)
-        result = solve(batch, method, time_limit=time_limit, seed=seed, workers=workers, deterministic=deterministic)
+        result = solve(
+            batch,
+            method,
+            time_limit=time_limit,
+            seed=seed,
+            workers=workers,
+            callbacks=callbacks,
+            gap=gap,
+            stop=stop,
+            deterministic=deterministic,
+        )
         if result.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if result.schedule is None:
-            message = f"{method} found no schedule for batches[{index}]; allow for more"
-            raise InputError([Problem("time_limit", message)])
+            message = f"{method} found no schedule for batches[{index}] before it had to end; allow for more"
+            raise InputError([Problem("time_limit" if stop is None else "stop", message)])
         if not index:
             return result.schedule
         if join == "handover":

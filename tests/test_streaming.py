@@ -14,7 +14,7 @@ import mig_opt.streaming as streaming
 from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
-from mig_opt.control import Control
+from mig_opt.control import Callbacks, Control
 from mig_opt.errors import InputError, SolverError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
@@ -152,6 +152,44 @@ def test_exact_methods_plan_the_next_batch_from_the_state_that_is_left() -> None
     assert seconds + (solve(following, "cp").makespan or 0.0) == pytest.approx(plan.ends[1], abs=1e-6)
 
 
+# Progress
+
+
+class Recorder(Callbacks):
+    def __init__(self) -> None:
+        self.calls: list[object] = []
+        self.gaps: list[float] = []
+
+    def on_start(self, problem: Batch, method: str) -> None:
+        self.calls += [problem, method]
+
+    def on_end(self, result: ScheduleResult) -> None:
+        self.calls.append(result.schedule)
+        self.gaps.append(result.gap or 0.0)
+
+
+def test_callbacks_hear_of_the_run_of_each_batch() -> None:
+    stream = [generate_batch(6, gpu="A30", seed=seed) for seed in (1, 2)]
+    recorder = Recorder()
+    plan = plan_stream(stream, join="trivial", callbacks=recorder)
+    assert recorder.calls[::3] == stream
+    assert recorder.calls[1::3] == ["far", "far"]
+    assert recorder.calls[2] == plan.schedules[0]
+
+
+def test_gap_and_stop_end_the_run_of_a_batch_and_not_the_stream() -> None:
+    stream = [generate_batch(7, gpu="A30", seed=seed) for seed in (2, 3)]
+    proven, close, stopped = Recorder(), Recorder(), Recorder()
+    plan_stream(stream, method="cp", callbacks=proven)
+    assert proven.gaps == [0.0, 0.0]
+    plan = plan_stream(stream, method="cp", callbacks=[close], gap=0.5)
+    assert len(plan.schedules) == 2
+    assert all(0.0 < gap <= 0.5 for gap in close.gaps)
+    plan = plan_stream(stream, method="cp", callbacks=stopped, stop=lambda point: point.objective is not None)
+    assert len(plan.schedules) == 2
+    assert all(gap > 0.0 for gap in stopped.gaps)
+
+
 # Wrong input
 
 
@@ -181,6 +219,11 @@ def test_all_that_is_wrong_is_reported() -> None:
         "method",
         "time_limit",
     ]
+    assert wrong(lambda: plan_stream([first], callbacks=[Callbacks], gap=2.0, stop=3)) == [  # type: ignore[list-item, arg-type]
+        "callbacks[0]",
+        "gap",
+        "stop",
+    ]
     assert wrong(lambda: plan_stream([])) == ["batches"]
     assert wrong(lambda: concatenate([], join="handover")) == ["join", "plans"]
     ((batch, schedule),) = plans(first)
@@ -192,6 +235,7 @@ def test_all_that_is_wrong_is_reported() -> None:
 def test_a_time_limit_that_is_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = [generate_batch(9, seed=1)]
     assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
+    assert wrong(lambda: plan_stream(stream, stop=lambda point: True)) == ["stop"]
 
 
 # Ctrl-C, and defects
