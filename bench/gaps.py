@@ -123,7 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [
         "# Gaps to the optimum",
         "",
-        describe("mig-opt", "ortools", "numba"),
+        describe("mig-opt", "ortools"),
         "",
         "The gap is (makespan - best bound) / makespan, to the greatest lower bound that any method found; where an"
         " optimum is proven, that is the true distance to it. One thread each, A100, `p_sup` 0.5.",

@@ -183,7 +183,7 @@ def main(arguments: Sequence[str]) -> None:
     lines = [
         "# The planner and the others",
         "",
-        describe("mig-opt", "ortools", "numba"),
+        describe("mig-opt", "ortools"),
         "",
         "All rivals with `backfill=True`, which is their better form. Lower is better; means over the seeds.",
         "",

@@ -192,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [
         "# Schedulers on every family of traces",
         "",
-        describe("mig-opt", "ortools", "numba"),
+        describe("mig-opt", "ortools"),
         "",
         "Every scheduler of `mig_opt.policies()`, with its usual options, on the traces of"
         " [online/policies.toml](../online/policies.toml), A100. Time to end is the mean of the seconds from arrival to"

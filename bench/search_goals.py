@@ -252,7 +252,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines = [
         "# The goals of `search`",
         "",
-        describe("mig-opt", "ortools", "numba"),
+        describe("mig-opt", "ortools"),
         "",
         "Batches of the generator (A100, `p_sup` 0.5); two threads. A cell is one number of tasks, one scaling and one"
         " range of times. The gap is (makespan - bound) / makespan, to the greatest lower bound that any of the methods"

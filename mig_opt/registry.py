@@ -116,7 +116,7 @@ METHODS = Registry(
             "this package, docs/batch/theory.md",
             "mig_opt.models.batch.cp:cp",
             warm_start=True,
-            packages=("ortools", "numba", "numpy", "highspy"),
+            packages=("ortools", "numpy", "highspy"),
         ),
         Method(
             "milp",
@@ -175,7 +175,7 @@ METHODS = Registry(
             "this toolkit (docs/batch/search.md)",
             "mig_opt.heuristics.batch.local_search:search",
             warm_start=True,
-            packages=("networkx", "numba", "numpy"),
+            packages=("networkx", "numpy"),
         ),
         Method(
             "miso-opt",

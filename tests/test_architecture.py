@@ -41,6 +41,7 @@ FLOORS = (
     "control",
     "result",
     "registry",
+    "native",
     "arguments",
     "texts",
     "errors",

@@ -327,5 +327,5 @@ def test_a_method_is_not_imported_when_it_is_too_late_for_it() -> None:
 def test_the_seed_and_the_versions_are_kept() -> None:
     result = solve(tiny.BATCH, seed=17)
     assert result.seed == 17
-    assert set(result.versions) == {"mig-opt", "python", "ortools", "numba", "numpy", "highspy"}
+    assert set(result.versions) == {"mig-opt", "python", "ortools", "numpy", "highspy"}
     assert all(version.count(".") >= 1 for version in result.versions.values())

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mig_opt.instances.bundled import Finding, InstanceInfo
 
 _PACKAGES = (
-    *("ortools", "pulp", "highspy", "networkx", "numpy", "numba", "pydantic", "typer", "rich"),
+    *("ortools", "pulp", "highspy", "networkx", "numpy", "pydantic", "typer", "rich"),
     *("matplotlib", "dask"),
 )
 

@@ -1,11 +1,12 @@
 """The pricing problem of column generation: the tasks of most value that one GPU can run within some time.
 
 Give each task a dual price. The value of the tasks that a GPU runs within some time is at most that of its best
-*pattern*, which dynamic programming finds from the innermost branches outward (the loops are at the end): the tasks of
-a placement run one after the other, a knapsack problem; all that is inside of it shares the time that they leave. If
-all tasks together have more value than all GPUs can run within that time, no schedule is as short.
+*pattern*, which dynamic programming finds from the innermost branches outward: the tasks of a placement run one after
+the other, a knapsack problem; all that is inside of it shares the time that they leave. If all tasks together have more
+value than all GPUs can run within that time, no schedule is as short.
 
 Values are whole numbers, so they are exact; times are rounded down to a *grain* of some ticks, so no pattern is missed.
+The loops are in C: ``mig_opt/native/pricing.c``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads import loop
 from mig_opt.loads.branches import Branch, Branches, Order, Use
 from mig_opt.loads.subsets import NEVER, Integers, Table
 from mig_opt.loads.tree import task_ticks
+from mig_opt.native import loop
+
+_fill_knapsack = loop("fill_knapsack")
+_knapsack_choice = loop("knapsack_choice")
+_combine_in_order = loop("combine_in_order")
+_combine_nested = loop("combine_nested")
 
 _HIGHEST = 2**31 - 1
 """Largest value that fits into a table."""
@@ -206,7 +212,6 @@ class DualBound:
         return self._gpus * int(self._pricing.best_values(ticks)[left].max()) < self._pricing.value
 
 
-@loop
 def fill_knapsack(times: Table, prices: Table, table: Table) -> None:
     """Find the best tasks of placements with the same footprint for every time that they have together.
 
@@ -219,36 +224,16 @@ def fill_knapsack(times: Table, prices: Table, table: Table) -> None:
     table : array of int32, shape (tasks + 1, grains + 1)
         Filled in place: row ``i`` has the highest sum of dual prices of the first ``i`` tasks.
     """
-    most = table.shape[1] - 1
-    table[0, :] = 0
-    for task in range(times.shape[0]):
-        before, after, price = table[task], table[task + 1], prices[task]
-        after[:] = before
-        for kind in range(times.shape[1]):
-            time = times[task, kind]
-            if time <= most and price > 0:
-                # As slices, since the compiler then works on several at a time.
-                shorter, longer = before[: most + 1 - time], after[time:]
-                for at in range(most + 1 - time):
-                    longer[at] = max(longer[at], shorter[at] + price)
+    _fill_knapsack(times, prices, table)
 
 
-@loop
 def knapsack_choice(times: Table, prices: Table, table: Table, room: int) -> Integers:
     """Return the kind in which each task runs in the best choice within ``room`` grains, -1 if in none."""
-    kinds = np.full(times.shape[0], -1, np.int64)
-    for task in range(times.shape[0] - 1, -1, -1):
-        if table[task + 1, room] != table[task, room]:
-            for kind in range(times.shape[1]):
-                time = times[task, kind]
-                if time <= room and table[task, room - time] + prices[task] == table[task + 1, room]:
-                    kinds[task] = kind
-                    room -= time
-                    break
+    kinds = np.empty(len(times), np.int64)
+    _knapsack_choice(times, prices, table, room, kinds)
     return kinds
 
 
-@loop
 def combine_in_order(tables: Table, order: Integers, wait: int, best: Table) -> None:
     """Raise ``best`` to the joint value of members that are first created in some order.
 
@@ -263,18 +248,9 @@ def combine_in_order(tables: Table, order: Integers, wait: int, best: Table) -> 
     best : array of int32, shape (grains + 1,)
         Raised in place.
     """
-    together = np.zeros(best.shape[0], np.int32)
-    for place in range(order.shape[0]):
-        late = min(place * wait, best.shape[0])
-        together[:late] = -1
-        member, sums = tables[order[place]], together[late:]
-        for at in range(sums.shape[0]):
-            sums[at] = sums[at] + member[at] if sums[at] >= 0 and member[at] >= 0 else -1
-    for at in range(best.shape[0]):
-        best[at] = max(best[at], together[at])
+    _combine_in_order(tables, order, wait, best, np.empty_like(best))
 
 
-@loop
 def combine_nested(own: Table, inside: Table, operations: int, best: Table) -> None:
     """Raise ``best`` to the joint value of a placement with its tasks and all that is inside of it.
 
@@ -287,10 +263,4 @@ def combine_nested(own: Table, inside: Table, operations: int, best: Table) -> N
     best : array of int32, shape (grains + 1,)
         Raised in place.
     """
-    last = -1
-    for time in range(best.shape[0] - operations):
-        if own[time] > last:
-            last = own[time]
-            longer = best[operations + time :]
-            for at in range(longer.shape[0]):
-                longer[at] = max(longer[at], last + inside[at])
+    _combine_nested(own, inside, operations, best)

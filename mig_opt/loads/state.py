@@ -1,6 +1,7 @@
 """State of the local search: an assignment of tasks to places, and the paths through the load tree that follow.
 
-Compiled loops work on arrays, so the load tree and the ticks of a batch are given here as arrays too.
+The loops in C work on arrays, so the load tree and the ticks of a batch are given here as arrays too; the structures of
+``mig_opt/native/state.h`` have the same fields.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads import loop
-from mig_opt.loads.subsets import IMPOSSIBLE, NEVER, Integers, joint_path
+from mig_opt.loads.subsets import IMPOSSIBLE, NEVER, Integers
 from mig_opt.loads.tree import LoadTree
+from mig_opt.native import INTEGER, loop
+
+_greedy_assignment = loop("greedy_assignment", INTEGER)
 
 SPLIT = 2
 _KINDS = {"leaf": 0, "stack": 1, "split": SPLIT}
@@ -93,74 +96,6 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
     )
 
 
-class State(NamedTuple):
-    """Loads of the places, and longest paths through the branches."""
-
-    # ticks and number of the tasks in each place
-    load: Integers
-    tasks: Integers
-    # of each branch: the length of the longest path through it, and the number of tasks in it
-    longest: Integers
-    busy: Integers
-
-
-@loop
-def add_task(costs: Costs, state: State, task: int, place: int, sign: int) -> None:
-    """Add a task to a place (``sign`` 1), or remove it (-1)."""
-    state.load[place] += sign * costs.ticks[task, place]
-    state.tasks[place] += sign
-
-
-@loop
-def state_of(costs: Costs, tree: FlatTree, places: Integers) -> State:
-    """Return the state in which each task runs in its given place; a task with place -1 runs nowhere."""
-    count, nodes = costs.used.shape[0], tree.kind.shape[0]
-    state = State(
-        np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(nodes, np.int64), np.zeros(nodes, np.int64)
-    )
-    for task in range(places.shape[0]):
-        if places[task] >= 0:
-            add_task(costs, state, task, places[task], 1)
-    return state
-
-
-@loop
-def update_paths(costs: Costs, tree: FlatTree, state: State, gpu: int) -> None:
-    """Find the longest path through each branch of a GPU, and the number of tasks in it."""
-    longest, busy = state.longest, state.busy
-    for node in range(tree.first[gpu], tree.last[gpu] + 1):
-        one, two = tree.one[node], tree.two[node]
-        if tree.kind[node] == 0:
-            longest[node] = busy[node] = 0
-        elif tree.kind[node] == 1:
-            place = tree.place[node]
-            busy[node] = busy[one] + state.tasks[place]
-            if state.tasks[place]:
-                longest[node] = longest[tree.inside[node]] + state.load[place] + costs.used[place]
-            else:
-                longest[node] = longest[one] + (costs.clearing[place] if busy[one] or tree.around[node] else 0)
-        else:
-            busy[node] = busy[one] + busy[two]
-            waits = tree.around[node] or (busy[one] > 0 and busy[two] > 0)
-            longest[node] = joint_path(
-                longest[one], longest[two], tree.wait_one[node] * waits, tree.wait_two[node] * waits
-            )
-
-
-@loop
-def mark_longest_path(tree: FlatTree, state: State, gpu: int, on_path: npt.NDArray[np.bool_]) -> None:
-    """Mark the places on the longest path through a GPU."""
-    on_path[:] = False
-    node = tree.last[gpu]
-    while tree.kind[node]:
-        one, two = tree.one[node], tree.two[node]
-        if tree.kind[node] == 1:
-            on_path[tree.place[node]] = True
-            node = tree.inside[node] if state.tasks[tree.place[node]] else one
-        else:
-            node = one if state.longest[one] >= state.longest[two] else two
-
-
 class LeastLoads(NamedTuple):
     """Least weighted load of each task in a branch and outside: its ticks x the leaves that its place covers."""
 
@@ -227,36 +162,6 @@ def least_weighted_loads(
     return inside, around, beside
 
 
-@loop
-def path_sums(costs: Costs, tree: FlatTree, state: State, gpu: int) -> tuple[Integers, Integers]:
-    """Return for each branch of a GPU the sum of the paths to its leaves, in two parts.
-
-    The first is the sum over its leaves of the ticks within the branch, the second the ticks above it on each path.
-    """
-    first, last = tree.first[gpu], tree.last[gpu]
-    within, above = np.zeros(last + 1 - first, np.int64), np.zeros(last + 1 - first, np.int64)
-    for node in range(first, last + 1):
-        if tree.kind[node]:
-            within[node - first] = within[tree.one[node] - first]
-        if tree.kind[node] == 2:
-            within[node - first] += within[tree.two[node] - first]
-        elif tree.kind[node] == 1 and state.tasks[tree.place[node]]:
-            place = tree.place[node]
-            within[node - first] += tree.leaves[node] * (state.load[place] + costs.used[place])
-    for node in range(last, first - 1, -1):
-        if tree.kind[node]:
-            here = above[node - first]
-            if tree.kind[node] == 2:
-                above[tree.two[node] - first] = here
-            elif state.tasks[tree.place[node]]:
-                here += state.load[tree.place[node]] + costs.used[tree.place[node]]
-            above[tree.one[node] - first] = here
-            if tree.kind[node] == 1:
-                above[tree.inside[node] - first] = here
-    return within, above
-
-
-@loop
 def greedy_assignment(costs: Costs, tree: FlatTree) -> Integers:
     """Assign all tasks, the most expensive first, each to the one of its places that lengthens paths least.
 
@@ -272,25 +177,7 @@ def greedy_assignment(costs: Costs, tree: FlatTree) -> Integers:
     array of int64, shape (tasks,)
         The place of each task.
     """
-    tasks, number = costs.weighted.shape
-    cheapest = np.empty(tasks)
-    for task in range(tasks):
-        cheapest[task] = np.inf
-        for place in range(number):
-            if costs.ticks[task, place] < NEVER:
-                cheapest[task] = min(cheapest[task], costs.weighted[task, place])
-    places = np.full(tasks, -1)
-    state = state_of(costs, tree, places)
-    for task in np.argsort(-cheapest):
-        shortest, chosen = np.int64(NEVER), -1
-        for place in range(number):
-            if costs.ticks[task, place] < NEVER:
-                add_task(costs, state, task, place, 1)
-                update_paths(costs, tree, state, tree.gpu[place])
-                length = state.longest[tree.last[tree.gpu[place]]]
-                add_task(costs, state, task, place, -1)
-                if length < shortest:
-                    shortest, chosen = length, place
-        places[task] = chosen
-        add_task(costs, state, task, chosen, 1)
+    places = np.empty(len(costs.weighted), np.int64)
+    if not _greedy_assignment(costs, tree, places):
+        raise MemoryError
     return places

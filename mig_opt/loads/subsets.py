@@ -1,4 +1,4 @@
-"""Compiled loops over subsets of tasks.
+"""Loops over subsets of tasks, in C: ``mig_opt/native/subsets.c``.
 
 A *table* holds one number of ticks for each subset of a handful of tasks, with bit ``i`` of its index standing for task
 ``i``: the length of the longest path through a node of the load tree in which exactly these tasks run. Lengths of
@@ -12,7 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.loads import loop
+from mig_opt.native import INTEGER, loop
+
+_split_tasks = loop("split_tasks")
+_add_tasks = loop("add_tasks")
+_subset_sums = loop("subset_sums")
+_long_subset_sums = loop("long_subset_sums")
+_sets_within = loop("sets_within", INTEGER)
 
 Integers = npt.NDArray[np.int64]
 Table = npt.NDArray[np.int32]
@@ -41,13 +47,6 @@ class Siblings(NamedTuple):
     wait_two: int
 
 
-@loop
-def joint_path(one: int, two: int, wait_one: int, wait_two: int) -> int:
-    """Return the longest path through two branches of which one has to wait."""
-    return min(max(one + wait_one, two), max(one, two + wait_two))
-
-
-@loop
 def split_tasks(one: Table, two: Table, subsets: Subsets, siblings: Siblings, at_most: int, result: Table) -> None:
     """For each subset find the shortest longest path over all ways to split it between two siblings.
 
@@ -67,29 +66,9 @@ def split_tasks(one: Table, two: Table, subsets: Subsets, siblings: Siblings, at
     result : array of int32, shape (2**n,)
         Filled in place.
     """
-    for whole in subsets:
-        fixed = 0
-        if siblings.same:
-            fixed = whole
-            while fixed & (fixed - 1):
-                fixed &= fixed - 1
-        rest = whole ^ fixed
-        shortest = at_most + 1
-        part = rest
-        while True:
-            first, second = one[part | fixed], two[rest ^ part]
-            if max(first, second) < shortest:
-                length = max(first, second)
-                if (part | fixed or siblings.busy_one) and (rest ^ part or siblings.busy_two):
-                    length = joint_path(first, second, siblings.wait_one, siblings.wait_two)
-                shortest = min(shortest, length)
-            if part == 0:
-                break
-            part = (part - 1) & rest
-        result[whole] = shortest if shortest <= at_most else NEVER
+    _split_tasks(one, two, subsets, siblings, at_most, result)
 
 
-@loop
 def add_tasks(table: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
     """Let any part of each subset run in one more place, which covers what ``table`` stands for.
 
@@ -102,59 +81,23 @@ def add_tasks(table: Table, ticks: npt.NDArray[np.int32], most: int) -> None:
     most : int
         Sums above are not of interest.
     """
-    for task in range(ticks.shape[0]):
-        longer = ticks[task]
-        if longer > most:
-            continue
-        bit = 1 << task
-        for block in range(bit, table.shape[0], 2 * bit):
-            # As slices, since the compiler then works on several at a time.
-            without, including = table[block - bit : block], table[block : block + bit]
-            for index in range(bit):
-                including[index] = min(including[index], without[index] + longer)
+    _add_tasks(table, ticks, most)
 
 
-@loop
-def choose_use(used: Table, unused: Table, used_ticks: int, clearing_ticks: int, most: int) -> None:
-    """Take the shorter of two paths for each subset: through a place that is used, or is not.
-
-    Parameters
-    ----------
-    used, unused : array of int32, shape (2**n,)
-        Paths without the ticks of the place itself; the first is replaced.
-    used_ticks, clearing_ticks : int
-        Ticks of the place if it is used, and if it is not.
-    most : int
-        Lengths above become NEVER.
-    """
-    for subset in range(used.shape[0]):
-        length = min(used[subset] + used_ticks, unused[subset] + clearing_ticks)
-        used[subset] = length if length <= most else NEVER
-
-
-@loop
 def subset_sums(amounts: Table) -> Table:
     """Return the sum of ``amounts`` over each subset, at most :data:`NEVER`."""
-    sums = np.zeros(1 << amounts.shape[0], np.int32)
-    for index in range(amounts.shape[0]):
-        bit, amount = 1 << index, min(amounts[index], NEVER)
-        for part in range(bit):
-            sums[bit | part] = min(sums[part] + amount, NEVER)
+    sums = np.empty(1 << len(amounts), np.int32)
+    _subset_sums(amounts, sums)
     return sums
 
 
-@loop
 def long_subset_sums(amounts: Integers) -> Integers:
     """Return the sum of ``amounts`` over each subset; with 64 bits there is nothing to check, which saves time."""
-    sums = np.zeros(1 << amounts.shape[0], np.int64)
-    for index in range(amounts.shape[0]):
-        bit = 1 << index
-        for part in range(bit):
-            sums[bit | part] = sums[part] + amounts[index]
+    sums = np.empty(1 << len(amounts), np.int64)
+    _long_subset_sums(amounts, sums)
     return sums
 
 
-@loop
 def sets_within(inside: Integers, around: Integers, beside: Integers, room: tuple[int, int, int]) -> Subsets:
     """Return the sets of tasks that can run in a branch, as part of an assignment within a limit.
 
@@ -170,17 +113,7 @@ def sets_within(inside: Integers, around: Integers, beside: Integers, room: tupl
     room : tuple of int
         Ticks x leaves that are left: in the branch, elsewhere, and in all.
     """
-    in_branch, outside, in_all = long_subset_sums(inside), long_subset_sums(around), long_subset_sums(beside)
-    everything = in_branch.shape[0] - 1
-    result = np.empty(in_branch.shape[0], np.int32)
-    count = 0
-    for subset in range(everything + 1):
-        rest = everything ^ subset
-        if (
-            in_branch[subset] <= room[0]
-            and outside[rest] <= room[1]
-            and in_branch[subset] + in_all[rest] <= room[2]
-        ):  # fmt: skip
-            result[count] = subset
-            count += 1
-    return result[:count]
+    sets = 1 << len(inside)
+    result = np.empty(sets, np.int32)
+    count = _sets_within(inside, around, beside, room, np.empty(3 * sets, np.int64), result)
+    return result[:count].copy()

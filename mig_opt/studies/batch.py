@@ -14,7 +14,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.control import Control, check_run
+from mig_opt.control import check_run
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.instances.batch import generate_batch
@@ -175,11 +175,7 @@ def violations(batch: Batch, schedule: Schedule | None) -> str:
 
 @functools.cache
 def warm_up(method: str) -> None:
-    """Load whatever a method loads, so that no run pays for it; also what is compiled once on a machine."""
-    if "numba" in get_method(method).packages:
-        from mig_opt.loads.compilation import compiled
-
-        compiled(Control[Schedule]())
+    """Load whatever a method loads, so that no run pays for it."""
     partition = _WARM_UP_PARTITION if "partition" in get_method(method).options else None
     for n in (2, 6):  # very small batches need no solver
         outcome = measure(generate_batch(n), method, time_limit=_WARM_UP_LIMIT, partition=partition)

@@ -14,7 +14,7 @@ from typing import Any
 
 from mig_opt.control import available_cores
 
-PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numba", "numpy", "networkx")
+PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""
 
 _PACKAGE = Path(__file__).parents[1]

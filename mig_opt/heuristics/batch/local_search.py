@@ -19,7 +19,6 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
-from mig_opt.loads.compilation import compiled
 from mig_opt.loads.local_search import Incumbent, TimedSearch
 
 _PATIENCE, _LONGEST_PATIENCE = 4, 200
@@ -32,12 +31,10 @@ _FEW = 11
 def search(batch: Batch, control: Control[Schedule]) -> None:
     """Improve the schedule in ``control`` until the time is up, or it can hardly be improved.
 
-    Without a time limit, or with few tasks, the search ends when many cycles have brought nothing. The loops are
-    compiled when they are first used on a machine, which takes some ten seconds. A run whose time limit is shorter than
-    that ends with the schedule that it started from.
+    Without a time limit, or with few tasks, the search ends when many cycles have brought nothing.
     """
     assert control.plan is not None
-    if control.expired or not compiled(control):
+    if control.expired:
         return
     problem = IntegerBatch(batch)
     count = len(batch.tasks)

@@ -16,12 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
-from mig_opt.loads.compilation import compiled
 from mig_opt.loads.local_search import Incumbent, TimedSearch
 from mig_opt.loads.pattern_starts import PatternStarts
 from mig_opt.loads.tables import MOST_TASKS
@@ -38,8 +36,7 @@ _FEW = 12
 """Up to so many tasks, dynamic programming is done before a local search has begun."""
 
 _QUICK = 0.5
-"""Seconds that a few tasks wait for the loops to be compiled, as the block model proves them in little more; seconds to
-build a block model, above which assignments of a local search are timed without one."""
+"""Seconds to build a block model, above which assignments of a local search are timed without one."""
 
 _SOME, _MANY = 25, 35
 """With more tasks than the first, the block model as a whole proves nothing in a minute unless bound and schedule are
@@ -102,15 +99,10 @@ class Portfolio:
         self.local_search: TimedSearch | None = None
         self._polishing = 0.0
 
-    @cached_property
-    def compiled(self) -> bool:
-        """True if the compiled loops can be used; with few tasks they are hardly waited for."""
-        return compiled(self.search.control, _QUICK if self.tasks <= _FEW else math.inf)
-
     @property
     def can_improve(self) -> bool:
         """True if a local search is of use, and there is time for it."""
-        return self.compiled and self.tasks > _FEW and TimedSearch.possible(self.search.problem, self.search.control)
+        return self.tasks > _FEW and TimedSearch.possible(self.search.problem, self.search.control)
 
     @property
     def improves(self) -> bool:
@@ -179,7 +171,7 @@ class Phase:
 
 PHASES = (
     Phase("first local search", lambda run: run.can_improve, lambda run, _: run.improve(_PATIENCE)),
-    Phase("proof by subsets", lambda run: run.compiled, lambda run, _: prove_by_subsets(run.search)),
+    Phase("proof by subsets", lambda _: True, lambda run, _: prove_by_subsets(run.search)),
     Phase(
         "bound of the load program",
         lambda run: run.improves,

@@ -69,12 +69,6 @@ def test_a_seed_decides_everything() -> None:
     assert found(3) == found(3)
 
 
-def test_without_compiled_loops_it_keeps_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_search, "compiled", lambda control: False)
-    batch = load_instance("rodinia-a30")
-    assert makespan(batch, "search") == makespan(batch, "far")
-
-
 def test_too_many_choices_keep_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load_search, "_MOST_CHOICES", 3)
     monkeypatch.setattr(load_search, "LoadSearch", None)

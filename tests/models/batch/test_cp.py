@@ -177,8 +177,9 @@ def test_one_worker_and_a_seed_decide_everything() -> None:
 
 @pytest.fixture
 def block_model_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave everything to the block model, as where the loops are not compiled yet."""
-    monkeypatch.setattr(cp_module, "compiled", lambda *_: False)
+    """Leave everything to the block model, without local search and without the proof by subsets."""
+    monkeypatch.setattr(cp_module.TimedSearch, "possible", lambda *_: False)
+    monkeypatch.setattr(cp_module, "prove_by_subsets", lambda search: None)
 
 
 class Steps:

@@ -15,7 +15,6 @@ from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
-from mig_opt.loads.compilation import compiled
 from mig_opt.loads.tables import Assignments
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
@@ -81,7 +80,7 @@ def test_identical_tasks_are_proven() -> None:
 def test_where_the_time_is_up_all_is_consistent(n: int, gpus: int) -> None:
     batch = generate_batch(n, gpus=gpus, seed=n)
     consistent(batch, solve(batch, workers=2, time_limit=0.8))
-    assert all(thread.name == "mig-opt-compile" or thread.daemon for thread in threading.enumerate()[1:])
+    assert all(thread.daemon for thread in threading.enumerate()[1:])
 
 
 def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +93,6 @@ def test_counting_assignments_ends_when_the_time_is_up(monkeypatch: pytest.Monke
             told += 1
             yield [0] * 8
 
-    assert compiled(Control[Schedule]())
     monkeypatch.setattr(Assignments, "within", slowly)
     prove_by_subsets(CpSearch(generate_batch(8, seed=1), Control[Schedule](0.5, workers=1)))
     assert 1 < told < 1000

@@ -129,7 +129,7 @@ class PlanningProblem:
                 if job is not None and trace.jobs[job].pcie_gbps > 0:
                     available.bound_until[index, footprint.start] = free
                     available.bound_factor[index, footprint.start] = _pcie_factor(trace, job)
-            update_begins(self.placements, available, index)
+        update_begins(self.placements, available)
         return available
 
     def _job_arrays(self) -> JobArrays:

@@ -1,0 +1,81 @@
+/* The pricing problem of column generation; mig_opt/loads/pricing.py says what each function does. */
+#include <string.h>
+
+#include "arrays.h"
+
+VECTORISED EXPORT void fill_knapsack(const TableRows *times, const Table *prices, TableRows *table)
+{
+    int64_t columns = table->columns;
+    memset(table->at, 0, (size_t)columns * sizeof *table->at);
+    for (int64_t task = 0; task < times->rows; task++) {
+        const int32_t *before = table->at + task * columns;
+        int32_t *after = table->at + (task + 1) * columns, price = prices->at[task];
+        memcpy(after, before, (size_t)columns * sizeof *after);
+        for (int64_t kind = 0; kind < times->columns && price > 0; kind++) {
+            int64_t time = times->at[task * times->columns + kind];
+            if (time >= columns)
+                continue;
+            int32_t *restrict longer = after + time;
+            const int32_t *restrict shorter = before;
+            for (int64_t at = 0; at < columns - time; at++) {
+                int32_t sum = shorter[at] + price;
+                longer[at] = longer[at] > sum ? longer[at] : sum;
+            }
+        }
+    }
+}
+
+EXPORT void knapsack_choice(
+    const TableRows *times, const Table *prices, const TableRows *table, int64_t room, Integers *kinds)
+{
+    int64_t columns = table->columns;
+    for (int64_t task = times->rows - 1; task >= 0; task--) {
+        const int32_t *before = table->at + task * columns, *after = before + columns;
+        kinds->at[task] = -1;
+        if (after[room] == before[room])
+            continue;
+        for (int64_t kind = 0; kind < times->columns; kind++) {
+            int64_t time = times->at[task * times->columns + kind];
+            if (time <= room && before[room - time] + prices->at[task] == after[room]) {
+                kinds->at[task] = kind;
+                room -= time;
+                break;
+            }
+        }
+    }
+}
+
+/* The work space has room for as many numbers as the best values. */
+VECTORISED EXPORT void combine_in_order(
+    const TableRows *tables, const Integers *order, int64_t wait, Table *best, Table *work)
+{
+    int32_t *together = work->at;
+    memset(together, 0, (size_t)best->count * sizeof *together);
+    for (int64_t place = 0; place < order->count; place++) {
+        int64_t late = least(place * wait, best->count);
+        const int32_t *member = tables->at + order->at[place] * tables->columns;
+        for (int64_t at = 0; at < late; at++)
+            together[at] = -1;
+        for (int64_t at = late; at < best->count; at++) {
+            int32_t value = member[at - late];
+            together[at] = together[at] >= 0 && value >= 0 ? together[at] + value : -1;
+        }
+    }
+    for (int64_t at = 0; at < best->count; at++)
+        best->at[at] = best->at[at] > together[at] ? best->at[at] : together[at];
+}
+
+VECTORISED EXPORT void combine_nested(const Table *own, const Table *inside, int64_t operations, Table *best)
+{
+    int32_t last = -1;
+    for (int64_t time = 0; time < best->count - operations; time++) {
+        if (own->at[time] <= last)
+            continue;
+        last = own->at[time];
+        int32_t *longer = best->at + operations + time;
+        for (int64_t at = 0; at < best->count - operations - time; at++) {
+            int32_t sum = last + inside->at[at];
+            longer[at] = longer[at] > sum ? longer[at] : sum;
+        }
+    }
+}

@@ -1,0 +1,47 @@
+/* State of the local search; mig_opt/loads/state.py says what each structure and function is. */
+#ifndef MIG_OPT_STATE_H
+#define MIG_OPT_STATE_H
+
+#include "arrays.h"
+
+enum { LEAF = 0, STACK = 1, SPLIT = 2 };
+
+typedef struct {
+    TableRows ticks;
+    Integers used, clearing;
+    FloatRows weighted;
+    Floats weighted_used;
+} Costs;
+
+typedef struct {
+    Integers kind, origin, place, one, two, inside;
+    Flags around;
+    Integers first, last, gpu, wait_one, wait_two, leaves;
+} FlatTree;
+
+/* Load and number of tasks of each place; longest path and number of tasks of each branch. */
+typedef struct { int64_t *load, *tasks, *longest, *busy; } State;
+
+static inline int64_t ticks_of(const Costs *costs, int64_t task, int64_t place) {
+    return costs->ticks.at[task * costs->ticks.columns + place];
+}
+
+static inline double weighted_ticks_of(const Costs *costs, int64_t task, int64_t place) {
+    return costs->weighted.at[task * costs->weighted.columns + place];
+}
+
+static inline void add_task(const Costs *costs, State *state, int64_t task, int64_t place, int64_t sign) {
+    state->load[place] += sign * ticks_of(costs, task, place);
+    state->tasks[place] += sign;
+}
+
+/* Number of entries of the memory of a state. */
+static inline int64_t state_size(const FlatTree *tree) { return 2 * (tree->gpu.count + tree->kind.count); }
+
+State empty_state(const FlatTree *tree, int64_t *memory);
+void update_paths(const Costs *costs, const FlatTree *tree, State *state, int64_t gpu);
+void mark_longest_path(const FlatTree *tree, const State *state, int64_t gpu, bool *on_path);
+void path_sums(
+    const Costs *costs, const FlatTree *tree, const State *state, int64_t gpu, int64_t *within, int64_t *above);
+
+#endif
