@@ -97,8 +97,10 @@ def validate(
 
         write_schedule(found.schedule, output)
     if as_json:
+        shares = plans.shares() if found.valid else {}
         violations = list(map(dataclasses.asdict, found.violations))
-        print_json({"valid": found.valid, plans.figure: getattr(found, plans.figure), "violations": violations})
+        figure = {plans.figure: getattr(found, plans.figure)}
+        print_json({"valid": found.valid, **figure, **shares, "violations": violations})
     else:
         show(*plans.validation_parts())
         if not found.valid:

@@ -87,6 +87,10 @@ class Plans(ABC):
         """Return remarks on the validation."""
         return []
 
+    def shares(self) -> dict[str, Any]:
+        """Return what a valid plan leaves unused, for the document of its validation."""
+        return {}
+
     @abstractmethod
     def rows(self) -> Rows:
         """Return the rows of a card that describe the problem."""
@@ -183,6 +187,11 @@ class ServingPlans(Plans):
         yield deployment_validation_card(self.problem, self.plan, self.found)
         if self.found.valid:
             yield from ("", services_table(self.problem, self.plan))
+
+    def shares(self) -> dict[str, Any]:
+        from mig_opt.files.serving.deployments import deployment_shares
+
+        return deployment_shares(self.problem, self.plan)
 
     def rows(self) -> Rows:
         return demand_rows(self.problem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -141,6 +142,42 @@ class Deployment:
             service.name: 1 - service.rate / given[service.name] if given[service.name] else -float("inf")
             for service in demand.services
         }
+
+    def internal_slack(self, demand: Demand) -> float:
+        """Return the share of the segments' compute slices that requests leave idle (ParvaGPU, equation 3), 0 to 1.
+
+        The equation weighs the activity of the streaming multiprocessors of each service by their number. Here a
+        service's activity is its rate as a share of its throughput: a segment that answers as many requests as were
+        measured counts as active all the time. What is idle even then, only counters of a GPU tell.
+
+        Parameters
+        ----------
+        demand : Demand
+            The rates. Segments of other services count as idle.
+
+        Returns
+        -------
+        float
+            0 without segments.
+
+        Examples
+        --------
+        Three slices answer 80 of 100 requests per second that they could, one slice 30 of 60: (0.6 + 0.5) / 4.
+
+        >>> from mig_opt import Demand, GpuPool, Point, ProfileTable, Service, get_gpu
+        >>> gpu = get_gpu("A100-80GB")
+        >>> points = Point(3, 8, 1, 100.0, 0.01), Point(1, 8, 1, 60.0, 0.01)
+        >>> services = Service("chat", 1.0, 80.0, "bert"), Service("search", 1.0, 30.0, "bert")
+        >>> demand = Demand(services, (ProfileTable("bert", gpu.name, points),), (GpuPool(gpu),))
+        >>> large = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=1, throughput=100.0, latency=0.01)
+        >>> small = Segment("search", 0, "1g.10gb", 0, batch=8, processes=1, throughput=60.0, latency=0.01)
+        >>> round(Deployment((gpu.name,), (large, small)).internal_slack(demand), 3)
+        0.275
+        """
+        idle = {service: max(0.0, share) for service, share in self.slack(demand).items()}
+        slices = [(self.model(s.gpu).profile(s.profile).compute_slices, s.service) for s in self.segments]
+        total = sum(count for count, _ in slices)
+        return math.fsum(count * idle.get(service, 1.0) for count, service in slices) / total if total else 0.0
 
     def changes_to(self, other: Deployment) -> int:
         """Return how many segments end and how many begin where this deployment gives way to ``other``.

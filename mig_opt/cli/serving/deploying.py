@@ -115,7 +115,7 @@ def deploy(
         print_text(text)
     elif as_json:
         steps = {} if old is None else {"change": None if change is None else change_document(change)}
-        print_json(deployment_result_summary(result) | steps)
+        print_json(deployment_result_summary(result, demand) | steps)
     else:
         _show(demand, result, change, quiet=quiet)
         show_remarks(remarks)

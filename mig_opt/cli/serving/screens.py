@@ -65,7 +65,7 @@ def result_card(demand: Demand, result: DeploymentResult) -> Part:
             ("method", result.method),
             ("GPUs", None if deployment is None else _kinds(deployment)),
             ("lower bound", f"{plural(bound, 'GPU')}: {result.reason}" if known else None),
-            *([] if deployment is None else _shares(deployment)),
+            *([] if deployment is None else _shares(demand, deployment)),
             ("proven", ", then ".join(_GOALS[goal] for goal in result.proven) or None),
             ("runtime", f"{result.runtime_s:.3f} s"),
         ]
@@ -76,7 +76,7 @@ def deployment_validation_card(demand: Demand, deployment: Deployment, validatio
     """Return the card of a validation."""
     rows = [*demand_rows(demand), ("deployment", verdict(len(validation.violations), "valid"))]
     if validation.valid:
-        return card([*rows, ("GPUs", _kinds(deployment)), *_shares(deployment)])
+        return card([*rows, ("GPUs", _kinds(deployment)), *_shares(demand, deployment)])
     return card([*rows, ("GPUs", str(validation.gpus))])
 
 
@@ -90,11 +90,12 @@ def _kinds(deployment: Deployment) -> str:
     return f"{shown}; {idle} more without segments" if idle else shown
 
 
-def _shares(deployment: Deployment) -> Rows:
+def _shares(demand: Demand, deployment: Deployment) -> Rows:
     whole = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
     return [
         ("slices", f"{deployment.compute_slices} of {whole} compute slices"),
         ("fragmentation", f"{deployment.external_fragmentation:.1%} external"),
+        ("slack", f"{deployment.internal_slack(demand):.1%} internal"),
     ]
 
 

@@ -335,14 +335,23 @@ def _result(raw: Raw, path: str, findings: Findings) -> DeploymentResult:
     return result
 
 
-def deployment_result_summary(result: DeploymentResult) -> Raw:
-    """Return a result of :func:`mig_opt.deploy` as ``mig-opt deploy --json`` prints it."""
+def deployment_shares(demand: Demand, deployment: Deployment | None) -> Raw:
+    """Return what a deployment leaves unused, outside and inside of its segments, as part of a document."""
+    return {
+        "external_fragmentation": None if deployment is None else deployment.external_fragmentation,
+        "internal_slack": None if deployment is None else deployment.internal_slack(demand),
+    }
+
+
+def deployment_result_summary(result: DeploymentResult, demand: Demand | None = None) -> Raw:
+    """Return a result of :func:`mig_opt.deploy` as ``mig-opt deploy --json`` prints it, with its ``demand``."""
     return {
         "status": result.status.value,
         "method": result.method,
         "gpus": result.gpus,
         "lower_bound": result.lower_bound,
         "compute_slices": result.compute_slices,
+        **({} if demand is None else deployment_shares(demand, result.deployment)),
         "runtime_s": result.runtime_s,
         "deployment": None if result.deployment is None else DEPLOYMENT.document(result.deployment),
     }

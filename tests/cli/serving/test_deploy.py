@@ -12,7 +12,12 @@ from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 from mig_opt.cli.serving.deploying import FORMATS
 from mig_opt.deploying import deploy
 from mig_opt.files.serving.demands import read_demand
-from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json, read_deployment
+from mig_opt.files.serving.deployments import (
+    deployment_from_json,
+    deployment_to_csv,
+    deployment_to_json,
+    read_deployment,
+)
 from mig_opt.heuristics.serving.filling import first_fit
 from mig_opt.instances.bundled import load_demand
 from mig_opt.rollout import deployment_script, kubernetes_resources, mig_parted_config
@@ -39,6 +44,8 @@ def test_deploy_prints_card_fleet_and_services(run, services_file):
         "GPUs           1",
         "slices         4 of 4 compute slices",
         "fragmentation  0.0% external",
+        # Two slices for 10 of 12 requests per second of chat, two for 90 of 100 of search.
+        "slack          13.3% internal",
         "proven         fewest GPUs, then fewest compute slices",
     ):
         assert line in lines
@@ -65,10 +72,14 @@ def test_the_services_are_those_of_the_deployment(run, services_file, tmp_path):
 def test_json_has_the_keys_of_the_contract(run):
     outcome = run("deploy", "parvagpu-s2", "--json")
     assert (outcome.code, outcome.err) == (0, "")
-    keys = ["status", "method", "gpus", "lower_bound", "compute_slices", "runtime_s", "deployment"]
+    shares = ["external_fragmentation", "internal_slack"]
+    keys = ["status", "method", "gpus", "lower_bound", "compute_slices", *shares, "runtime_s", "deployment"]
     assert list(outcome.json) == keys
     assert [outcome.json[key] for key in keys[:4]] == ["optimal", "exact", 3, 3]
     deployment = outcome.json["deployment"]
+    found = deployment_from_json(outcome.out)
+    measured = found.external_fragmentation, found.internal_slack(load_demand("parvagpu-s2"))
+    assert [outcome.json[key] for key in shares] == pytest.approx(measured)
     assert len({segment["gpu"] for segment in deployment["segments"]}) == 3
 
 

@@ -57,7 +57,8 @@ def test_the_change_as_json(run, tmp_path):
     target = tmp_path / "new.json"
     outcome = run("deploy", path, "--from", old, "--json", "-o", target)
     assert outcome.code == 0
-    keys = ["status", "method", "gpus", "lower_bound", "compute_slices", "runtime_s", "deployment"]
+    shares = ["external_fragmentation", "internal_slack"]
+    keys = ["status", "method", "gpus", "lower_bound", "compute_slices", *shares, "runtime_s", "deployment"]
     assert list(outcome.json) == [*keys, "change"]
     assert list(run("deploy", path, "--json").json) == keys
     demand = read_demand(path)

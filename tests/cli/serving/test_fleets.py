@@ -39,7 +39,9 @@ def test_validate_a_valid_deployment(run, services_file, tmp_path):
     assert "GPUs           1; 1 more without segments" in lines
     assert "search    90.0     100.0     10.0         2      0.080    0.100" in lines
     as_json = run("validate", services_file, fleet(tmp_path), "--json")
-    assert (as_json.code, as_json.json) == (0, {"valid": True, "gpus": 1, "violations": []})
+    assert as_json.code == 0
+    shares = {"external_fragmentation": 0.0, "internal_slack": pytest.approx((2 * (1 - 10 / 12) + 2 * 0.1) / 4)}
+    assert as_json.json == {"valid": True, "gpus": 1, **shares, "violations": []}
 
 
 def test_validate_lists_every_violation(run, services_file, tmp_path):
