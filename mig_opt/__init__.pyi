@@ -20,6 +20,7 @@ from .defragmentation import defragment as defragment
 from .defragmentation import excess_fragmentation as excess_fragmentation
 from .defragmentation import least_fragmentation as least_fragmentation
 from .deploying import deploy as deploy
+from .errors import DriverError as DriverError
 from .errors import InputError as InputError
 from .errors import MigOptError as MigOptError
 from .errors import PolicyError as PolicyError

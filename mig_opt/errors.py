@@ -6,6 +6,7 @@
     ├── InputError (also a ValueError)    what was given is wrong; lists every problem
     │   ├── UnknownGpuError               no such GPU in the catalogue
     │   └── UnknownMethodError            no such method in the registry
+    ├── DriverError                       the driver of a GPU refused something; says how to mend it
     ├── PolicyError                       a scheduler of a simulation did something impossible
     └── SolverError                       a method broke its contract; please report it
 """
@@ -88,6 +89,31 @@ class UnknownGpuError(InputError):
 
 class UnknownMethodError(InputError):
     """The registry has no method of that name."""
+
+
+class DriverError(MigOptError):
+    """The driver of a GPU refused something, or did not do what it promised.
+
+    Parameters
+    ----------
+    cause : str
+        The kind of trouble in one word or two, for example ``in use``.
+    message : str
+        What has happened, and how to mend it.
+
+    Examples
+    --------
+    >>> error = DriverError("no permission", "instances can be created by root only; run the command with sudo")
+    >>> error.cause
+    'no permission'
+    """
+
+    def __init__(self, cause: str, message: str) -> None:
+        self.cause = cause
+        super().__init__(cause, message)
+
+    def __str__(self) -> str:
+        return str(self.args[1])
 
 
 class SolverError(MigOptError):

@@ -37,6 +37,7 @@ FLOORS = (
     "serving",
     "batch",
     "study",
+    "driver",
     "gpu",
     "control",
     "result",
@@ -140,6 +141,7 @@ HOMES = {
     "typer": ("cli",),
     "rich": ("cli",),
     "distributed": ("studies",),
+    "pynvml": ("driver",),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 import typer
 
 from mig_opt.cli.interruption import INTERRUPTED, interrupted
-from mig_opt.errors import InputError, PolicyError, Problem, SolverError
+from mig_opt.errors import DriverError, InputError, PolicyError, Problem, SolverError
 from mig_opt.registry import Method
 from mig_opt.result import Result, Status
 from mig_opt.texts import printable
@@ -156,7 +156,7 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
             _silence_output()
             say(f"error: the output cannot be written: {error.strerror or error}")
             return BAD_INPUT
-        case PolicyError():
+        case DriverError() | PolicyError():
             say(f"error: {error}")
             return BAD_INPUT
         case SolverError():

@@ -1,0 +1,131 @@
+"""GPUs and MIG instances of a machine as its driver shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from mig_opt.gpu.model import Placement
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A GPU of this machine.
+
+    Attributes
+    ----------
+    uuid : str
+        The only name of the GPU that stays: numbers change with every start of the machine.
+    index : int
+        Its number at the moment.
+    name : str
+        Name of the board.
+    bus : str
+        PCI address.
+    mig : bool or None
+        True if MIG mode is enabled; None if the GPU has no MIG.
+    mig_pending : bool
+        MIG mode after the next reset of the GPU.
+    """
+
+    uuid: str
+    index: int
+    name: str
+    bus: str
+    mig: bool | None
+    mig_pending: bool
+
+    def trouble(self) -> str:
+        """Return why instances cannot be created on this GPU and how to mend it, empty if they can."""
+        if self.mig is None:
+            return f"{self.name} has no MIG; choose another GPU"
+        if self.mig and not self.mig_pending:
+            return f"MIG mode ends with the next reset; keep it with: nvidia-smi -i {self.uuid} -mig 1"
+        if self.mig:
+            return ""
+        if self.mig_pending:
+            return (
+                "MIG mode is enabled only after a reset; end what uses the GPU, then: "
+                f"nvidia-smi -i {self.uuid} --gpu-reset (or restart the machine)"
+            )
+        return f"MIG mode is off; enable it with: nvidia-smi -i {self.uuid} -mig 1"
+
+
+@dataclass(frozen=True, slots=True)
+class MigInstance:
+    """A GPU instance that exists.
+
+    Attributes
+    ----------
+    gpu : str
+        UUID of the GPU.
+    number : int
+        The number that the driver has given to the GPU instance; it is used again after a destruction.
+    profile : str
+        Name of the profile, as the driver spells it.
+    start, size : int
+        First memory slice, and number of memory slices.
+    uuid : str
+        UUID of the MIG device, for ``CUDA_VISIBLE_DEVICES``; empty if there is no compute instance, or more than one.
+    computes : int
+        Number of compute instances.
+    processes : tuple of int
+        Process numbers of what computes on it.
+    """
+
+    gpu: str
+    number: int
+    profile: str
+    start: int
+    size: int
+    uuid: str = ""
+    computes: int = 1
+    processes: tuple[int, ...] = ()
+
+    def at(self, placement: Placement) -> bool:
+        """Return True if the instance has just the slices of a placement."""
+        return (self.start, self.size) == (placement.start, placement.profile.memory_slices)
+
+    def overlaps(self, placement: Placement) -> bool:
+        """Return True if the instance has a slice of a placement."""
+        footprint = placement.footprint
+        return self.start < footprint.stop and footprint.start < self.start + self.size
+
+    def __str__(self) -> str:
+        users = f", used by process {', '.join(map(str, self.processes))}" if self.processes else ""
+        return f"{self.profile} at slice {self.start} ({self.uuid or f'GPU instance {self.number}'}{users})"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """Waits between tries of what a driver refuses for a while.
+
+    Attributes
+    ----------
+    first : float
+        Seconds before the second try.
+    growth : float
+        The factor from each wait to the next.
+    longest : float
+        The longest single wait in seconds.
+    limit : float
+        Seconds of waiting after which the last refusal counts.
+
+    Examples
+    --------
+    >>> list(Patience(first=1, growth=2, longest=3, limit=7).waits())
+    [1, 2, 3, 1]
+    """
+
+    first: float = 0.1
+    growth: float = 1.6
+    longest: float = 5.0
+    limit: float = 60.0
+
+    def waits(self) -> Iterator[float]:
+        """Yield the waits, in seconds; all of them together are the limit."""
+        wait, left = self.first, self.limit
+        while left > 0:
+            yield min(wait, self.longest, left)
+            left -= min(wait, self.longest, left)
+            wait *= self.growth
