@@ -6,11 +6,11 @@ Any number that counts as one in Python is fine, those of NumPy included; ``True
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TypeGuard, TypeVar
 
-from mig_opt.errors import InputError, Problem
+from mig_opt.errors import InputError, Problem, nearest
 
 _Entry = TypeVar("_Entry")
 
@@ -55,6 +55,12 @@ def wrong_flag(path: str, value: object) -> Iterator[Problem]:
     """Yield a problem unless ``value`` is True or False."""
     if not isinstance(value, bool):
         yield wrong_type(path, value, "True or False")
+
+
+def wrong_choice(path: str, value: object, choices: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem unless ``value`` is one of some words."""
+    if value not in choices:
+        yield Problem(path, f"unknown {value!r:.60}; {nearest(str(value), choices)}")
 
 
 def wrong_type(path: str, value: object, wanted: str) -> Problem:

@@ -11,7 +11,7 @@ from mig_opt.batch.certificate import Certificate, CriticalTask, SliceLoad
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.files import shapes
 from mig_opt.fleet.state import FleetState, HeldInstance
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import MOST_SMS, Job, Trace
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Result, TrajectoryPoint
 from mig_opt.serving.demand import MOST_REPLICAS, Demand, GpuPool, Service
@@ -91,6 +91,8 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
         "memory_gb": _ABOVE_0,
         "pcie_gbps": _FROM_0,
         "sensitivity": _FROM_0,
+        "energy_j": _FROM_0,
+        "sms": {"minimum": 1, "maximum": MOST_SMS},
         "memory_growth": {
             "items": {
                 "type": "array",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -135,6 +136,42 @@ class Log:
     def count(self, outcome: RunOutcome) -> int:
         """Return the number of runs with this end."""
         return self.run_outcome.count(outcome)
+
+    def work_done(self) -> list[float]:
+        """Return the share of its job's work that each run did, from the runs alone.
+
+        The rate of a PCIe-bound job is integrated over its competitors on the GPU; the others always run at full speed.
+        """
+        trace, placements = self.trace, self.geometry.placements
+        work = [0.0] * len(self.run_job)
+        bound: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
+        for run, (number, begin, end) in enumerate(zip(self.run_job, self.run_begin, self.run_end, strict=True)):
+            job = trace.jobs[number]
+            if end <= begin:
+                continue
+            if job.pcie_gbps > 0:
+                bound[self.run_gpu[run]] += [(begin, 1, run), (end, -1, run)]
+            else:
+                work[run] = (end - begin) / job.times[placements[self.run_placement[run]].profile.compute_slices]
+        for changes in bound.values():
+            self._integrate(sorted(changes), work)
+        return work
+
+    def _integrate(self, changes: Sequence[tuple[float, int, int]], work: list[float]) -> None:
+        """Add the work of the PCIe-bound runs of a GPU, from the moments at which they begin (1) and end (-1)."""
+        present: set[int] = set()
+        before = 0.0
+        for moment, change, index in changes:
+            for run in present if moment > before else ():
+                job = self.trace.jobs[self.run_job[run]]
+                alone = job.times[self.geometry.placements[self.run_placement[run]].profile.compute_slices]
+                slower = max(1.0, job.sensitivity * job.pcie_gbps * len(present) / self.trace.pcie_limit)
+                work[run] += (moment - before) / (alone * slower)
+            before = moment
+            if change > 0:
+                present.add(index)
+            else:
+                present.remove(index)
 
     def as_schedule(self) -> tuple[Batch, Schedule]:
         """Return the log as a schedule that :func:`mig_opt.validate` can check.

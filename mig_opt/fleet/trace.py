@@ -18,6 +18,9 @@ from mig_opt.serving.profile_table import smallest_profile
 PCIE_LIMIT = 30.08
 """GB/s that a GPU's PCIe 4.0 link reached in the measurements of the PCIe-aware scheduler's paper (section 5.1)."""
 
+MOST_SMS = 1_000_000
+"""Streaming multiprocessors that a job may fill; more is taken for a slip of the pen."""
+
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -44,6 +47,11 @@ class Job:
         PCIe bandwidth that it uses when it runs alone, in GB/s; 0 for a job that PCIe does not hold up.
     sensitivity : float
         By how much it slows down for each share of the PCIe limit that is asked for (the paper's alpha).
+    energy_j : float, optional
+        Joules that all of its work costs beyond what an idle GPU draws, wherever it runs. By default the compute slices
+        that it occupies count, see :class:`mig_opt.simulation.PowerModel`.
+    sms : int, optional
+        Streaming multiprocessors that its warps can fill at once, as compilers know it; schedulers may use it.
 
     Raises
     ------
@@ -64,6 +72,8 @@ class Job:
     memory_growth: tuple[tuple[float, float], ...] = ()
     pcie_gbps: float = 0.0
     sensitivity: float = 0.0
+    energy_j: float | None = None
+    sms: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", dict(sorted(self.times.items())))
@@ -83,6 +93,11 @@ class Job:
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0 <= value < math.inf):
                 problems.append(Problem(name, f"must be {wanted}, is {value!r:.60}"))
+        if self.energy_j is not None:
+            wanted = "a finite number of joules >= 0 (or left out)"
+            problems += wrong_number("energy_j", self.energy_j, wanted, at_least=0)
+        if self.sms is not None:
+            problems += wrong_integer("sms", self.sms, 1, MOST_SMS)
         problems += _growth_problems(self.memory_growth, self.memory_gb)
         if problems:
             raise InputError(problems)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mig_opt.arguments import wrong_number
@@ -15,6 +15,9 @@ from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
 @dataclass(frozen=True, slots=True)
 class PowerModel:
     """Power that a GPU draws: ``idle`` watts, rising in proportion to its busy compute slices to ``full`` watts.
+
+    A job that says what it costs itself (``energy_j``) adds these joules in place of its slices, however long it runs; of
+    work that is lost and done again it costs the share that was done.
 
     That it is linear in the slices is an assumption: no vendor document says what part of a GPU draws. 250 W is the
     board power of the A100 PCIe 40 GB in NVIDIA's data sheet; 50 W at idle is an assumption, about what
@@ -84,6 +87,9 @@ class Metrics:
         Seconds from the start of the trace to the end of the last run.
     utilisation : float
         Share of all compute slices' time until then in which a job ran (0 to 1).
+    memory_utilisation : float
+        Share of the fleet's memory that jobs used, mean until then (0 to 1). A job that does not say what it needs uses
+        all that its instance has.
     fragmentation : float
         Fragmentation cost until then, mean over GPUs and time (0 to 1).
     creations, destructions : int
@@ -101,6 +107,7 @@ class Metrics:
     completion: Spread
     makespan: float
     utilisation: float
+    memory_utilisation: float
     fragmentation: float
     creations: int
     destructions: int
@@ -140,6 +147,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         for placement, begin, end in zip(log.run_placement, log.run_begin, log.run_end, strict=True)
     )
     offered = trace.gpus * trace.gpu.compute_slices * makespan
+    memory = trace.gpus * trace.gpu.memory_gb * makespan
     area, before, level = 0.0, 0.0, 0.0
     for moment, fragmentation in fragmentation_changes(log):
         area += level * (moment - before)
@@ -153,14 +161,58 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         completion=Spread.of(completion),
         makespan=makespan,
         utilisation=share,
+        memory_utilisation=math.fsum(_gb_seconds(log)) / memory if memory else 0.0,
         fragmentation=area / makespan if makespan else 0.0,
         creations=log.operation_kind.count(CREATE),
         destructions=log.operation_kind.count(DESTROY),
         migrations=log.count(RunOutcome.MIGRATED),
         failures=log.count(RunOutcome.OUT_OF_MEMORY),
         stops=log.count(RunOutcome.STOPPED),
-        energy=trace.gpus * makespan * (power.idle + (power.full - power.idle) * share),
+        energy=trace.gpus * makespan * (power.idle + (power.full - power.idle) * share) + _own_energy(log, power),
     )
+
+
+def _gb_seconds(log: Log) -> Iterator[float]:
+    """Yield the memory that each run used, times seconds."""
+    jobs = log.trace.jobs
+    given = [placement.profile.memory_gb for placement in log.geometry.placements]
+    needed = [job.memory_gb for job in jobs]
+    grows = any(job.memory_growth for job in jobs)
+    work = log.work_done() if grows else ()
+    # Shares of the work that jobs had done before they migrated.
+    before: dict[int, float] = {}
+    columns = log.run_job, log.run_placement, log.run_begin, log.run_end
+    for run, (job, placement, begin, end) in enumerate(zip(*columns, strict=True)):
+        if grows and jobs[job].memory_growth:
+            done = before.pop(job, 0.0)
+            if work[run]:
+                yield _mean_gb(jobs[job].memory_growth, done, done + work[run]) * (end - begin)
+            if log.run_outcome[run] == RunOutcome.MIGRATED:
+                before[job] = done + work[run]
+        else:
+            gb = needed[job]
+            yield (given[placement] if gb is None else gb) * (end - begin)
+
+
+def _mean_gb(growth: Sequence[tuple[float, float]], begin: float, end: float) -> float:
+    """Return the mean memory of a job from one share of its work to another."""
+    ends = [share for share, _ in growth[1:]] + [math.inf]
+    parts = ((max(begin, share), min(end, until), gb) for (share, gb), until in zip(growth, ends, strict=True))
+    return math.fsum(gb * (until - since) for since, until, gb in parts if until > since) / (end - begin)
+
+
+def _own_energy(log: Log, power: PowerModel) -> float:
+    """Return by how many joules jobs that say what they cost differ from what their slices would count for."""
+    trace = log.trace
+    if all(job.energy_j is None for job in trace.jobs):
+        return 0.0
+    per_slice = (power.full - power.idle) / trace.gpu.compute_slices
+    found = []
+    for run, work in zip(log.runs(), log.work_done(), strict=True):
+        own = trace.jobs[run.job].energy_j
+        if own is not None:
+            found += [own * work, -per_slice * run.placement.profile.compute_slices * (run.end - run.begin)]
+    return math.fsum(found)
 
 
 def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:

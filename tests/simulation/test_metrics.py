@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from copy import deepcopy
 
@@ -66,6 +67,64 @@ def test_wrong_power() -> None:
     assert [problem.path for problem in caught.value.problems] == ["idle", "full"]
     with pytest.raises(InputError, match="full: must be at least"):
         PowerModel(idle=100, full=50)
+
+
+# Memory, and energy that jobs say themselves
+
+
+def test_the_share_of_memory() -> None:
+    """a: 10 GB for 2 of 8 s, 20 GB for the rest, on 7g; b: 4 GB for 4 s; c: all 40 GB for 3 s, since it says nothing."""
+    jobs = (
+        Job("a", 0.0, {7: 8.0}, memory_growth=((0.0, 10.0), (0.25, 20.0))),
+        Job("b", 0.0, {7: 4.0}, memory_gb=4.0),
+        job("c", 0, "7g.40gb", 3),
+    )
+    done = simulate(trace(*jobs, costs=NO_COSTS, gpus=2), "whole-gpu")
+    # a on GPU 0 until 8, b and c on GPU 1 until 7.
+    assert done.metrics.memory_utilisation == pytest.approx((20 + 120 + 16 + 120) / (2 * 40 * 8))
+
+
+def test_the_share_of_memory_counts_what_was_lost() -> None:
+    """On 1g it fails after 2 of 8 s: 2 s x 4 GB; then on 2g 2 s x 4 GB and 6 s x 8 GB. 64 of 40 GB x 10 s."""
+    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.25, 8.0)))
+    done = simulate(trace(growing, costs=NO_COSTS), "memory-aware-b", prediction=False)
+    assert done.metrics.memory_utilisation == pytest.approx(64 / 400)
+
+
+def test_the_share_of_memory_goes_on_after_a_migration() -> None:
+    """From 1g to 2g at 3 of 8 s: 4 GB until half of the work, then 5 GB. 16 + 20 of 40 GB x 8 s."""
+    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.5, 5.0)))
+    script = Scripted({"a": (0, "1g.5gb@0")}, [(3, lambda cluster: cluster.migrate(0, 0, place("2g.10gb@2")))])
+    done = simulate(trace(growing, costs=NO_COSTS), script)
+    assert done.metrics.migrations == 1
+    assert done.metrics.memory_utilisation == pytest.approx(36 / 320)
+
+
+def test_energy_that_jobs_say_themselves() -> None:
+    """a costs 900 J wherever it runs; b counts by its slices: 200 W x 3/7 for 4 s. 50 W all the time, 10 s."""
+    a = Job("a", 0.0, {1: 10.0, 7: 2.0}, energy_j=900.0)
+    wanted = trace(a, job("b", 0, "3g.20gb", 4), costs=NO_COSTS)
+    assert simulate(wanted, "first-fit").metrics.energy == pytest.approx(500 + 900 + 200 * 3 / 7 * 4)
+    alone = trace(a, costs=NO_COSTS)
+    assert simulate(alone, "whole-gpu").metrics.energy == pytest.approx(100 + 900)
+    # Two of them share the link and take twice as long: their work is the same.
+    shared = Job("c", 0.0, {1: 10.0}, pcie_gbps=30.0, sensitivity=1.0, energy_j=900.0)
+    both = trace(shared, dataclasses.replace(shared, name="d"), costs=NO_COSTS)
+    done = simulate(both, "first-fit").metrics
+    assert (done.makespan, done.energy) == (pytest.approx(20), pytest.approx(1000 + 1800))
+
+
+def test_lost_work_costs_energy() -> None:
+    """It fails at a quarter of its work, and begins anew."""
+    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.25, 8.0)), energy_j=800.0)
+    done = simulate(trace(growing, costs=NO_COSTS), "memory-aware-b", prediction=False)
+    assert done.metrics.energy == pytest.approx(50 * 10 + 800 * 1.25)
+
+
+@pytest.mark.parametrize(("figure", "value"), [("energy_j", -1.0), ("energy_j", math.inf), ("sms", 0), ("sms", 1.5)])
+def test_wrong_figures_of_a_job(figure: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"^{figure}: must be "):
+        Job("a", 0.0, {1: 1.0}, **{figure: value})
 
 
 def test_metrics_with_another_power_model() -> None:

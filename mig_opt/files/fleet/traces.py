@@ -24,6 +24,7 @@ from mig_opt.files.tables import (
     table_text,
     time_column,
     times_in,
+    whole_number,
 )
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.model import GpuModel
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from mig_opt.simulation.simulator import Simulation
 
 _WORK = "work_s"
-_FIGURES = ("memory_gb", "pcie_gbps", "sensitivity")
+_FIGURES = {"memory_gb": None, "pcie_gbps": 0.0, "sensitivity": 0.0, "energy_j": None, "sms": None}
+"""Optional figures of a job, with the values that a blank cell stands for."""
 _COLUMNS = {"name": "job", "arrival": "arrival_s"}
 """The column of each key of a job that has another name in a table."""
 _NEEDED = {
@@ -49,7 +51,7 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
 
     A CSV file has the columns ``job`` and ``arrival_s``, and ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes
     of the GPU or ``work_s`` (seconds on the profile that the job asks for), and optionally ``profile``, ``memory_gb``,
-    ``pcie_gbps`` and ``sensitivity``, in any order. A blank cell means that there is no such figure.
+    ``pcie_gbps``, ``sensitivity``, ``energy_j`` and ``sms``, in any order. A blank cell means that there is no such figure.
 
     Parameters
     ----------
@@ -164,7 +166,7 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
         job["profile"] = profile
     for key in _FIGURES:
         if cells.get(key):
-            job[key] = number(cells[key])
+            job[key] = whole_number(cells[key]) if key == "sms" else number(cells[key])
     return job
 
 
@@ -192,7 +194,7 @@ def trace_to_csv(trace: Trace) -> str:
     ]
     if growing:
         raise InputError(growing)
-    figures = [key for key in _FIGURES if any(getattr(job, key) for job in trace.jobs)]
+    figures = [key for key, blank in _FIGURES.items() if any(getattr(job, key) != blank for job in trace.jobs)]
     profiles = any(job.profile for job in trace.jobs)
     # Whoever asks for a profile and has its time only is a row with work_s.
     by_work = all(job.profile is not None and len(job.times) == 1 for job in trace.jobs)
@@ -204,7 +206,7 @@ def trace_to_csv(trace: Trace) -> str:
             job.arrival,
             *[job.profile or ""] * profiles,
             *([job.work] if by_work else (job.times.get(size, "") for size in sizes)),
-            *(getattr(job, key) or "" for key in figures),
+            *("" if getattr(job, key) == _FIGURES[key] else getattr(job, key) for key in figures),
         ]
         for job in trace.jobs
     )

@@ -116,19 +116,23 @@ class JobQueue(Generic[JobClass]):
         """Return how many jobs of each class wait."""
         return {job_class: len(jobs) for job_class, jobs in self._turns.items()}
 
-    def serve(self, place: Callable[[JobClass], bool], *, backfill: bool = True) -> list[JobClass]:
+    def serve(
+        self, place: Callable[[JobClass], bool], holds_up: Callable[[JobClass], bool] | None = None
+    ) -> list[JobClass]:
         """Offer places to the classes, always to the one whose first job has waited longest.
 
-        ``place`` starts a job of a class and takes it from the queue, or returns False if there is no place. With
-        ``backfill`` other classes have their turn when there is no place for one (backfilling); if not, that is the
-        end. The classes for which there was no place are returned in the order in which they were refused.
+        ``place`` starts a job of a class and takes it from the queue, or returns False if there is no place. Then other
+        classes have their turn (backfilling), unless this one ``holds_up`` all behind it; by default none does. The
+        classes for which there was no place are returned in the order in which they were refused.
         """
         turns = {job_class: self.turn(job_class) for job_class in self._turns}
         refused: list[JobClass] = []
-        while turns and (backfill or not refused):
+        while turns:
             job_class = min(turns, key=turns.__getitem__)
             if not place(job_class):
                 refused.append(job_class)
+                if holds_up is not None and holds_up(job_class):
+                    break
                 del turns[job_class]
             elif job_class in self:
                 turns[job_class] = self.turn(job_class)

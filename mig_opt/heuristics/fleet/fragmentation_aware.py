@@ -7,13 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from functools import partial
+from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 
-from mig_opt.arguments import wrong_flag, wrong_share
+from mig_opt.arguments import wrong_choice, wrong_flag, wrong_share
 from mig_opt.gpu.geometry import Geometry, GpuState, members
-from mig_opt.heuristics.fleet.queueing import QueueingPolicy
+from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
 from mig_opt.simulation.cluster import Cluster
 from mig_opt.simulation.instances import Key, Query, Ranking
+
+
+SourceLoad = Literal["after", "before"]
 
 
 class MovableFleet(Protocol):
@@ -63,20 +67,30 @@ class FragmentationAware(QueueingPolicy):
         Share of the compute slices from which on a GPU is busy.
     load_balancing : bool
         If not, GPU and placement are those of first fit: the paper's baseline.
-    dynamic_partitioning, partition, backfill
+    dynamic_partitioning, partition, backfill, patience
         As of :class:`QueueingPolicy`.
     migration : bool
         Jobs migrate on departures.
+    source_load : {"after", "before"}
+        A job migrates to a lazy GPU only if the load there is then lower than that of the GPU which it leaves, ``after``
+        it has left or ``before``. The paper's sentence can be read both ways.
     """
 
-    CHECKS: ClassVar = {"threshold": wrong_share, "load_balancing": wrong_flag, "migration": wrong_flag}
+    CHECKS: ClassVar = {
+        "threshold": wrong_share,
+        "load_balancing": wrong_flag,
+        "migration": wrong_flag,
+        "source_load": partial(wrong_choice, choices=get_args(SourceLoad)),
+    }
 
     threshold: float = 0.4
     load_balancing: bool = True
     dynamic_partitioning: bool = True
     migration: bool = True
+    source_load: SourceLoad = "after"
     partition: str | Sequence[str] | None = None
     backfill: bool = False
+    patience: float | None = PATIENCE_S
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue."""
@@ -150,7 +164,7 @@ class FragmentationAware(QueueingPolicy):
     def _inter_gpu_migration(self, fleet: MovableFleet, gpu: int) -> bool:
         """Migrate the job of a busy GPU to a lazy one that leaves least fragmentation there; False if there is none.
 
-        Afterwards the lazy GPU must have less load than the other one.
+        Afterwards the lazy GPU must have less load than the other one has then, or had before.
         """
         state = fleet.states[gpu]
         best_options = (
@@ -166,7 +180,7 @@ class FragmentationAware(QueueingPolicy):
         return False
 
     def _job_from(self, fleet: MovableFleet, profile: int, load: int) -> int | None:
-        """Return a job of a profile on a busy GPU that would still have more load than ``load`` with that job."""
+        """Return a job of a profile on a busy GPU whose load is more than ``load`` with that job; None without one."""
         geometry = fleet.geometry
         found: list[int] = []
 
@@ -179,8 +193,8 @@ class FragmentationAware(QueueingPolicy):
                     return True
             return False
 
-        # The source keeps used - size, which must be more than load + size.
-        more_than = load + 2 * geometry.profiles[profile].compute_slices
+        # The source keeps used - size, which (or used itself) must be more than load + size.
+        more_than = load + (2 if self.source_load == "after" else 1) * geometry.profiles[profile].compute_slices
         self._most_loaded.first(profile, accept, below=self._compute - more_than)
         return found[0] if found else None
 

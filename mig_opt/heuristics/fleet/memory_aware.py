@@ -8,14 +8,12 @@ from __future__ import annotations
 import heapq
 import math
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Literal, get_args
 
-from mig_opt.arguments import wrong_flag, wrong_number
-from mig_opt.errors import Problem, nearest
+from mig_opt.arguments import wrong_choice, wrong_flag, wrong_number
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
 from mig_opt.heuristics.fleet.partition_manager import PartitionManager, TightFit
@@ -28,11 +26,6 @@ _MOST_OBSERVATIONS = 1000
 
 _LEAST_PAUSE = 1e-5
 """Seconds between two observations at least; the simulator would take a shorter pause for an endless loop."""
-
-
-def _wrong_division(path: str, value: object) -> Iterator[Problem]:
-    if value not in get_args(Division):
-        yield Problem(path, f"unknown {value!r}; {nearest(str(value), get_args(Division))}")
 
 
 class MemoryAware(ConfigurablePolicy):
@@ -51,6 +44,10 @@ class MemoryAware(ConfigurablePolicy):
     folding : bool
         Warp folding: a job may run on fewer compute slices than the most that go with its memory, 3g.20gb or 4g.20gb,
         whichever keeps more configurations reachable. If not, only the one on which it is fastest counts.
+    warps : bool
+        The tight fit leaves room for the warps of jobs that say how many SMs these fill (``sms``), as far as there can be
+        any: with ``folding`` for as few rounds of them as on the largest instance, else for all at once. By default
+        memory alone decides.
     slowdown_limit : float, optional
         How many times its least seconds a job may take on its instance; a larger one is used else. By default memory
         alone decides.
@@ -65,6 +62,7 @@ class MemoryAware(ConfigurablePolicy):
     CHECKS: ClassVar = {
         "prediction": wrong_flag,
         "folding": wrong_flag,
+        "warps": wrong_flag,
         "start_gb": partial(wrong_number, wanted="a finite number of GB >= 0", at_least=0),
         "sample_s": partial(wrong_number, wanted="a finite number of seconds > 0", above=0),
         "tolerance": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
@@ -73,6 +71,7 @@ class MemoryAware(ConfigurablePolicy):
 
     prediction: bool
     folding: bool
+    warps: bool
     slowdown_limit: float | None
     start_gb: float
     sample_s: float
@@ -87,7 +86,9 @@ class MemoryAware(ConfigurablePolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Start with an empty queue and no knowledge of jobs that grow."""
-        self.manager = PartitionManager(cluster, folding=self.folding, slowdown_limit=self.slowdown_limit)
+        self.manager = PartitionManager(
+            cluster, folding=self.folding, warps=self.warps, slowdown_limit=self.slowdown_limit
+        )
         self.queue: JobQueue[TightFit] = JobQueue()
         self._known_need: dict[int, float] = {}
         self._forecasts: dict[int, MemoryForecast] = {}
@@ -131,10 +132,8 @@ class MemoryAware(ConfigurablePolicy):
         cluster.stop(tag)
         self.failed(cluster, tag, *place, needed)
 
-    def start(self, cluster: Cluster, fit: TightFit, gpu: int, placement: int, job: int | None = None) -> None:
-        """Start a job, by default the first one in the queue with this fit, and observe it if its memory grows."""
-        if job is None:
-            job = self.queue.take(fit)
+    def start(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Start a job, and observe it if its memory grows."""
         cluster.start(job, gpu, placement)
         requested = cluster.trace.jobs[job]
         memory_gb = cluster.geometry.placements[placement].profile.memory_gb
@@ -149,14 +148,22 @@ class MemoryAware(ConfigurablePolicy):
         pause = max(self.sample_s, (cluster.expected_end(job) - now) / _MOST_OBSERVATIONS, _LEAST_PAUSE)
         cluster.wake(max(now + pause, math.nextafter(now, math.inf)), job)
 
-    def _queue_job(self, cluster: Cluster, job: int) -> None:
+    def demand(self, cluster: Cluster, job: int) -> float:
+        """Return the GB that a job is known to need, or those on which it starts."""
         requested = cluster.trace.jobs[job]
-        least_gb = self._known_need.get(job)
-        if least_gb is None and requested.memory_growth:
-            least_gb = min(self.start_gb, self.manager.largest_gb(requested))
-        fit = self.manager.tight_fit(requested, (requested.memory_gb or 0.0) if least_gb is None else least_gb)
+        known = self._known_need.get(job)
+        if known is None and requested.memory_growth:
+            return min(self.start_gb, self.manager.largest_gb(requested))
+        return (requested.memory_gb or 0.0) if known is None else known
+
+    def enqueue(self, cluster: Cluster, job: int, fit: TightFit) -> None:
+        """Put a job into the queue as the last one."""
+        self.queue.add(fit, job)
+
+    def _queue_job(self, cluster: Cluster, job: int) -> None:
+        fit = self.manager.tight_fit(cluster.trace.jobs[job], self.demand(cluster, job))
         if fit is not None:  # else it waits for ever
-            self.queue.add(fit, job)
+            self.enqueue(cluster, job, fit)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -170,6 +177,7 @@ class MemoryAwareInOrder(MemoryAware):
 
     prediction: bool = True
     folding: bool = True
+    warps: bool = False
     slowdown_limit: float | None = None
     start_gb: float = 0.0
     sample_s: float = 1.0
@@ -182,10 +190,10 @@ class MemoryAwareInOrder(MemoryAware):
             found = self.manager.place(fit)
             if found is None:
                 return False
-            self.start(cluster, fit, *found)
+            self.start(cluster, self.queue.take(fit), *found)
             return True
 
-        self.queue.serve(place, backfill=False)
+        self.queue.serve(place, lambda _: True)
 
 
 @dataclass(slots=True)
@@ -206,8 +214,8 @@ class MemoryAwareBySize(MemoryAware):
     """Scheme A: jobs by increasing memory, so that a GPU is seldom partitioned anew (section 4.3, Algorithm 4).
 
     A GPU without jobs begins a *phase*: it makes as many instances of one tight fit as it can use, and works on the
-    jobs of that fit until they are done. The next phase has the next larger fit with waiting jobs, and after the
-    largest the smallest. The jobs are dealt equally to the instances, each of which works on its own.
+    jobs of that fit until they are done, by increasing memory. The next phase has the next larger fit with waiting jobs,
+    and after the largest the smallest. The jobs are dealt equally to the instances, each of which works on its own.
     ``docs/fleet/migm.md`` has the rules for jobs that arrive during a phase, and for several GPUs.
 
     Parameters
@@ -218,11 +226,12 @@ class MemoryAwareBySize(MemoryAware):
         As of :class:`MemoryAware`.
     """
 
-    CHECKS: ClassVar = {"division": _wrong_division}
+    CHECKS: ClassVar = {"division": partial(wrong_choice, choices=get_args(Division))}
 
     division: Division = "equal"
     prediction: bool = True
     folding: bool = True
+    warps: bool = False
     slowdown_limit: float | None = None
     start_gb: float = 0.0
     sample_s: float = 1.0
@@ -236,6 +245,29 @@ class MemoryAwareBySize(MemoryAware):
         self._last_fit: dict[int, TightFit] = {}
         # For each fit the GPUs in a phase of it that may have room for another instance.
         self._with_room: dict[TightFit, set[int]] = {}
+        # Waiting jobs of each fit: those that came since its last phase began, in their order, and the others in a heap.
+        self._unsorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
+        self._sorted: defaultdict[TightFit, list[tuple[int, float, int]]] = defaultdict(list)
+        self._phase_counts: Counter[TightFit] = Counter()
+
+    def enqueue(self, cluster: Cluster, job: int, fit: TightFit) -> None:
+        """Put a job into the queue; until the next phase of its fit begins it is the last one."""
+        super().enqueue(cluster, job, fit)
+        self._unsorted[fit].append(job)
+
+    def _sort(self, cluster: Cluster, fit: TightFit) -> None:
+        """Sort the jobs that wait for a phase by their memory, after those that were sorted before an earlier one.
+
+        So no stream of jobs with less memory holds up one with more for ever.
+        """
+        self._phase_counts[fit] += 1
+        for job in self._unsorted.pop(fit, ()):
+            heapq.heappush(self._sorted[fit], (self._phase_counts[fit], self.demand(cluster, job), job))
+
+    def _take(self, fit: TightFit) -> int:
+        """Remove the next job of a fit from the queue, and return it."""
+        job = heapq.heappop(self._sorted[fit])[-1] if self._sorted[fit] else self._unsorted[fit].popleft()
+        return self.queue.take(fit, job)
 
     def release(self, cluster: Cluster, gpu: int, placement: int) -> None:
         """Let the instance go on with its next job; the phase ends with the last busy instance."""
@@ -243,7 +275,7 @@ class MemoryAwareBySize(MemoryAware):
         dealt = phase.dealt.pop(placement)
         if dealt or self._may_join(phase):
             phase.dealt[placement] = dealt
-            self.start(cluster, phase.fit, gpu, placement, dealt.popleft() if dealt else None)
+            self.start(cluster, dealt.popleft() if dealt else self._take(phase.fit), gpu, placement)
         elif phase.dealt:
             self._with_room.setdefault(phase.fit, set()).add(gpu)
         else:
@@ -287,6 +319,7 @@ class MemoryAwareBySize(MemoryAware):
         fit = fits[0] if last is None else next((fit for fit in fits if _size(fit) > _size(last)), fits[0])
         phase = self._phases[gpu] = _Phase(fit, self.queue.next_turn)
         self._last_fit[gpu] = fit
+        self._sort(cluster, fit)
         share = -(-self.queue.counts()[fit] // cluster.trace.gpus)
         while fit in self.queue and self._run_first(cluster, gpu, phase):
             pass
@@ -295,7 +328,7 @@ class MemoryAwareBySize(MemoryAware):
         elif self.division == "equal":
             instances = list(phase.dealt.values())
             for number in range(min(self.queue.counts()[fit], share - len(instances))):
-                instances[number % len(instances)].append(self.queue.take(fit))
+                instances[number % len(instances)].append(self._take(fit))
 
     def _run_first(self, cluster: Cluster, gpu: int, phase: _Phase) -> bool:
         """Start the first job of a phase's fit on another instance; return False if there is no room for one."""
@@ -303,7 +336,7 @@ class MemoryAwareBySize(MemoryAware):
         if placement is None:
             return False
         phase.dealt[placement] = deque()
-        self.start(cluster, phase.fit, gpu, placement)
+        self.start(cluster, self._take(phase.fit), gpu, placement)
         return True
 
 

@@ -80,6 +80,9 @@ class MemoryForecast:
         Share of a prediction by which it may differ from the one before.
     steady : int
         Number of such predictions in a row.
+    fixed_gb : float
+        GB that a job needs besides those that it requests, the same from begin to end: the CUDA context and workspaces
+        of libraries, which the paper keeps out of the series (section 3.2.2). No part of them is reused.
 
     Raises
     ------
@@ -103,13 +106,20 @@ class MemoryForecast:
     """
 
     def __init__(
-        self, *, last: float = 1.0, confidence: float = 0.99, tolerance: float = 0.05, steady: int = 3
+        self,
+        *,
+        last: float = 1.0,
+        confidence: float = 0.99,
+        tolerance: float = 0.05,
+        steady: int = 3,
+        fixed_gb: float = 0.0,
     ) -> None:
         problems = [
             *wrong_number("last", last, "a finite number > 0", above=0),
             *wrong_number("confidence", confidence, "a number above 0 and below 1", above=0),
             *wrong_number("tolerance", tolerance, "a finite number >= 0", at_least=0),
             *wrong_integer("steady", steady, 1, 10**6),
+            *wrong_number("fixed_gb", fixed_gb, "a finite number of GB >= 0", at_least=0),
         ]
         if not problems and confidence >= 1:
             problems.append(Problem("confidence", f"must be a number above 0 and below 1, is {confidence}"))
@@ -119,6 +129,7 @@ class MemoryForecast:
         self._deviations = NormalDist().inv_cdf((1 + confidence) / 2)
         self._tolerance = tolerance
         self._steady = steady
+        self._fixed_gb = fixed_gb
         self._requested = LinearFit()
         self._inverse_reuse = LinearFit()
         self._needed = 0.0
@@ -137,12 +148,12 @@ class MemoryForecast:
             raise InputError([Problem("reuse", f"must be a share above 0 and up to 1, is {reuse!r:.60}")])
         self._requested.add(iteration, requested_gb)
         self._inverse_reuse.add(iteration, 1 / reuse)
-        self.peak = self._needed = max(self._needed, requested_gb * reuse)
+        self.peak = self._needed = max(self._needed, self._fixed_gb + requested_gb * reuse)
         if self._requested.count < _LEAST:
             return
         upper = self._requested.at(self._last) + self._deviations * self._requested.deviation
         lower = self._inverse_reuse.at(self._last) - self._deviations * self._inverse_reuse.deviation
-        self.peak = max(self._needed, upper / max(1.0, lower))
+        self.peak = max(self._needed, self._fixed_gb + upper / max(1.0, lower))
         if self._previous_peak is not None:
             steady = abs(self.peak - self._previous_peak) <= self._tolerance * self.peak
             self._steady_so_far = self._steady_so_far + 1 if steady else 0

@@ -39,13 +39,15 @@ class PartitionManager:
     """Finds the tightest memory for a job and the placement that leaves most configurations reachable.
 
     With ``folding`` a job may run on any instance with the tightest memory, else only on the fastest of them. Instances
-    on which it would take more than ``slowdown_limit`` times its least seconds are not used.
+    on which it would take more than ``slowdown_limit`` times its least seconds are not used, and with ``warps`` none with
+    too little room for its warps.
     """
 
-    def __init__(self, cluster: Cluster, *, folding: bool, slowdown_limit: float | None) -> None:
+    def __init__(self, cluster: Cluster, *, folding: bool, slowdown_limit: float | None, warps: bool = False) -> None:
         self._cluster = cluster
         self._geometry = cluster.geometry
         self._folding = folding
+        self._warps = warps
         self._slowdown_limit = slowdown_limit
         gpu = cluster.trace.gpu
         self._pools = tuple(gpu.profiles_of(profiles) for profiles in ("base", "double-memory"))
@@ -58,6 +60,8 @@ class PartitionManager:
         """Return the instances of least memory, at least ``least_gb`` GB, for a job; None if there are none."""
         for profiles in self._suitable(job):
             enough = [profile for profile in profiles if profile.memory_gb >= least_gb]
+            if self._warps and job.sms is not None:
+                enough = _with_room(enough, job.sms, folding=self._folding)
             if self._slowdown_limit is not None and enough:
                 limit = self._slowdown_limit * min(job.times[profile.compute_slices] for profile in enough)
                 enough = [profile for profile in enough if job.times[profile.compute_slices] <= limit]
@@ -116,3 +120,17 @@ class PartitionManager:
         after = state.busy | own if exists else state.busy | state.idle & ~blocking | own
         effort = 0 if exists else 2 if blocking else 1
         return Candidate(effort, self._from_empty - self._reachability.of(after), blocking.bit_count(), rank, placement)
+
+
+def _with_room(profiles: list[Profile], sms: int, *, folding: bool) -> list[Profile]:
+    """Return the profiles with room for warps that fill so many SMs, or those with the most if none has enough.
+
+    With ``folding`` (section 4.3) some of the warps run after others, in no more rounds than on the largest profile: for
+    120 SMs on a GPU with 100 these are two, for which 60 are enough. All are returned where a number of SMs is unknown.
+    """
+    known = {profile: profile.sm_count for profile in profiles if profile.sm_count is not None}
+    if not known or len(known) < len(profiles):
+        return profiles
+    most = max(known.values())
+    wanted = -(-sms // -(-sms // most)) if folding else min(sms, most)
+    return [profile for profile, count in known.items() if count >= wanted]

@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from operator import or_
 from typing import ClassVar
 
-from mig_opt.arguments import wrong_flag
+from mig_opt.arguments import wrong_flag, wrong_number
 from mig_opt.errors import Problem
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices, optional
 from mig_opt.heuristics.fleet.partitioning import create_partitions, profile_for
 from mig_opt.simulation.cluster import Cluster
+
+PATIENCE_S = 600.0
+"""Seconds after which a waiting job is no longer overtaken, unless the user says otherwise."""
 
 
 class QueueingPolicy(ConfigurablePolicy):
@@ -30,7 +35,10 @@ class QueueingPolicy(ConfigurablePolicy):
     Parameters
     ----------
     backfill : bool
-        Backfilling: a job may pass those before it that do not fit. By default the first one holds up the queue.
+        Backfilling: a job may overtake those before it that do not fit. By default the first one holds up the queue.
+    patience : float, optional
+        Seconds; a job that has waited longer is overtaken no more, which prevents starvation: those behind it wait until
+        it has a place. None: any number of jobs may overtake it at any time. Without ``backfill`` it has no effect.
     dynamic_partitioning : bool
         Instances are created for jobs, and idle ones destroyed for that. If not, each GPU is partitioned at the start,
         and jobs take the idle instances of their profile.
@@ -40,10 +48,15 @@ class QueueingPolicy(ConfigurablePolicy):
         :func:`~mig_opt.heuristics.fleet.partitioning.fleet_partitions`.
     """
 
-    CHECKS: ClassVar = {"backfill": wrong_flag, "dynamic_partitioning": wrong_flag}
+    CHECKS: ClassVar = {
+        "backfill": wrong_flag,
+        "patience": optional(partial(wrong_number, wanted="seconds from 0 on, or None for no limit", at_least=0)),
+        "dynamic_partitioning": wrong_flag,
+    }
 
     # Values for subclasses that do not offer an option.
     backfill: bool = False
+    patience: float | None = PATIENCE_S
     dynamic_partitioning: bool = True
     partition: str | Sequence[str] | None = None
 
@@ -74,8 +87,13 @@ class QueueingPolicy(ConfigurablePolicy):
         """Start with an empty queue."""
         self._queue: JobQueue[int] = JobQueue()
         self._ranking = cluster.ranking(self.key)
+        # Since when jobs wait that failed; the others wait since they arrived.
+        self._failed_at: dict[int, float] = {}
+        # Instances that there may ever be.
+        self._possible = -1
         if not self.dynamic_partitioning:
             create_partitions(cluster, self.partition)
+            self._possible = reduce(or_, (state.idle for state in cluster.states))
 
     def arrived(self, cluster: Cluster, job: int) -> None:
         """Queue the job, and place it if that is possible."""
@@ -83,6 +101,7 @@ class QueueingPolicy(ConfigurablePolicy):
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Serve the queue, with the job last in it."""
+        self._failed_at[job] = cluster.now
         self._queue_job(cluster, job, needed_gb)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -93,7 +112,9 @@ class QueueingPolicy(ConfigurablePolicy):
 
     def serve(self, cluster: Cluster) -> None:
         """Place queued jobs, the first one first."""
-        self._queue.serve(lambda profile: self._place(cluster, profile), backfill=self.backfill)
+        self._queue.serve(
+            lambda profile: self._place(cluster, profile), lambda profile: self._holds_up(cluster, profile)
+        )
 
     def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
         profile = self.profile(cluster.trace, cluster.trace.jobs[job], least_gb)
@@ -109,12 +130,26 @@ class QueueingPolicy(ConfigurablePolicy):
         cluster.start(self._queue.take(profile), gpu, self.pick(cluster.states[gpu], profile))
         return True
 
+    def _holds_up(self, cluster: Cluster, profile: int) -> bool:
+        """Return True if the first job that waits for a profile, for which there is no room, may not be overtaken."""
+        if not self.backfill:
+            return True
+        if self.patience is None:
+            return False
+        job = self._queue.first(profile)
+        since = self._failed_at.get(job, cluster.trace.jobs[job].arrival)
+        if cluster.now - since <= self.patience:
+            return False
+        # To wait for an instance that no partition has would help nobody.
+        return any(self._possible >> place & 1 for place in cluster.geometry.placements_of[profile])
+
 
 @dataclass(kw_only=True, eq=False)
 class FirstFit(QueueingPolicy):
     """The GPU with the lowest index on which there is room."""
 
     backfill: bool = False
+    patience: float | None = PATIENCE_S
     dynamic_partitioning: bool = True
     partition: str | Sequence[str] | None = None
 
@@ -141,12 +176,13 @@ class StaticPartition(QueueingPolicy):
 
     Parameters
     ----------
-    partition, backfill
+    partition, backfill, patience
         As of :class:`QueueingPolicy`.
     """
 
     partition: str | Sequence[str] | None = None
     backfill: bool = False
+    patience: float | None = PATIENCE_S
     dynamic_partitioning = False
 
 
@@ -156,11 +192,12 @@ class WholeGpu(QueueingPolicy):
 
     Parameters
     ----------
-    backfill
+    backfill, patience
         As of :class:`QueueingPolicy`.
     """
 
     backfill: bool = False
+    patience: float | None = PATIENCE_S
 
     def key(self, state: GpuState, profile: int) -> int | None:
         """Return the same for all without a job."""

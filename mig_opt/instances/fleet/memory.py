@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.fleet.trace import Job
+from mig_opt.fleet.trace import PCIE_LIMIT, Job
 from mig_opt.instances.fleet.family import Parameter, Request, TraceFamily, numbered, to_ms
 
 _CLASS_GB = {"small": 5.0, "medium": 10.0, "large": 20.0, "full": 40.0}
@@ -21,8 +21,9 @@ _ALONE_S = {"small": 4.0, "medium": 8.0, "large": 16.0, "full": 32.0}
 """Seconds on the whole GPU by memory class; assumed, but for the order: small jobs generally take less time."""
 
 _LINK = (
-    "A job needs 9.45 GB/s with a sensitivity of 1, so that seven at once take the printed 2.2 times as long as one"
-    " alone; the bandwidth is not printed."
+    "Seconds are those of the last table: 0.523 on the whole GPU, 1.172 on 1g.5gb, where seven ran at once. How much of"
+    " that is due to the link is not printed: pcie=0 (none) takes both figures as they are; with pcie=1 one job alone is as"
+    " fast on 1g.5gb as on the whole GPU, and needs so much of the link that seven take 1.172 s."
 )
 
 
@@ -31,8 +32,8 @@ class _JobKind:
     """Jobs of one kind in a mix: ``share`` is its part in the ratio of the mix.
 
     The label is a benchmark or model, or the memory class where the paper draws from a pool. ``stretch`` is how many
-    times the seconds of the whole GPU (``alone_s``) it takes on one slice. Memory that is not printed is a share of the
-    class.
+    times the seconds of the whole GPU (``alone_s``) it takes on one slice, which may be for the PCIe link that it shares
+    there. Memory that is not printed is a share of the class.
     """
 
     label: str
@@ -41,7 +42,7 @@ class _JobKind:
     stretch: float
     alone_s: float
     memory_gb: float | None = None
-    pcie_gbps: float = 0.0
+    shares_link: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,15 @@ _MIXES: Mapping[str, tuple[int, tuple[_JobKind, ...]]] = {
         18,
         tuple(_JobKind(label, "large", 1, 3.4, 60.0) for label in ("vgg16", "resnet50", "inceptionv3")),
     ),
-    # Section 5.1: seven at once take 2.2 times as long, because they share the link: 2.2 x 30.08 / 7 GB/s each.
-    "nw": (21, (_JobKind("needleman-wunsch", "small", 1, 1.0, 4.0, pcie_gbps=9.45),)),
+    # The last table: 523,406 us on the whole GPU, 1,171,507 us when seven ran at once (section 5.1: ~2.2 times).
+    "nw": (21, (_JobKind("needleman-wunsch", "small", 1, 1_171_507 / 523_406, 0.523406, shares_link=True),)),
 }
+_SIGMA = {**dict.fromkeys(("hm1", "hm2", "hm3", "hm4", "nw"), 0.0), "ml2": 0.05}
+"""Spread of the seconds where jobs are all the same, or their "runtimes similar" (section 5.2.1, of Ml2); else 0.3."""
+
+_SMALL_INSTANCES = 7
+"""Instances of 5 GB on the paper's A100."""
+
 _LLMS: Mapping[str, tuple[int, _LanguageModel]] = {
     "flan-t5-train": (4, _LanguageModel("flan-t5-train", 41, 15.0, 80)),
     "flan-t5": (6, _LanguageModel("flan-t5", 27, 15.0, 60)),
@@ -116,17 +123,19 @@ def _mixed(name: str) -> TraceFamily:
         for index, at in enumerate(int(place) for place in order):
             kind = drawn[at]
             memory = kind.memory_gb or request["fill"] * _CLASS_GB[kind.memory]
-            times = _stretched(request, seconds[at] * request["slower"], kind.stretch * request["stretch"])
-            # On a smaller GPU than the paper's the largest instance has to do.
-            link = kind.pcie_gbps * request["pcie"] if kind.pcie_gbps else 0.0
+            shared = request["pcie"] if kind.shares_link else 0.0
+            stretch = kind.stretch ** (1 - shared) * request["stretch"]
+            times = _stretched(request, seconds[at] * request["slower"], stretch)
+            link = PCIE_LIMIT / _SMALL_INSTANCES * kind.stretch**shared if shared else 0.0
             label = numbered(index, len(drawn), kind.label)
+            # On a smaller GPU than the paper's the largest instance has to do.
             memory = min(memory, largest)
             jobs.append(Job(label, 0.0, times, memory_gb=memory, pcie_gbps=link, sensitivity=1.0 if link else 0.0))
         return jobs
 
     parts = [sum(kind.share for kind in kinds if kind.memory == memory) for memory in _CLASS_GB]
     ratio = ":".join(str(part // math.gcd(*parts)) for part in parts)
-    bound = any(kind.pcie_gbps for kind in kinds)
+    bound = any(kind.shares_link for kind in kinds)
     return TraceFamily(
         f"migm-{name}",
         f"mix {name.capitalize()}: {', '.join(dict.fromkeys(kind.label for kind in kinds))} ({ratio})",
@@ -135,13 +144,14 @@ def _mixed(name: str) -> TraceFamily:
         (
             Parameter("jobs", count, "number of jobs", "count"),
             Parameter("fill", 0.8, "memory of a job as a share of its class, where it is not printed", "share"),
-            Parameter("sigma", 0.0 if len(kinds) == 1 else 0.3, "spread of the seconds (lognormal)", "not negative"),
+            Parameter("sigma", _SIGMA.get(name, 0.3), "spread of the seconds (lognormal)", "not negative"),
             Parameter("slower", 1.0, "factor on all seconds"),
             Parameter("stretch", 1.0, "factor on how much longer a job takes on one slice"),
-            *((Parameter("pcie", 1.0, "factor on the PCIe bandwidth", "not negative"),) if bound else ()),
+            *((Parameter("pcie", 0.0, "share of the printed slowdown that the link causes (as a power of it)", "share"),) if bound else ()),
         ),
         (
-            "Seconds on the whole GPU are assumed: 4, 8, 16 and 32 by class, 60 for training; printed for Hm1 only.",
+            "Seconds on the whole GPU are assumed: 4, 8, 16 and 32 by class, 60 for training; printed for Hm1 and"
+            " Needleman-Wunsch only.",
             "How much longer a job takes on small instances is chosen so that the best printed throughput of its mix "
             "is met without any other loss (no evidence for it, therefore); 1.5 for jobs of the Rodinia pool.",
             "The classes of Ht1 are 11 small, 2 of 20 GB and 2 of 40 GB (called medium and large in the appendix); each"

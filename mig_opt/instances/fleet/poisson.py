@@ -104,11 +104,18 @@ def _pcie_jobs(request: Request) -> list[Job]:
     slices = request.gpus * request.gpu.compute_slices
     gap = request["mean_s"] * sum(sizes) / len(sizes) / (request["load"] * slices)
     arrivals = _poisson_arrivals(rng, count, gap)
+    flexible = set(rng.permutation(count)[: round(request["larger"] * count)].tolist())
+
+    def times(index: int) -> dict[int, float]:
+        own = asked[index]
+        sizes = [size for size in request.gpu.sizes if size == own or (index in flexible and size > own)]
+        return {size: to_ms(seconds[index] * (own / size) ** request["larger_gain"]) for size in sizes}
+
     return [
         Job(
             numbered(index, count, kind),
             arrivals[index],
-            {asked[index]: seconds[index]},
+            times(index),
             request.base_profile(asked[index]).name,
             pcie_gbps=TABLE_2[kind][0],
             sensitivity=TABLE_2[kind][1],
@@ -144,6 +151,8 @@ def _pcie_family(name: str, description: str, gpus: int, jobs: int) -> TraceFami
                 "spread", 0.5, "seconds are uniform from mean_s * (1 - spread) to mean_s * (1 + spread)", "share"
             ),
             Parameter("sizes", "1", "compute slices that jobs ask for, equally likely, like 1,2", "text"),
+            Parameter("larger", 0.0, "share of the jobs that have seconds for all larger sizes too", "share"),
+            Parameter("larger_gain", 0.0, "power of size asked for / size that seconds go with there; 0: none", "share"),
         ),
         (
             "Arrivals are not printed: a Poisson process whose gap gives the load on the fleet.",

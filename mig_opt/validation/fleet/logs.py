@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from mig_opt.errors import Problem
 from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
-from mig_opt.fleet.trace import Job, Trace
+from mig_opt.fleet.trace import Job
 
 
 def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
@@ -26,7 +26,7 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
         Seconds by which times may differ, and by which work may differ at the speed of the run.
     """
     trace = log.trace
-    work = _work(log)
+    work = log.work_done()
     runs: dict[int, list[tuple[int, LoggedRun]]] = defaultdict(list)
     for index, run in enumerate(log.runs()):
         runs[run.job].append((index, run))
@@ -86,37 +86,3 @@ def _work_problems(
             )
         if run.outcome is not RunOutcome.MIGRATED:
             done = 0.0
-
-
-def _work(log: Log) -> list[float]:
-    """Return the share of its job's work that each run did: rates integrated over the competitors on its GPU."""
-    trace = log.trace
-    work = [0.0] * len(log.run_job)
-    bound: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
-    for index, run in enumerate(log.runs()):
-        job = trace.jobs[run.job]
-        if run.end <= run.begin:
-            continue
-        if job.pcie_gbps > 0:
-            bound[run.gpu] += [(run.begin, 1, index), (run.end, -1, index)]
-        else:
-            work[index] = (run.end - run.begin) / job.times[run.placement.profile.compute_slices]
-    for changes in bound.values():
-        _integrate(trace, log, sorted(changes), work)
-    return work
-
-
-def _integrate(trace: Trace, log: Log, changes: Sequence[tuple[float, int, int]], work: list[float]) -> None:
-    present: set[int] = set()
-    before = 0.0
-    for moment, change, index in changes:
-        for run in present if moment > before else ():
-            job = trace.jobs[log.run_job[run]]
-            alone = job.times[log.geometry.placements[log.run_placement[run]].profile.compute_slices]
-            slower = max(1.0, job.sensitivity * job.pcie_gbps * len(present) / trace.pcie_limit)
-            work[run] += (moment - before) / (alone * slower)
-        before = moment
-        if change > 0:
-            present.add(index)
-        else:
-            present.remove(index)

@@ -105,6 +105,15 @@ def test_a_table_asks_for_profiles_where_it_can() -> None:
     )
 
 
+def test_own_figures_of_jobs_are_kept() -> None:
+    jobs = (Job("a", 0.0, {1: 4.0}, energy_j=0.0), Job("b", 1.0, {2: 2.5}, sms=14), Job("c", 2.0, {1: 1.0}))
+    trace = Trace(jobs, A30)
+    assert trace_to_csv(trace) == (
+        "job,arrival_s,t1_s,t2_s,energy_j,sms\na,0.0,4.0,,0.0,\nb,1.0,,2.5,,14\nc,2.0,1.0,,,\n"
+    )
+    assert trace_from_csv(trace_to_csv(trace), gpu="A30") == trace == trace_from_json(trace_to_json(trace))
+
+
 def test_another_gpu_than_the_catalogues_cannot_be_written() -> None:
     import dataclasses
 
@@ -126,6 +135,13 @@ def test_another_gpu_than_the_catalogues_cannot_be_written() -> None:
         ([("jobs/1/memory_gb", 3)], ["jobs[1].memory_gb: 3 GB is less than memory_growth reaches"]),
         ([("jobs/1/name", "train")], ["jobs[1].name: 'train' is the name of jobs[0] already; give each job its own"]),
         ([("jobs/1/memory_growth/0", [0.1])], ["jobs[1].memory_growth[0][1]: is missing; add it"]),
+        (
+            [("jobs/0/energy_j", -2), ("jobs/1/sms", 0)],
+            [
+                "jobs[0].energy_j: must be a finite number of joules >= 0 (or left out), is -2.0",
+                "jobs[1].sms: must be from 1 to 1000000, is 0",
+            ],
+        ),
         ([("gpus", 0)], ["gpus: must be from 1 to 1000000, is 0"]),
         ([("pcie_limit", 0)], ["pcie_limit: must be a finite number of GB/s > 0, is 0.0"]),
         ([("operations/create/2", DELETE)], ["operations.create: has no seconds for size 2 of A30-24GB; add them"]),

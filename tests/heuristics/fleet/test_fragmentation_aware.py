@@ -23,9 +23,9 @@ from online_worlds import (
     trace,
 )
 
-from mig_opt import Job, Simulation, Trace, get_gpu, simulate
+from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.gpu.geometry import members
-from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware, SourceLoad
 from mig_opt.simulation import Cluster, RunOutcome
 
 
@@ -168,12 +168,12 @@ def test_moves_within_a_gpu_repeat_until_none_helps() -> None:
 # Departures: to a lazy GPU
 
 
-def inter(gpus: int = 2) -> Simulation:
+def inter(gpus: int = 2, **options: object) -> Simulation:
     """GPU 0: 3g, GPU 1: 3g, then 4g (least index: GPU 0) and 2g (GPU 1: 5 of 7). GPU 0's jobs end at 20 and 21."""
     jobs = [
         job("a", 0, "3g.20gb", 20), job("b", 1, "3g.20gb", 60), job("c", 2, "4g.20gb", 18), job("d", 3, "2g.10gb", 60),
     ]  # fmt: skip
-    return aware(trace(*jobs, gpus=gpus, costs=NO_COSTS))
+    return aware(trace(*jobs, gpus=gpus, costs=NO_COSTS), **options)
 
 
 def test_a_lazy_gpu_takes_jobs_from_busy_ones() -> None:
@@ -197,6 +197,14 @@ def test_loads_are_compared_after_the_migration() -> None:
     done = aware(trace(*jobs, gpus=2, costs=NO_COSTS))
     assert first_places(done)["b"].startswith("1:")
     assert done.metrics.migrations == 0
+
+
+def test_loads_before_the_migration_let_larger_jobs_move() -> None:
+    """At 20 GPU 1 has b (3) and d (2): b moves, since 3 are less than the 5 that GPU 1 had with it."""
+    done = inter(source_load="before")
+    assert [row for row in rows(done.log) if row[5] == "MIGRATED"] == [("b", 1, "3g.20gb@4", 1, 20, "MIGRATED")]
+    with pytest.raises(InputError, match="source_load: unknown 'later'; "):
+        inter(source_load="later")
 
 
 def test_the_replica_is_there_before_the_job_leaves() -> None:
@@ -283,7 +291,7 @@ class Literal(FragmentationAware):
             profile = TABLES.profile_of[where[1]]
             size = TABLES.profiles[profile].compute_slices
             source, target = (cluster.states[index].usage.used_compute for index in (where[0], gpu))
-            if target + size < source - size:
+            if target + size < source - (size if self.source_load == "after" else 0):
                 ways += [
                     (TABLES.usage(state.busy | 1 << index).cost, not state.idle >> index & 1, index)
                     for index in TABLES.usage(state.busy).available[profile]
@@ -297,12 +305,13 @@ class Literal(FragmentationAware):
         return moved
 
 
+@pytest.mark.parametrize("source_load", ["after", "before"])
 @pytest.mark.parametrize("seed", range(6))
-def test_decisions_are_those_of_the_paper(seed: int) -> None:
+def test_decisions_are_those_of_the_paper(seed: int, source_load: SourceLoad) -> None:
     random = Random(seed)
     profiles = ["1g.5gb", "1g.10gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb"][: 3 + seed % 4]
     jobs = [job(f"j{n}", 2.0 * n, random.choice(profiles), random.uniform(5, 60)) for n in range(150)]
-    policy = Literal()
+    policy = Literal(source_load=source_load)
     done = simulate(trace(*jobs, gpus=6, costs=NO_COSTS if seed % 2 else PLAIN_COSTS), policy, observer=audit)
     assert_sound(done.log)
     assert policy.compared > 200

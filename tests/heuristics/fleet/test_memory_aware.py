@@ -219,7 +219,61 @@ def test_in_order() -> None:
     assert [(row[0], *row[3:5]) for row in rows(done.log)] == [("a", 0, 10), ("b", 10, 15), ("c", 15, 18)]
 
 
+# Warps (section 4.3)
+
+
+def wide(name: str, sms: int | None, gb: float = 4.0) -> Job:
+    """A job that fills so many SMs; an A100 has 14 on each compute slice, 98 on 7g."""
+    return Job(name, 0.0, dict.fromkeys(A100.sizes, 5.0), memory_gb=gb, sms=sms)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("sms", "folding", "wanted"),
+    [
+        (14, True, "1g.5gb"),
+        (15, True, "2g.10gb"),
+        (28, False, "2g.10gb"),
+        # Two rounds on 98, for which 60 suffice: 7g, since 4g has 56. Two rounds of 112 need 56.
+        (120, True, "7g.40gb"),
+        (112, True, "4g.20gb"),
+        (112, False, "7g.40gb"),
+        # 21 rounds of 98, for which 96 are needed.
+        (2000, True, "7g.40gb"),
+        (None, True, "1g.5gb"),
+    ],
+)
+def test_the_tight_fit_has_room_for_the_warps(policy: str, sms: int | None, folding: bool, wanted: str) -> None:
+    done = run(policy, free(wide("a", sms)), warps=True, folding=folding)
+    assert places(done)["a"].startswith(f"0:{wanted}@")
+    assert places(run(policy, free(wide("a", sms)), folding=folding))["a"].startswith("0:1g.5gb@"), "memory alone"
+
+
+def test_memory_counts_beside_warps() -> None:
+    """12 GB need 20 GB of memory, where 3g has 42 SMs: enough for 42, not for 43."""
+    for sms, wanted in ((20, "3g.20gb"), (42, "3g.20gb"), (43, "4g.20gb")):
+        assert places(run("memory-aware-b", free(wide("a", sms, 12.0)), warps=True))["a"].split("@")[0] == f"0:{wanted}"
+
+
 # Scheme A
+
+
+def test_jobs_of_a_size_come_by_increasing_memory() -> None:
+    """All fit in 40 GB, one after the other: 21, 25, 25 (in the order of arrival), 30, 39 GB."""
+    needs = {"a": 39.0, "b": 25.0, "c": 21.0, "d": 30.0, "e": 25.0}
+    wanted = free(*(sized(name, gb, {7: 5.0}) for name, gb in needs.items()))
+    for options in ({}, {"division": "shared"}):
+        assert [row[0] for row in rows(run("memory-aware-a", wanted, **options).log)] == list("cbeda")
+    assert [row[0] for row in rows(run("memory-aware-b", wanted).log)] == list("abcde")
+
+
+def test_smaller_jobs_that_come_later_do_not_starve_a_larger_one_of_their_size() -> None:
+    """They join the phase in the order of arrival: s00, s01, then large. A new phase sorts those that wait: e, d."""
+    stream = [sized(f"s{number:02}", 21.0, {7: 5.0}, 2.0 * number) for number in range(40)]
+    done = run("memory-aware-a", free(*stream, sized("large", 39.0, {7: 5.0}, 3.0)))
+    assert [row[0] for row in rows(done.log)][:4] == ["s00", "s01", "large", "s02"]
+    jobs = [small("a", 5), small("b", 5, 1.0), sized("d", 39.0, {7: 5.0}, 2.0), sized("e", 25.0, {7: 5.0}, 3.0)]
+    assert [row[0] for row in rows(run("memory-aware-a", free(*jobs)).log)] == list("abed")
 
 
 def test_by_size() -> None:

@@ -63,6 +63,22 @@ def test_a_falling_line_leaves_what_was_needed() -> None:
     assert seen(MemoryForecast(last=10), 9.0, 8.0, 7.0).peak == 9
 
 
+def test_context_and_workspaces_are_not_reused() -> None:
+    """0.5 GB besides 10, 20, 30 GB of which 1/1, 1/2, 1/3 is needed. In the series they would seem to be reused."""
+    apart, within = MemoryForecast(last=10, fixed_gb=0.5), MemoryForecast(last=10)
+    for iteration in (1, 2, 3):
+        apart.observe(iteration, 10.0 * iteration, 1 / iteration)
+        within.observe(iteration, 10.0 * iteration + 0.5, 1 / iteration)
+    assert apart.peak == pytest.approx(10.5)
+    assert within.peak == pytest.approx(10.5), "what the first iteration needed"
+    for forecast, extra in ((apart, 0.0), (within, 0.5)):
+        for iteration in (4, 5, 6):
+            forecast.observe(iteration, 20.0 * iteration + extra, 1 / iteration)
+    assert apart.peak - within.peak == pytest.approx(0.5 - 0.5 / 10, abs=1e-6)
+    with pytest.raises(InputError, match="fixed_gb: must be a finite number of GB >= 0"):
+        MemoryForecast(fixed_gb=-1)
+
+
 def test_two_points_predict_nothing() -> None:
     forecast = seen(MemoryForecast(last=10, steady=1), 1.0, 2.0)
     assert (forecast.peak, forecast.converged) == (2, False)

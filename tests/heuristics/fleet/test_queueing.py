@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from online_worlds import NO_COSTS, SIZES, arrivals, assert_sound, audit, first_places, job, operations, rows, trace
 
 from mig_opt import InputError, Job, Simulation, Trace, simulate
@@ -62,6 +64,85 @@ def test_a_job_without_an_instance_of_its_profile_waits_for_ever() -> None:
     assert done.unfinished == ("a", "b"), "first come, first served"
     done = run("static", trace(*arrivals("2g.10gb", "4g.20gb"), gpus=1), partition="4+3", backfill=True)
     assert done.unfinished == ("a",)
+
+
+# Backfilling without starvation
+
+QUEUES = ("first-fit", "best-fit", "load-balancing", "static", "fragmentation-aware")
+
+
+def waited(done: Simulation, name: str) -> float:
+    """Seconds from the arrival of a job to its place."""
+    number = [job.name for job in done.trace.jobs].index(name)
+    return done.log.scheduled[number] - done.trace.jobs[number].arrival
+
+
+@pytest.mark.parametrize("policy", [name for name in QUEUES if name != "static"])
+def test_a_large_job_does_not_starve_under_a_stream_of_small_ones(policy: str) -> None:
+    """A 1g job of 65 s comes every 10 s, so six or seven of them always run; the 7g job needs the whole GPU."""
+    stream = [job(f"s{number}", 10.0 * number, "1g.5gb", 65.0) for number in range(120)]
+    wanted = trace(*stream, job("large", 20.0, "7g.40gb", 30.0))
+    endless = simulate(wanted, policy, backfill=True, patience=None)
+    assert waited(endless, "large") > 1200, "it begins when the stream has ended"
+    for patience in (0.0, 60.0, 600.0):
+        done = run(policy, wanted, backfill=True, patience=patience)
+        assert patience < waited(done, "large") <= patience + 65 + 10, "what runs then ends within 65 s"
+        assert not done.unfinished
+    assert waited(simulate(wanted, policy, backfill=True), "large") == waited(done, "large"), "600 s is the default"
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> Trace:
+    """Jobs that ask for a profile, many of them at once."""
+    jobs = [
+        job(f"j{number}", draw(st.integers(0, 30)), draw(st.sampled_from(sorted(SIZES))), draw(st.integers(1, 20)))
+        for number in range(draw(st.integers(1, 16)))
+    ]
+    return trace(*jobs, gpus=draw(st.integers(1, 2)))
+
+
+@settings(max_examples=40, deadline=None)
+@given(queues(), st.sampled_from(QUEUES), st.sampled_from([0.0, 3.0, 10.0]))
+def test_no_job_is_overtaken_beyond_the_patience(wanted: Trace, policy: str, patience: float) -> None:
+    options: dict[str, object] = {"backfill": True, "patience": patience}
+    if policy == "static":
+        options["partition"] = "4+2+1"
+    done = run(policy, wanted, **options)
+    never = {"1g.10gb", "3g.20gb", "7g.40gb"} if policy == "static" else set()
+    assert set(done.unfinished) == {job.name for job in wanted.jobs if job.profile in never}, "all others have a turn"
+    for number, first in enumerate(wanted.jobs):
+        if first.profile not in never:
+            later = [at for at in done.log.scheduled[number + 1 :] if at < done.log.scheduled[number]]
+            assert all(at <= first.arrival + patience for at in later)
+
+
+def test_a_job_that_nothing_can_help_holds_nobody_up() -> None:
+    """No partition has 7g; a has waited for longer than the patience when b's instance is free for c."""
+    wanted = trace(job("a", 0, "7g.40gb", 3), job("b", 1, "4g.20gb", 20), job("c", 2, "4g.20gb", 3), costs=NO_COSTS)
+    done = run("static", wanted, partition="4+3", backfill=True, patience=5)
+    assert done.unfinished == ("a",)
+    assert rows(done.log)[-1] == ("c", 0, "4g.20gb@0", 21, 24, "FINISHED")
+
+
+def test_a_job_that_failed_waits_anew() -> None:
+    """a fails at 10 s, when it needs 2g; until 14 s, for 4 s, it may be overtaken: by c at 12 s, not by d at 15 s."""
+    growth = ((0.0, 3.0), (0.5, 8.0))
+    wanted = trace(
+        job("b", 0, "4g.20gb", 30),
+        job("e", 0, "2g.10gb", 30),
+        Job("a", 0.0, {1: 20.0, 2: 10.0}, memory_growth=growth),
+        job("c", 12, "1g.5gb", 2),
+        job("d", 15, "1g.5gb", 2),
+        costs=NO_COSTS,
+    )
+    done = run("first-fit", wanted, backfill=True, patience=4)
+    assert [round(at) for at in done.log.scheduled] == [0, 0, 0, 12, 30]
+
+
+@pytest.mark.parametrize("patience", [-1, "long", float("nan")])
+def test_wrong_patience(patience: object) -> None:
+    with pytest.raises(InputError, match="patience: must be seconds from 0 on, or None for no limit"):
+        simulate(trace(job("a", 0, "1g.5gb", 3)), "first-fit", patience=patience)
 
 
 # Jobs that ask for no profile, and memory

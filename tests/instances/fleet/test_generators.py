@@ -103,6 +103,21 @@ def test_pcie_mix(share: float) -> None:
     assert all(25 <= job.work <= 75 for job in trace.jobs)
 
 
+def test_pcie_jobs_on_larger_instances() -> None:
+    """The same jobs; half of them also have seconds for all larger sizes, by the square root of the sizes."""
+    plain = generate_trace("pcie-4", sizes="1,2,4", seed=3).jobs
+    flexible = generate_trace("pcie-4", sizes="1,2,4", seed=3, larger=0.5, larger_gain=0.5).jobs
+    assert sum(len(job.times) > 1 for job in flexible) <= round(0.5 * 93)
+    assert sum(len(job.times) > 1 for job in flexible) > 40, "all sizes but 7g have larger ones"
+    for one, other in zip(plain, flexible, strict=True):
+        assert (one.name, one.arrival, one.profile, one.work) == (other.name, other.arrival, other.profile, other.work)
+        own = next(iter(one.times))
+        if len(other.times) > 1:
+            assert list(other.times) == [size for size in (1, 2, 3, 4, 7) if size >= own]
+            assert other.times[7] == pytest.approx(one.work * (own / 7) ** 0.5, abs=1e-3)
+    assert generate_trace("pcie-4", larger=1.0).jobs[5].times.keys() == {1, 2, 3, 4, 7}
+
+
 def test_pcie_load_and_sizes() -> None:
     trace = generate_trace("pcie-4", jobs=20_000, load=0.5, sizes="1,2,4", spread=0)
     assert describe_trace(trace).load == pytest.approx(0.5, rel=0.05)
@@ -145,12 +160,20 @@ def test_what_is_printed_of_the_homogeneous_mixes() -> None:
     assert (times[3] + times[4]) / 2 / times[7] == pytest.approx(2 / 1.7, rel=0.02)
 
 
+def test_needleman_wunsch_takes_the_printed_seconds() -> None:
+    job = generate_trace("migm-nw").jobs[0]
+    assert (job.times[7], job.times[1], job.pcie_gbps) == (0.523, 1.172, 0.0)
+    half = generate_trace("migm-nw", pcie=0.5).jobs[0]
+    assert half.times[1] * 7 * half.pcie_gbps / 30.08 == pytest.approx(1.1715, abs=1e-3), "all seven: as printed again"
+
+
 def test_seven_at_once_share_the_link() -> None:
-    trace = generate_trace("migm-nw")
+    trace = generate_trace("migm-nw", pcie=1.0)
     job = trace.jobs[0]
     assert len(trace.jobs) == 21
-    assert 7 * job.sensitivity * job.pcie_gbps / trace.pcie_limit == pytest.approx(2.2, abs=0.01)
-    assert generate_trace("migm-nw", pcie=0.0).jobs[0].pcie_gbps == 0
+    slowdown = 7 * job.sensitivity * job.pcie_gbps / trace.pcie_limit
+    assert slowdown == pytest.approx(1_171_507 / 523_406, abs=1e-3)
+    assert slowdown * job.times[1] == pytest.approx(1.171507, abs=2e-3), "the printed seconds of one of seven"
     assert all(not job.pcie_gbps for job in generate_trace("migm-ml2").jobs)
 
 
