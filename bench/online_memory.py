@@ -5,6 +5,7 @@ Run: python bench/online_memory.py. It takes some minutes; with --cut (one seed,
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 import sys
 import tomllib
@@ -16,8 +17,8 @@ from typing import Any, NamedTuple
 import memory_tables
 from report import describe, parser_of, save
 
-from mig_opt import Job, generate_trace, simulate
-from mig_opt.simulation import Log
+from mig_opt import Trace, generate_trace, simulate
+from mig_opt.simulation import PowerModel
 
 PRINTED: dict[str, Any] = tomllib.loads((Path(__file__).parent / "printed_memory.toml").read_text(encoding="utf-8"))
 GENERAL = ("hm1", "hm2", "hm3", "hm4", "nw", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")
@@ -52,31 +53,14 @@ class _Figures(NamedTuple):
     stops: int
 
 
-def memory_share(log: Log) -> float:
-    """Return the share of the fleet's memory that jobs use, mean until the last run ends."""
-    trace, used = log.trace, 0.0
-    for run in log.runs():
-        job = trace.jobs[run.job]
-        seconds = job.times[run.placement.profile.compute_slices]
-        used += _gb_shares(job, (run.end - run.begin) / seconds) * seconds if job.memory_growth else 0.0
-        used += (job.memory_gb or 0.0) * (run.end - run.begin) if not job.memory_growth else 0.0
-    return used / (trace.gpus * trace.gpu.memory_gb * max(log.run_end))
-
-
-def _gb_shares(job: Job, until: float) -> float:
-    """Return the integral of a job's memory over the share of its work, from 0 to ``until``."""
-    ends = [share for share, _ in job.memory_growth[1:]] + [1.0]
-    return sum(max(0.0, min(end, until) - begin) * gb for (begin, gb), end in zip(job.memory_growth, ends, strict=True))
-
-
 @cache
 def _run(family: str, seed: int, parameters: Options, policy: str, options: Options) -> _Figures:
     trace = generate_trace(f"migm-{family}", seed=seed, **dict(parameters))
     done = simulate(trace, policy, **dict(options))
     assert not done.unfinished
     found = done.metrics
-    share = memory_share(done.log)
-    return _Figures(found.makespan, found.energy, share, found.completion.mean, found.failures, found.stops)
+    turnaround = found.completion.mean
+    return _Figures(found.makespan, found.energy, found.memory_utilisation, turnaround, found.failures, found.stops)
 
 
 def outcome(family: str, seed: int, parameters: Options, policy: str, options: Options) -> MemoryFigures:
@@ -143,6 +127,67 @@ def general_table(seeds: int) -> list[str]:
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def second_kind(trace: Trace, ratio: float) -> Trace:
+    """Return Ml2 with its 4.7 GB jobs so many times as long as those with 3.5 GB, and the same seconds in the mean."""
+    factors = {3.5: 2 / (1 + ratio), 4.7: 2 * ratio / (1 + ratio)}
+    jobs = (
+        dataclasses.replace(job, times={size: factors[job.memory_gb or 0] * time for size, time in job.times.items()})
+        for job in trace.jobs
+    )
+    return trace.replace(jobs=tuple(jobs))
+
+
+def similar_throughputs(seeds: int, sigma: float, ratio: float) -> dict[str, list[float]]:
+    """Return the throughput of each scheme on Ml2, by the spread of its runtimes and the ratio of its two kinds."""
+    found: dict[str, list[float]] = {}
+    for seed in range(seeds):
+        trace = second_kind(generate_trace("migm-ml2", seed=seed, sigma=sigma), ratio)
+        base = simulate(trace, "whole-gpu").metrics.makespan
+        for scheme, (policy, options) in SCHEMES.items():
+            makespan = simulate(trace, policy, **dict(options)).metrics.makespan
+            found.setdefault(scheme, []).append(base / makespan)
+    return found
+
+
+SIGMAS, RATIOS = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3), (1.0, 1.1, 1.25, 1.5, 2.0)
+
+
+def similar_table(seeds: int, rows: int) -> list[str]:
+    """Return when scheme A beats B on Ml2: by the spread of the runtimes, and by those of the two kinds of jobs."""
+    lines = [
+        f"| spread | {' | '.join(f'{ratio:g} times' for ratio in RATIOS)} |",
+        f"|{'---|' * (len(RATIOS) + 1)}",
+        f"| printed | {' | '.join([printed('throughput', 'ml2')] * len(RATIOS))} |",
+    ]
+    for sigma in SIGMAS[:rows]:
+        cells = []
+        for ratio in RATIOS:
+            found = similar_throughputs(seeds, sigma, ratio)
+            above = sum(a > b + 1e-9 for a, b in zip(found["A"], found["B"], strict=True))
+            cells.append(f"{mean(found['A'])} / {mean(found['B'])} ({above})")
+        lines.append(f"| {sigma:g} | {' | '.join(cells)} |")
+    return lines
+
+
+def own_energy(mix: str, scheme: str, seeds: int, share: float) -> float:
+    """Return the energy of a scheme, relative to the whole GPU, if a share of the whole GPU's power is a constant.
+
+    The rest is what the jobs cost themselves, the same wherever they run.
+    """
+    power = PowerModel()
+    policy, options = SCHEMES[scheme]
+    ratios = []
+    for seed in range(seeds):
+        drawn = generate_trace(f"migm-{mix}", seed=seed)
+        watts = power.idle * (1 - share) / share
+        whole = drawn.gpu.compute_slices
+        jobs = (dataclasses.replace(job, energy_j=watts * job.times[whole]) for job in drawn.jobs)
+        trace = drawn.replace(jobs=tuple(jobs))
+        base = simulate(trace, "whole-gpu").metrics.energy
+        ratios.append(base / simulate(trace, policy, **dict(options)).metrics.energy)
+    return statistics.fmean(ratios)
 
 
 VARIED: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -251,6 +296,34 @@ def _iterations(model: str, factor: float) -> dict[str, Any]:
     return {"noise_gb": 0.01, "iterations": round(factor * PRINTED["forecast"][model]["fails"])}
 
 
+def link_table(seeds: int) -> list[str]:
+    """Return the throughput of Needleman-Wunsch by how much of its slowdown is due to the link."""
+    lines = ["| pcie | printed | A | B |", "|---|---|---|---|"]
+    for share in (0.0, 0.5, 1.0):
+        found = [outcomes("nw", seeds, scheme, pcie=share) for scheme in "AB"]
+        cells = (mean(one.throughput for one in own) for own in found)
+        lines.append(f"| {share:g} | {PRINTED['throughput']['nw']['a']:.2f} | {' | '.join(cells)} |")
+    return lines
+
+
+def own_energy_table(seeds: int) -> list[str]:
+    """Return the energy of the printed pairs if jobs say what they cost."""
+    lines = ["| mix | scheme | constant | printed | measured |", "|---|---|---|---|---|"]
+    for mix, scheme, share, value in OWN_ENERGY:
+        lines.append(
+            f"| {mix.capitalize()} | {scheme} | {share:.0%} | {value:.2f} "
+            f"| {own_energy(mix, scheme, seeds, share):.2f} |"
+        )
+    return lines
+
+
+OWN_ENERGY = (
+    ("hm3", "A", 0.99, PRINTED["best"]["energy"]),
+    ("ml2", "A", 0.29, PRINTED["energy"]["ml2"]["a"]),
+    ("ml2", "B", 0.29, PRINTED["energy"]["ml2"]["b"]),
+)
+
+
 def energy_table() -> list[str]:
     """Return which part of the power cannot depend on what is run, by the printed pairs of throughput and energy."""
     best, language = PRINTED["best"], PRINTED["language"]
@@ -277,11 +350,15 @@ def sections(cut: bool) -> list[Section]:
     return [
         ("Throughput and energy of the mixes", _MIXES, lambda: general_table(seeds)),
         ("How the throughput moves with what is assumed", _VARIATION, lambda: variation_table(seeds, 2 if cut else 99)),
+        ("Ml2: similar runtimes", _SIMILAR, lambda: similar_table(seeds, 2 if cut else 99)),
+        ("Needleman-Wunsch: how much is due to the link", _LINK, lambda: link_table(seeds)),
         ("Language models: prediction against failure", _LANGUAGE, lambda: language_table(seeds)),
         ("Early restart and what is assumed", _RESTART, lambda: restart_table(seeds)),
         ("When the predictor knows", _FORECAST, lambda: memory_tables.forecast_table(PRINTED, 2 if cut else 100)),
         ("How large the peak is", _PEAK, lambda: memory_tables.peak_table(PRINTED, 2 if cut else 100)),
         ("Energy", _ENERGY, energy_table),
+        ("Energy that jobs cost themselves", _OWN_ENERGY, lambda: own_energy_table(seeds)),
+        ("The first experiment, on an A30 (section 1)", _FIRST, lambda: memory_tables.first_table(2 if cut else 100)),
         ("Reachability of each slice", _REACHABILITY, lambda: memory_tables.reachability_table(PRINTED)),
     ]
 
@@ -291,6 +368,19 @@ share of the GPU's memory that jobs use. The best homogeneous mix is printed wit
 How much longer jobs take on small instances is set from the printed throughput of Hm1 to Hm4, Ml2 and Ml3, so these
 show what scheduling loses, and nothing else."""
 _VARIATION = "Throughput of A / B, mean over the seeds; `stretch` and `slower` are factors on the trace family's."
+_SIMILAR = """Throughput of A / B, mean over the seeds, and in how many of them A is strictly better; by the spread of
+the runtimes (sigma of a lognormal distribution; the paper calls them similar, the family's default is 0.05) and by how
+many times as long as a job with 3.5 GB one with 4.7 GB takes (longer sequences; not printed, the family's default is
+1). A sorts by memory, so it begins with the shorter ones and deals equal parts; B takes them in any order."""
+_LINK = """Throughput of A; `pcie` is the part of the printed slowdown of 2.24 that is due to the link: with 0 a job on
+1g.5gb takes the printed 1.17 s whatever runs beside it, with 1 so long only if seven run."""
+_OWN_ENERGY = """Energy of the whole GPU over that of the scheme if jobs cost the same wherever they run (`energy_j`)
+and the GPU draws a constant power besides. The constant's share of the whole GPU's power was searched for until one
+printed pair fits (99 % the best homogeneous mix, 29 % Ml2 with A): one constant for networks, one for Rodinia."""
+_FIRST = """14 jobs drawn from the eight Rodinia kernels with measured times on an A30 (`rodinia-a30`); the paper's
+sample, from 23 benchmarks with parameters, is not published. Tight: the smallest instance on which a kernel runs; next: one
+size larger. Mean and range of the throughput with tight instances over that with the next ones, 100 draws; energy, that
+is less, by compute slices (33 to 165 W, the board power of an A30, a fifth of it at idle)."""
 _LANGUAGE = """Memory with noise of 0.01 GB around its line. One job alone cannot gain: it would have to be faster
 on a part of the GPU than on the whole."""
 _RESTART = """Throughput of scheme A, 8 jobs: with prediction / by failure only. In the last four rows the noise is 0.01

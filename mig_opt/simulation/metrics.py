@@ -16,8 +16,8 @@ from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
 class PowerModel:
     """Power that a GPU draws: ``idle`` watts, rising in proportion to its busy compute slices to ``full`` watts.
 
-    A job that says what it costs itself (``energy_j``) adds these joules in place of its slices, however long it runs; of
-    work that is lost and done again it costs the share that was done.
+    A job that says what it costs itself (``energy_j``) adds these joules in place of its slices, however long it
+    runs; of work that is lost it costs the share that was done.
 
     That it is linear in the slices is an assumption: no vendor document says what part of a GPU draws. 250 W is the
     board power of the A100 PCIe 40 GB in NVIDIA's data sheet; 50 W at idle is an assumption, about what

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from places import BENCH
@@ -12,9 +13,8 @@ if not BENCH.is_dir():
 
 import memory_tables
 import online_memory
-from online_worlds import NO_COSTS, trace
 
-from mig_opt import Job, simulate
+from mig_opt import generate_trace
 
 
 @pytest.mark.deep
@@ -30,28 +30,40 @@ def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert float(ml3[3]) < float(ml3[5]) < 2
     assert ml3[6] == "0 of 1"
     (nw,) = [line.split(" | ") for line in text.splitlines() if line.startswith("| Nw |")]
-    assert 3 < float(nw[3]) < 7 / 2.2
+    assert nw[3] == "2.42"
+    assert "| sets of kinds of profiles that can still be added | 7 | 7 | 7 | 7 | 7 | 7 | 9 |" in text
     assert "| placed full configurations | 6 | 6 | 6 | 6 | 6 | 6 | 12 |" in text
     assert "| 0 GB | 5% | 6 (100%) | 6 (100%) | 6 (100%) | 6 (100%) |" in text
     # (1 - 1 / 1.12) / (1 - 1 / 1.58) = 0.107 / 0.367
     assert "| Ml2, scheme A | 1.58 | 1.12 | 29% |" in text
 
 
-def test_the_share_of_memory() -> None:
-    """a: 10 GB for 2 of 8 s, 20 GB for the rest, on 7g; b: 4 GB for 4 s. 20 + 120 + 16 of 40 GB x 12 s."""
-    jobs = (
-        Job("a", 0.0, {7: 8.0}, memory_growth=((0.0, 10.0), (0.25, 20.0))),
-        Job("b", 0.0, {7: 4.0}, memory_gb=4.0),
-    )
-    done = simulate(trace(*jobs, costs=NO_COSTS), "whole-gpu")
-    assert online_memory.memory_share(done.log) == pytest.approx(156 / 480)
+def test_scheme_a_beats_b_where_runtimes_are_similar() -> None:
+    """Sorted by memory, the longer jobs come last and are dealt equally; in any order B ends with one of them."""
+    found = online_memory.similar_throughputs(20, 0.0, 1.25)
+    assert fmean(found["A"]) > fmean(found["B"]) + 0.02
+    assert fmean(found["A"]) >= fmean(found["A, one queue"])
+    drawn = generate_trace("migm-ml2", seed=1, sigma=0.0)
+    longer = online_memory.second_kind(drawn, 1.5)
+    for one, other in zip(drawn.jobs, longer.jobs, strict=True):
+        assert other.times[7] == pytest.approx(one.times[7] * (0.8 if one.memory_gb == 3.5 else 1.2))
 
 
-def test_the_share_of_memory_counts_what_was_lost() -> None:
-    """On 1g it fails after 2 of 8 s: 2 s x 4 GB; then on 2g 2 s x 4 GB and 6 s x 8 GB. 64 of 40 GB x 10 s."""
-    growing = Job("a", 0.0, {1: 8.0, 2: 8.0}, memory_growth=((0.0, 4.0), (0.25, 8.0)))
-    done = simulate(trace(growing, costs=NO_COSTS), "memory-aware-b", prediction=False)
-    assert online_memory.memory_share(done.log) == pytest.approx(64 / 400)
+def test_the_energy_of_jobs_is_the_formula_of_the_printed_pairs() -> None:
+    """With a share c of the power constant, the energy is 1 / (c / throughput + 1 - c) of that of the whole GPU."""
+    measured = online_memory.outcomes("ml2", 1, "A")[0].throughput
+    wanted = 1 / (0.29 / measured + 0.71)
+    assert online_memory.own_energy("ml2", "A", 1, 0.29) == pytest.approx(wanted, rel=1e-3)
+
+
+def test_the_first_experiment() -> None:
+    """lavaMD runs on 2g and 4g only; tight jobs ask for 1g or 2g, the others for the next size."""
+    sizes = {
+        tight: {next(iter(job.times)) for job in memory_tables.first_trace(0, tight=tight).jobs} for tight in (0, 1)
+    }
+    assert sizes == {1: {1, 2}, 0: {2, 4}}
+    faster, saved = memory_tables.first_experiment("memory-aware-b", {}, 3)
+    assert all(value > 0 for value in (*faster, *saved))
 
 
 def test_when_the_limit_is_known() -> None:

@@ -73,7 +73,7 @@ def test_wrong_power() -> None:
 
 
 def test_the_share_of_memory() -> None:
-    """a: 10 GB for 2 of 8 s, 20 GB for the rest, on 7g; b: 4 GB for 4 s; c: all 40 GB for 3 s, since it says nothing."""
+    """a: 10 GB for 2 of 8 s, 20 GB for the rest, on 7g; b: 4 GB for 4 s; c: all 40 GB for 3 s: it says nothing."""
     jobs = (
         Job("a", 0.0, {7: 8.0}, memory_growth=((0.0, 10.0), (0.25, 20.0))),
         Job("b", 0.0, {7: 4.0}, memory_gb=4.0),

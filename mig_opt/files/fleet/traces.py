@@ -51,7 +51,8 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
 
     A CSV file has the columns ``job`` and ``arrival_s``, and ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes
     of the GPU or ``work_s`` (seconds on the profile that the job asks for), and optionally ``profile``, ``memory_gb``,
-    ``pcie_gbps``, ``sensitivity``, ``energy_j`` and ``sms``, in any order. A blank cell means that there is no such figure.
+    ``pcie_gbps``, ``sensitivity``, ``energy_j`` and ``sms``, in any order. A blank cell means that there is no such
+    figure.
 
     Parameters
     ----------

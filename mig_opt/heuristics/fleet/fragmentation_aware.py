@@ -16,7 +16,6 @@ from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
 from mig_opt.simulation.cluster import Cluster
 from mig_opt.simulation.instances import Key, Query, Ranking
 
-
 SourceLoad = Literal["after", "before"]
 
 
@@ -72,8 +71,8 @@ class FragmentationAware(QueueingPolicy):
     migration : bool
         Jobs migrate on departures.
     source_load : {"after", "before"}
-        A job migrates to a lazy GPU only if the load there is then lower than that of the GPU which it leaves, ``after``
-        it has left or ``before``. The paper's sentence can be read both ways.
+        A job migrates to a lazy GPU only if the load there is then lower than that of the GPU which it leaves:
+        ``after`` it has left, or ``before``. The paper's sentence can be read both ways.
     """
 
     CHECKS: ClassVar = {

@@ -45,9 +45,9 @@ class MemoryAware(ConfigurablePolicy):
         Warp folding: a job may run on fewer compute slices than the most that go with its memory, 3g.20gb or 4g.20gb,
         whichever keeps more configurations reachable. If not, only the one on which it is fastest counts.
     warps : bool
-        The tight fit leaves room for the warps of jobs that say how many SMs these fill (``sms``), as far as there can be
-        any: with ``folding`` for as few rounds of them as on the largest instance, else for all at once. By default
-        memory alone decides.
+        The tight fit leaves room for the warps of jobs that say how many SMs these fill (``sms``): with ``folding``
+        for as few rounds of them as on the largest instance, else for all at once, as far as any instance has it. By
+        default memory alone decides.
     slowdown_limit : float, optional
         How many times its least seconds a job may take on its instance; a larger one is used else. By default memory
         alone decides.
@@ -214,8 +214,9 @@ class MemoryAwareBySize(MemoryAware):
     """Scheme A: jobs by increasing memory, so that a GPU is seldom partitioned anew (section 4.3, Algorithm 4).
 
     A GPU without jobs begins a *phase*: it makes as many instances of one tight fit as it can use, and works on the
-    jobs of that fit until they are done, by increasing memory. The next phase has the next larger fit with waiting jobs,
-    and after the largest the smallest. The jobs are dealt equally to the instances, each of which works on its own.
+    jobs of that fit until they are done, by increasing memory. The next phase has the next larger fit with waiting
+    jobs, and after the largest the smallest. The jobs are dealt equally to the instances, each of which works on its
+    own.
     ``docs/fleet/migm.md`` has the rules for jobs that arrive during a phase, and for several GPUs.
 
     Parameters
@@ -245,7 +246,7 @@ class MemoryAwareBySize(MemoryAware):
         self._last_fit: dict[int, TightFit] = {}
         # For each fit the GPUs in a phase of it that may have room for another instance.
         self._with_room: dict[TightFit, set[int]] = {}
-        # Waiting jobs of each fit: those that came since its last phase began, in their order, and the others in a heap.
+        # Waiting jobs of each fit: those that came since its last phase began, in their order, the others in a heap.
         self._unsorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
         self._sorted: defaultdict[TightFit, list[tuple[int, float, int]]] = defaultdict(list)
         self._phase_counts: Counter[TightFit] = Counter()

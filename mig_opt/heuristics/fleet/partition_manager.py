@@ -39,8 +39,8 @@ class PartitionManager:
     """Finds the tightest memory for a job and the placement that leaves most configurations reachable.
 
     With ``folding`` a job may run on any instance with the tightest memory, else only on the fastest of them. Instances
-    on which it would take more than ``slowdown_limit`` times its least seconds are not used, and with ``warps`` none with
-    too little room for its warps.
+    on which it would take more than ``slowdown_limit`` times its least seconds are not used, and with ``warps`` none
+    with too little room for its warps.
     """
 
     def __init__(self, cluster: Cluster, *, folding: bool, slowdown_limit: float | None, warps: bool = False) -> None:
@@ -125,8 +125,9 @@ class PartitionManager:
 def _with_room(profiles: list[Profile], sms: int, *, folding: bool) -> list[Profile]:
     """Return the profiles with room for warps that fill so many SMs, or those with the most if none has enough.
 
-    With ``folding`` (section 4.3) some of the warps run after others, in no more rounds than on the largest profile: for
-    120 SMs on a GPU with 100 these are two, for which 60 are enough. All are returned where a number of SMs is unknown.
+    With ``folding`` (section 4.3) some of the warps run after others, in no more rounds than on the largest profile:
+    for 120 SMs on a GPU with 100 these are two, for which 60 are enough. All are returned where a number of SMs is
+    unknown.
     """
     known = {profile: profile.sm_count for profile in profiles if profile.sm_count is not None}
     if not known or len(known) < len(profiles):

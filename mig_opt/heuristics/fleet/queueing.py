@@ -37,8 +37,8 @@ class QueueingPolicy(ConfigurablePolicy):
     backfill : bool
         Backfilling: a job may overtake those before it that do not fit. By default the first one holds up the queue.
     patience : float, optional
-        Seconds; a job that has waited longer is overtaken no more, which prevents starvation: those behind it wait until
-        it has a place. None: any number of jobs may overtake it at any time. Without ``backfill`` it has no effect.
+        Seconds; a job that has waited longer is overtaken no more, which prevents starvation: those behind it wait
+        until it has a place. None: jobs may overtake it at any time. Without ``backfill`` it has no effect.
     dynamic_partitioning : bool
         Instances are created for jobs, and idle ones destroyed for that. If not, each GPU is partitioned at the start,
         and jobs take the idle instances of their profile.

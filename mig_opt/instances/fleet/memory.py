@@ -21,9 +21,9 @@ _ALONE_S = {"small": 4.0, "medium": 8.0, "large": 16.0, "full": 32.0}
 """Seconds on the whole GPU by memory class; assumed, but for the order: small jobs generally take less time."""
 
 _LINK = (
-    "Seconds are those of the last table: 0.523 on the whole GPU, 1.172 on 1g.5gb, where seven ran at once. How much of"
-    " that is due to the link is not printed: pcie=0 (none) takes both figures as they are; with pcie=1 one job alone is as"
-    " fast on 1g.5gb as on the whole GPU, and needs so much of the link that seven take 1.172 s."
+    "Seconds are those of the last table: 0.523 on the whole GPU, 1.172 on 1g.5gb, where seven ran at once. How much"
+    " of that is due to the link is not printed: pcie=0 (none) takes both figures as they are; with pcie=1 one job"
+    " alone is as fast on 1g.5gb as on the whole GPU, and needs so much of the link that seven take 1.172 s."
 )
 
 
@@ -32,8 +32,8 @@ class _JobKind:
     """Jobs of one kind in a mix: ``share`` is its part in the ratio of the mix.
 
     The label is a benchmark or model, or the memory class where the paper draws from a pool. ``stretch`` is how many
-    times the seconds of the whole GPU (``alone_s``) it takes on one slice, which may be for the PCIe link that it shares
-    there. Memory that is not printed is a share of the class.
+    times the seconds of the whole GPU (``alone_s``) it takes on one slice, which may be due to the PCIe link that it
+    shares there. Memory that is not printed is a share of the class.
     """
 
     label: str
@@ -147,7 +147,15 @@ def _mixed(name: str) -> TraceFamily:
             Parameter("sigma", _SIGMA.get(name, 0.3), "spread of the seconds (lognormal)", "not negative"),
             Parameter("slower", 1.0, "factor on all seconds"),
             Parameter("stretch", 1.0, "factor on how much longer a job takes on one slice"),
-            *((Parameter("pcie", 0.0, "share of the printed slowdown that the link causes (as a power of it)", "share"),) if bound else ()),
+            *(
+                (
+                    Parameter(
+                        "pcie", 0.0, "share of the printed slowdown that the link causes (as a power of it)", "share"
+                    ),
+                )
+                if bound
+                else ()
+            ),
         ),
         (
             "Seconds on the whole GPU are assumed: 4, 8, 16 and 32 by class, 60 for training; printed for Hm1 and"

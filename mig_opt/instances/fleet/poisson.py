@@ -152,7 +152,9 @@ def _pcie_family(name: str, description: str, gpus: int, jobs: int) -> TraceFami
             ),
             Parameter("sizes", "1", "compute slices that jobs ask for, equally likely, like 1,2", "text"),
             Parameter("larger", 0.0, "share of the jobs that have seconds for all larger sizes too", "share"),
-            Parameter("larger_gain", 0.0, "power of size asked for / size that seconds go with there; 0: none", "share"),
+            Parameter(
+                "larger_gain", 0.0, "power of size asked for / size that seconds go with there; 0: none", "share"
+            ),
         ),
         (
             "Arrivals are not printed: a Poisson process whose gap gives the load on the fleet.",
