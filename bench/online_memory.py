@@ -378,9 +378,9 @@ _OWN_ENERGY = """Energy of the whole GPU over that of the scheme if jobs cost th
 and the GPU draws a constant power besides. The constant's share of the whole GPU's power was searched for until one
 printed pair fits (99 % the best homogeneous mix, 29 % Ml2 with A): one constant for networks, one for Rodinia."""
 _FIRST = """14 jobs drawn from the eight Rodinia kernels with measured times on an A30 (`rodinia-a30`); the paper's
-sample, from 23 benchmarks with parameters, is not published. Tight: the smallest instance on which a kernel runs; next: one
-size larger. Mean and range of the throughput with tight instances over that with the next ones, 100 draws; energy, that
-is less, by compute slices (33 to 165 W, the board power of an A30, a fifth of it at idle)."""
+sample, from 23 benchmarks with parameters, is not published. Tight: the smallest instance on which a kernel runs;
+next: one size larger. Mean and range over 100 draws of how much more throughput and how much less energy tight
+instances have; energy by compute slices (33 to 165 W: the board power of an A30, and a fifth of it at idle)."""
 _LANGUAGE = """Memory with noise of 0.01 GB around its line. One job alone cannot gain: it would have to be faster
 on a part of the GPU than on the whole."""
 _RESTART = """Throughput of scheme A, 8 jobs: with prediction / by failure only. In the last four rows the noise is 0.01
