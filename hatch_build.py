@@ -17,7 +17,7 @@ from typing import Any
 
 FOLDER = Path(__file__).with_name("mig_opt") / "native"
 LIBRARY = FOLDER / ("_loops.dll" if sys.platform == "win32" else "_loops.so")
-FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-Wall", "-Wextra"]
+FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra"]
 ZIG = "ziglang>=0.13"
 
 

@@ -11,6 +11,7 @@ The loops are in C: ``mig_opt/native/pricing.c``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from mig_opt.native import loop
 
 _fill_knapsack = loop("fill_knapsack")
 _knapsack_choice = loop("knapsack_choice")
-_combine_in_order = loop("combine_in_order")
+_combine_in_orders = loop("combine_in_orders")
 _combine_nested = loop("combine_nested")
 
 _HIGHEST = 2**31 - 1
@@ -66,6 +67,7 @@ class PricingProblem:
         self._dual_prices = np.zeros(count, np.int32)
         self._times = {use: np.ascontiguousarray(times[:, list(use.kinds)]) for use in branches.uses}
         self._knapsacks = {use: np.zeros((count + 1, size), np.int32) for use in branches.uses}
+        self._orders = [order_rows(branch.orders) for branch in branches.branches]
         # True: the last destruction on each path is spared; False: none is.
         self._members = {spared: np.full((len(branches.branches), size), -1, np.int32) for spared in (False, True)}
         self._inside = {spared: np.zeros((len(branches.branches), size), np.int32) for spared in (False, True)}
@@ -82,8 +84,7 @@ class PricingProblem:
             for spared in (False, True):
                 members, inside = self._members[spared], self._inside[spared][at]
                 inside[:] = 0
-                for order in branch.orders:
-                    combine_in_order(members, np.array(order, np.int64), self._wait, inside)
+                combine_in_orders(members, self._orders[at], self._wait, inside)
             if at in self._inner:
                 for spared in (False, True):
                     member = self._members[spared][at]
@@ -234,21 +235,29 @@ def knapsack_choice(times: Table, prices: Table, table: Table, room: int) -> Int
     return kinds
 
 
-def combine_in_order(tables: Table, order: Integers, wait: int, best: Table) -> None:
-    """Raise ``best`` to the joint value of members that are first created in some order.
+def order_rows(orders: Sequence[Order]) -> npt.NDArray[np.int64]:
+    """Return orders of branches as the rows of an array, which end with -1 where they are shorter than the longest."""
+    rows = np.full((len(orders), max(map(len, orders), default=0)), -1, np.int64)
+    for row, order in zip(rows, orders, strict=True):
+        row[: len(order)] = order
+    return rows
+
+
+def combine_in_orders(tables: Table, orders: npt.NDArray[np.int64], wait: int, best: Table) -> None:
+    """Raise ``best`` to the joint value of members that are first created in one of some orders.
 
     Parameters
     ----------
     tables : array of int32, shape (branches, grains + 1)
         Value of each branch within so many grains, -1 if it cannot be.
-    order : array of int64
-        The branches of the members.
+    orders : array of int64, shape (orders, members)
+        The branches of the members, see :func:`order_rows`.
     wait : int
         Grains that each of them takes from those behind it.
     best : array of int32, shape (grains + 1,)
         Raised in place.
     """
-    _combine_in_order(tables, order, wait, best, np.empty_like(best))
+    _combine_in_orders(tables, orders, wait, best, np.empty_like(best))
 
 
 def combine_nested(own: Table, inside: Table, operations: int, best: Table) -> None:

@@ -22,7 +22,7 @@ typedef struct { bool *at; int64_t rows, columns; } FlagRows;
 #ifdef _WIN32
 #define EXPORT __declspec(dllexport)
 #else
-#define EXPORT __attribute__((visibility("default")))
+#define EXPORT
 #endif
 
 /* Loops over tables gain from instructions that not every processor has: the best version is taken when the library is

@@ -45,24 +45,29 @@ EXPORT void knapsack_choice(
     }
 }
 
-/* The work space has room for as many numbers as the best values. */
-VECTORISED EXPORT void combine_in_order(
-    const TableRows *tables, const Integers *order, int64_t wait, Table *best, Table *work)
+/* Each row of the orders ends with the first -1, if it has one. The work space has room for as many numbers as the best
+ * values. */
+VECTORISED EXPORT void combine_in_orders(
+    const TableRows *tables, const IntegerRows *orders, int64_t wait, Table *best, Table *work)
 {
-    int32_t *together = work->at;
-    memset(together, 0, (size_t)best->count * sizeof *together);
-    for (int64_t place = 0; place < order->count; place++) {
-        int64_t late = least(place * wait, best->count);
-        const int32_t *member = tables->at + order->at[place] * tables->columns;
-        for (int64_t at = 0; at < late; at++)
-            together[at] = -1;
-        for (int64_t at = late; at < best->count; at++) {
-            int32_t value = member[at - late];
-            together[at] = together[at] >= 0 && value >= 0 ? together[at] + value : -1;
+    int32_t *restrict together = work->at, *restrict result = best->at;
+    for (int64_t row = 0; row < orders->rows; row++) {
+        memset(together, 0, (size_t)best->count * sizeof *together);
+        for (int64_t place = 0; place < orders->columns; place++) {
+            int64_t branch = orders->at[row * orders->columns + place], late = least(place * wait, best->count);
+            if (branch < 0)
+                break;
+            const int32_t *restrict member = tables->at + branch * tables->columns;
+            for (int64_t at = 0; at < late; at++)
+                together[at] = -1;
+            for (int64_t at = late; at < best->count; at++) {
+                int32_t one = together[at], two = member[at - late];
+                together[at] = (one | two) < 0 ? -1 : one + two; /* -1 as soon as one of the two is */
+            }
         }
+        for (int64_t at = 0; at < best->count; at++)
+            result[at] = result[at] > together[at] ? result[at] : together[at];
     }
-    for (int64_t at = 0; at < best->count; at++)
-        best->at[at] = best->at[at] > together[at] ? best->at[at] : together[at];
 }
 
 VECTORISED EXPORT void combine_nested(const Table *own, const Table *inside, int64_t operations, Table *best)
@@ -72,9 +77,10 @@ VECTORISED EXPORT void combine_nested(const Table *own, const Table *inside, int
         if (own->at[time] <= last)
             continue;
         last = own->at[time];
-        int32_t *longer = best->at + operations + time;
+        int32_t *restrict longer = best->at + operations + time;
+        const int32_t *restrict within = inside->at;
         for (int64_t at = 0; at < best->count - operations - time; at++) {
-            int32_t sum = last + inside->at[at];
+            int32_t sum = last + within[at];
             longer[at] = longer[at] > sum ? longer[at] : sum;
         }
     }

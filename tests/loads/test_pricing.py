@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import branches_of
-from mig_opt.loads.pricing import PricingProblem, combine_in_order, combine_nested, fill_knapsack, knapsack_choice
+from mig_opt.loads.pricing import (
+    PricingProblem,
+    combine_in_orders,
+    combine_nested,
+    fill_knapsack,
+    knapsack_choice,
+    order_rows,
+)
 from mig_opt.loads.subsets import NEVER
 
 tables = st.lists(st.integers(-1, 30), min_size=9, max_size=9).map(lambda values: np.array(sorted(values), np.int32))
@@ -40,16 +47,23 @@ def test_the_best_tasks_of_a_placement_against_all_of_them(tasks: list[tuple[int
     assert sum(int(prices[task]) for task, _ in picked) == best
 
 
-@given(st.lists(tables, min_size=1, max_size=3), st.lists(st.integers(0, 2), max_size=4), st.integers(0, 4))
-def test_members_in_an_order(members: list[np.ndarray], order: list[int], wait: int) -> None:
-    order = [at % len(members) for at in order]
+@given(
+    st.lists(tables, min_size=1, max_size=3),
+    st.lists(st.lists(st.integers(0, 2), max_size=4), max_size=3),
+    st.integers(0, 4),
+)
+def test_members_in_orders(members: list[np.ndarray], orders: list[list[int]], wait: int) -> None:
+    orders = [[at % len(members) for at in order] for order in orders]
     best = np.full(9, 5, np.int32)
-    combine_in_order(np.array(members), np.array(order, np.int64), wait, best)
+    combine_in_orders(np.array(members), order_rows([tuple(order) for order in orders]), wait, best)
     for room in range(9):
-        lefts = [room - place * wait for place in range(len(order))]
-        values = [members[at][left] if left >= 0 else -1 for at, left in zip(order, lefts, strict=True)]
-        together = sum(map(int, values)) if min(values, default=0) >= 0 else -1
-        assert best[room] == max(5, together)
+        highest = 5
+        for order in orders:
+            lefts = [room - place * wait for place in range(len(order))]
+            values = [members[at][left] if left >= 0 else -1 for at, left in zip(order, lefts, strict=True)]
+            if min(values, default=0) >= 0:
+                highest = max(highest, sum(map(int, values)))
+        assert best[room] == highest
 
 
 @given(tables, tables, st.integers(0, 10))
