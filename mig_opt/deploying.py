@@ -9,6 +9,7 @@ from typing import Any
 
 from mig_opt.arguments import wrong_type
 from mig_opt.change import align
+from mig_opt.change.standing import standing_of
 from mig_opt.control import Callbacks, Control, Stop, call, check_run, run
 from mig_opt.errors import InputError, Problem
 from mig_opt.registry import AUTO, DEPLOY_METHODS, Method, get_deploy_method
@@ -27,6 +28,7 @@ def deploy(
     method: str = AUTO,
     *,
     running: Deployment | None = None,
+    only: Iterable[str] | None = None,
     time_limit: float | None = None,
     seed: int = 0,
     workers: int | None = None,
@@ -45,9 +47,13 @@ def deploy(
     demand : Demand
         Services, what their models achieve, and the GPUs that there are.
     method : str
-        One of :func:`mig_opt.deploy_methods`, or ``auto``.
+        One of :func:`mig_opt.deploy_methods`, or ``auto``: ``exact``, or with ``only`` the method ``parvagpu``.
     running : Deployment, optional
         What is running now. GPUs keep their numbers, and as much as possible stays where it is.
+    only : iterable of str, optional
+        Names of the services whose segments may change; all others of ``running`` stay where they are (ParvaGPU,
+        section III-F). By default every service may change. For the methods ``parvagpu``, ``parvagpu-single`` and
+        ``parvagpu-unoptimized``.
     time_limit : float, optional
         Seconds; by default there is no limit.
     seed : int
@@ -68,7 +74,8 @@ def deploy(
     Raises
     ------
     InputError
-        If an argument is wrong, or a demand needs more than :data:`mig_opt.serving.demand.MOST_SEGMENTS` segments.
+        If an argument is wrong, the segments that are to stay break a rule, or a demand needs more than
+        :data:`mig_opt.serving.demand.MOST_SEGMENTS` segments.
     SolverError
         If a method breaks its contract.
 
@@ -78,7 +85,20 @@ def deploy(
     >>> result = deploy(load_demand("parvagpu-s1"))
     >>> result.status.value, result.gpus, result.lower_bound
     ('optimal', 2, 2)
+
+    One service has twice as many requests, and only its segments change:
+
+    >>> import dataclasses
+    >>> demand = load_demand("parvagpu-s1")
+    >>> running = deploy(demand, "parvagpu").deployment
+    >>> services = list(demand.services)
+    >>> services[5] = dataclasses.replace(services[5], rate=2 * services[5].rate)  # vgg19
+    >>> updated = deploy(demand.replace(services=tuple(services)), running=running, only=["vgg19"])
+    >>> changed = set(updated.deployment.segments) ^ set(running.segments)
+    >>> updated.method, updated.gpus, {segment.service for segment in changed}
+    ('parvagpu', 2, {'vgg19'})
     """
+    method = updating(method) if only is not None else method
     problems = list(wrong_demand(demand))
     if running is not None and not isinstance(running, Deployment):
         problems.append(wrong_type("running", running, "a Deployment (or left out)"))
@@ -96,6 +116,8 @@ def deploy(
     )
     if running is not None:
         check_instances(running=running)
+    found = get_deploy_method(method)
+    standing = None if only is None else what_stays(found, running, only, demand)
     unservable = why_unservable(demand)
     if not unservable:
         check_size(demand)
@@ -108,9 +130,8 @@ def deploy(
         stop=stop,
         deterministic=deterministic,
         judge=lambda deployment: deployment.goals(running),
-        adjust=None if running is None else functools.partial(align, running),
+        adjust=None if running is None or standing is not None else functools.partial(align, running),
     )
-    found = get_deploy_method(method)
 
     def optimal() -> bool:
         return control.objective is not None and control.objective <= control.lower_bound
@@ -123,7 +144,7 @@ def deploy(
         control,
         demand,
         found,
-        lambda: _work(demand, found, control, running, unservable),
+        lambda: _work(demand, found, control, unservable, running=running, standing=standing),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
         optimal=optimal,
         conclude=conclude,
@@ -134,8 +155,8 @@ def _work(
     demand: Demand,
     method: Method,
     control: Control[Deployment],
-    running: Deployment | None,
     unservable: Sequence[str],
+    **fleets: Deployment | None,
 ) -> None:
     if unservable:
         control.refute("; ".join(unservable))
@@ -149,7 +170,29 @@ def _work(
         return
     for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
         if not control.done:
-            call(each, demand, control, relaxation=relaxation, running=running)
+            call(each, demand, control, relaxation=relaxation, **fleets)
+
+
+def updating(method: str) -> str:
+    """Return the method that updates some services: ``parvagpu`` in place of ``auto``."""
+    return "parvagpu" if method == AUTO else method
+
+
+def what_stays(method: Method, running: Deployment | None, only: Iterable[str], demand: Demand) -> Deployment:
+    """Return what stays if only some services change, and the method can leave it there.
+
+    Raises
+    ------
+    InputError
+        If it cannot, nothing is running, or what stays breaks a rule.
+    """
+    if "standing" not in method.options:
+        able = ", ".join(one.name for one in DEPLOY_METHODS.entries if "standing" in one.options)
+        raise InputError([Problem("only", f"method {method.name!r} cannot leave segments where they are; {able} can")])
+    if running is None:
+        message = "nothing is running that could stay; give a running deployment (--from OLD), or leave this out"
+        raise InputError([Problem("only", message)])
+    return standing_of(running, only, demand)
 
 
 def check_size(demand: Demand) -> None:

@@ -37,7 +37,7 @@ class Method:
         Distributions whose versions belong to the result, as far as they are installed.
     options : tuple of str
         Arguments beside the problem and the control, as the entry point knows them: those of :func:`solve` that are for
-        this method and that it needs, the relaxation of a demand, the deployment that is running.
+        this method and that it needs, the relaxation of a demand, the deployment that is running, what stays of it.
     """
 
     name: str
@@ -247,6 +247,7 @@ DEPLOY_METHODS = Registry(
             "best triplets, demand matching, segment relocation, allocation optimisation",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu",
+            options=("standing",),
         ),
         Method(
             "parvagpu-single",
@@ -254,6 +255,7 @@ DEPLOY_METHODS = Registry(
             "parvagpu with one process in each instance",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu_single",
+            options=("standing",),
         ),
         Method(
             "parvagpu-unoptimized",
@@ -261,6 +263,7 @@ DEPLOY_METHODS = Registry(
             "parvagpu without its last stage",
             _PARVAGPU_PAPER,
             "mig_opt.heuristics.serving.parvagpu:parvagpu_unoptimized",
+            options=("standing",),
         ),
         Method(
             "mig-serving",

@@ -16,6 +16,7 @@ from mig_opt.cli.outcome import (
     Checks,
     hints_on_time,
     limit_of,
+    options_named,
     print_json,
     print_text,
     refuse,
@@ -59,6 +60,14 @@ def deploy(
         Path | None,
         Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        Option(
+            "--only",
+            metavar="SERVICE",
+            help="With --from: only its segments change, by ParvaGPU's way to update a service; may be repeated.",
+        ),
+    ] = None,
     export: Annotated[
         str | None, Option(metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output.")
     ] = None,
@@ -77,10 +86,13 @@ def deploy(
     """
     from mig_opt.cli.progress import shown_progress
     from mig_opt.deploying import deploy as run_method
+    from mig_opt.deploying import updating
     from mig_opt.files.documents import write_text
     from mig_opt.files.serving.deployments import change_document, deployment_result_summary, write_deployment
 
     checks = Checks()
+    only = only or None
+    method = method if only is None else updating(method)
     checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
     checks.attempt(check_export, export, devices)
     to_stdout = export is not None and output is None
@@ -89,17 +101,13 @@ def deploy(
     names = checks.attempt(parsed_devices, devices, None)
     given = options.ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
     demand = checks.attempt(_load, services, given, export)
-    old = None
-    with checks.step():
-        if running is not None:
-            old = read_running(running, demand)
-            check_deployment_names(export, old, running)
+    old = checks.attempt(_what_runs, running, demand, export, only, method)
     checks.attempt(check_outputs, [services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
 
     entry = get_deploy_method(method)
     with shown_progress(entry.name, quiet=quiet or as_json):
-        result = run_method(demand, method, running=old, time_limit=limit_of(entry, time_limit), seed=seed)
+        result = run_method(demand, method, running=old, only=only, time_limit=limit_of(entry, time_limit), seed=seed)
         change = _change(demand, old, result)
 
     deployment = result.deployment
@@ -150,6 +158,22 @@ def _load(services: str, given: options.ProblemOptions, export: str | None) -> D
     names = ((f"services[{index}].name", service.name) for index, service in enumerate(demand.services))
     check_names(export, names, services)
     return demand
+
+
+def _what_runs(
+    running: Path | None, demand: Demand | None, export: str | None, only: Sequence[str] | None, method: str
+) -> Deployment | None:
+    """Return what is running; refuse it if more has to change than the services that may."""
+    from mig_opt.deploying import what_stays
+
+    old = None
+    if running is not None:
+        old = read_running(running, demand)
+        check_deployment_names(export, old, running)
+    if only is not None and demand is not None:
+        with options_named({"only": "--only", "running": f"--from {running}"}):
+            what_stays(get_deploy_method(method), old, only, demand)
+    return old
 
 
 def _change(demand: Demand, running: Deployment | None, result: DeploymentResult) -> ChangePlan | None:

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from mig_opt.control import Control
@@ -40,6 +40,21 @@ def largest_first(segments: Collection[PlannedSegment]) -> list[PlannedSegment]:
     return sorted(segments, key=lambda segment: (-segment.profile.compute_slices, -segment.profile.memory_slices))
 
 
+@dataclass(frozen=True, slots=True)
+class StandingGpu:
+    """A GPU of a running fleet, with the instances that stay on it."""
+
+    number: int  # its index in the deployment
+    placements: tuple[Placement, ...]
+
+
+@dataclass(slots=True)
+class _FilledGpu:
+    standing: StandingGpu | None
+    taken: int  # its slices as bits
+    held: list[tuple[PlannedSegment, Placement]] = field(default_factory=list)
+
+
 class FilledGpus:
     """GPUs of one kind and the segments on them, added one at a time.
 
@@ -55,6 +70,8 @@ class FilledGpus:
         Their kind.
     most : int, optional
         Segments that a GPU may have at most; by default as many as have room.
+    standing : sequence of StandingGpu
+        GPUs of a running fleet, to be filled first. What stays on them is no segment here: it takes up room only.
 
     Examples
     --------
@@ -72,32 +89,42 @@ class FilledGpus:
     [4, 0]
     """
 
-    def __init__(self, gpu: GpuModel, *, most: int | None = None) -> None:
+    def __init__(self, gpu: GpuModel, *, most: int | None = None, standing: Sequence[StandingGpu] = ()) -> None:
         self.gpu = gpu
         self._most = math.inf if most is None else most
-        self._held: list[list[tuple[PlannedSegment, Placement]]] = []
-        self._taken: list[int] = []  # for each GPU its slices as bits
+        self._gpus = [_FilledGpu(one, _bits(one.placements)) for one in standing]
         # For an instance and the starts that are allowed to it the first GPU that may have room.
         self._cursors: dict[tuple[Profile, tuple[int, ...]], int] = {}
 
     def __len__(self) -> int:
-        return len(self._held)
+        return len(self._gpus)
 
     def on(self, index: int) -> tuple[tuple[PlannedSegment, Placement], ...]:
         """Return what is on a GPU, in the order in which it came."""
-        return tuple(self._held[index])
+        return tuple(self._gpus[index].held)
+
+    def number(self, index: int) -> int | None:
+        """Return the number of a GPU in the running fleet; None if it is not part of that."""
+        standing = self._gpus[index].standing
+        return None if standing is None else standing.number
+
+    def staying(self, index: int) -> tuple[Placement, ...]:
+        """Return the instances that stay on a GPU of the running fleet."""
+        standing = self._gpus[index].standing
+        return () if standing is None else standing.placements
 
     def used(self) -> list[int]:
         """Return the GPUs that have segments, ascending."""
-        return [index for index, held in enumerate(self._held) if held]
+        return [index for index, one in enumerate(self._gpus) if one.held]
 
     def compute_slices(self, index: int) -> int:
-        """Return the compute slices of all segments on a GPU."""
-        return sum(segment.profile.compute_slices for segment, _ in self._held[index])
+        """Return the compute slices of all that is on a GPU."""
+        placements = (*self.staying(index), *(placement for _, placement in self._gpus[index].held))
+        return sum(placement.profile.compute_slices for placement in placements)
 
     def segments(self) -> Iterator[PlannedSegment]:
         """Yield all segments, GPU after GPU."""
-        return (segment for held in self._held for segment, _ in held)
+        return (segment for one in self._gpus for segment, _ in one.held)
 
     def put(self, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
         """Put ``segment`` on the first GPU that has room at one of ``starts``, there at the first that is free.
@@ -105,46 +132,51 @@ class FilledGpus:
         Returns True if there is such a GPU.
         """
         key = segment.profile, starts
-        for index in range(self._cursors.get(key, 0), len(self._held)):
+        for index in range(self._cursors.get(key, 0), len(self._gpus)):
             if self.put_on(index, segment, starts):
                 self._cursors[key] = index
                 return True
-        self._cursors[key] = len(self._held)
+        self._cursors[key] = len(self._gpus)
         return False
 
     def put_new(self, segment: PlannedSegment, starts: tuple[int, ...]) -> None:
         """Put ``segment`` on a further GPU, at the first of ``starts``."""
-        self._held.append([])
-        self._taken.append(0)
-        self.put_on(len(self._held) - 1, segment, starts)
+        self._gpus.append(_FilledGpu(None, 0))
+        self.put_on(len(self._gpus) - 1, segment, starts)
 
     def put_on(self, index: int, segment: PlannedSegment, starts: tuple[int, ...]) -> bool:
         """Put ``segment`` on a certain GPU, at the first of ``starts`` that is free; return whether there is one."""
-        if len(self._held[index]) >= self._most:
+        one = self._gpus[index]
+        if len(one.held) >= self._most:
             return False
         footprint = (1 << segment.profile.memory_slices) - 1
         for start in starts:
-            if not self._taken[index] & footprint << start:
-                self._taken[index] |= footprint << start
-                self._held[index].append((segment, self.gpu.placement(segment.profile.name, start)))
+            if not one.taken & footprint << start:
+                one.taken |= footprint << start
+                one.held.append((segment, self.gpu.placement(segment.profile.name, start)))
                 return True
         return False
 
     def clear(self, index: int) -> list[PlannedSegment]:
-        """Empty a GPU and return what was there."""
-        segments = [segment for segment, _ in self._held[index]]
-        self._held[index], self._taken[index] = [], 0
+        """Empty a GPU, but for what stays, and return what was there."""
+        segments = [segment for segment, _ in self._gpus[index].held]
+        standing = self._gpus[index].standing
+        self._gpus[index] = _FilledGpu(standing, _bits(self.staying(index)))
         self._cursors = {key: min(cursor, index) for key, cursor in self._cursors.items()}
         return segments
 
     def drop(self, indices: Collection[int]) -> list[PlannedSegment]:
         """Remove GPUs and return what was on them."""
-        segments = [segment for index in indices for segment, _ in self._held[index]]
-        kept = [index for index in range(len(self)) if index not in set(indices)]
-        self._held = [self._held[index] for index in kept]
-        self._taken = [self._taken[index] for index in kept]
+        dropped = set(indices)
+        segments = [segment for index in indices for segment, _ in self._gpus[index].held]
+        self._gpus = [one for index, one in enumerate(self._gpus) if index not in dropped]
         self._cursors.clear()
         return segments
+
+
+def _bits(placements: Iterable[Placement]) -> int:
+    """Return the slices of placements on one GPU as bits."""
+    return sum(1 << memory_slice for placement in placements for memory_slice in placement.footprint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,29 +231,61 @@ def fit(gpus: FilledGpus, segment: PlannedSegment) -> bool:
     return gpus.put(segment, order.preferred + order.avoided)
 
 
-Planner = Callable[[GpuModel, Sequence[Need]], FilledGpus]
-"""Puts segments for all needs on as many GPUs of one kind as it takes."""
+Planner = Callable[[FilledGpus, Sequence[Need]], None]
+"""Puts segments for all needs on GPUs of one kind, on further ones where it takes more."""
 
 
-def offer_plans(demand: Demand, control: Control[Deployment], planner: Planner) -> None:
-    """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for."""
+def offer_plans(
+    demand: Demand,
+    control: Control[Deployment],
+    planner: Planner,
+    *,
+    most: int | None = None,
+    standing: Deployment | None = None,
+) -> None:
+    """Offer what ``planner`` makes of a demand; nothing if there is a service that it finds no GPUs for.
+
+    Parameters
+    ----------
+    demand : Demand
+        Services and GPUs.
+    control : Control
+        Of the run.
+    planner : callable
+        Plans for one kind of GPU.
+    most : int, optional
+        Segments that a GPU may have at most; by default as many as have room.
+    standing : Deployment, optional
+        A running fleet with the segments that stay as they are. Only services without any are planned for.
+    """
     if demand.unservable():
         return
     for ranks in _rankings(demand):
         if control.plan is not None and control.expired:
             return
-        filled = _planned(demand, ranks, planner)
+        filled = _planned(demand, ranks, planner, most, standing)
         if filled is not None:
-            control.offer(deployment_of(demand, (gpus.on(index) for gpus in filled for index in gpus.used())))
+            held = ((gpus.number(index), gpus.on(index)) for gpus in filled for index in gpus.used())
+            control.offer(deployment_of(demand, held, standing))
 
 
-def deployment_of(demand: Demand, gpus: Iterable[Sequence[tuple[PlannedSegment, Placement]]]) -> Deployment:
-    """Return the deployment with these segments on its GPUs, each of which has at least one."""
-    names, segments = [], []
-    for index, held in enumerate(gpus):
-        names.append(demand.pools[held[0][0].option.pool].gpu.name)
+def deployment_of(
+    demand: Demand,
+    gpus: Iterable[tuple[int | None, Sequence[tuple[PlannedSegment, Placement]]]],
+    standing: Deployment | None = None,
+) -> Deployment:
+    """Return the deployment with what is standing and these segments.
+
+    ``gpus`` are GPUs with at least one segment each, and their numbers in the standing fleet if they are part of it.
+    """
+    names = [] if standing is None else list(standing.gpus)
+    segments = [] if standing is None else list(standing.segments)
+    for number, held in gpus:
+        if number is None:
+            names.append(demand.pools[held[0][0].option.pool].gpu.name)
         for segment, placement in held:
-            segments.append(segment_of(demand.services[segment.service].name, index, placement, segment.option))
+            gpu = len(names) - 1 if number is None else number
+            segments.append(segment_of(demand.services[segment.service].name, gpu, placement, segment.option))
     return Deployment(tuple(names), tuple(segments))
 
 
@@ -243,11 +307,18 @@ def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:
             yield ranks
 
 
-def _planned(demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner) -> list[FilledGpus] | None:
-    """Return the filled of a plan by the order of the pools; None if the GPUs do not suffice."""
+def _planned(
+    demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner, most: int | None, standing: Deployment | None
+) -> list[FilledGpus] | None:
+    """Return the filled GPUs of a plan by the order of the pools; None if the GPUs do not suffice."""
     filled: dict[int, FilledGpus] = {}
+    stays = set() if standing is None else {segment.service for segment in standing.segments}
     # What is still to be served. The pools without a limit come last, they take everything.
-    lacks = {index: (service.rate, service.min_replicas) for index, service in enumerate(demand.services)}
+    lacks = {
+        index: (service.rate, service.min_replicas)
+        for index, service in enumerate(demand.services)
+        if service.name not in stays
+    }
     for number in sorted(range(len(demand.pools)), key=lambda pool: (demand.pools[pool].count is None, pool)):
         pool = demand.pools[number]
         needs = [
@@ -255,7 +326,8 @@ def _planned(demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner)
             for index, lack in lacks.items()
             if next((rank for rank in ranks[index] if rank not in filled), None) == number
         ]
-        gpus = filled[number] = planner(pool.gpu, needs)
+        gpus = filled[number] = FilledGpus(pool.gpu, most=most, standing=_standing_gpus(standing, pool.gpu))
+        planner(gpus, needs)
         if pool.count is not None:
             keep(gpus, pool.count)
         for need in needs:
@@ -264,9 +336,24 @@ def _planned(demand: Demand, ranks: Sequence[tuple[int, ...]], planner: Planner)
     return None if lacks else [filled[number] for number in sorted(filled)]
 
 
+def _standing_gpus(standing: Deployment | None, gpu: GpuModel) -> list[StandingGpu]:
+    """Return the GPUs of one kind in a running fleet, those on which something stays first."""
+    if standing is None:
+        return []
+    staying: defaultdict[int, list[Placement]] = defaultdict(list)
+    for segment in standing.segments:
+        staying[segment.gpu].append(standing.placement(segment))
+    numbers = (number for number in range(len(standing.gpus)) if standing.model(number).name == gpu.name)
+    return [StandingGpu(number, tuple(staying[number])) for number in sorted(numbers, key=lambda one: not staying[one])]
+
+
 def keep(gpus: FilledGpus, count: int) -> None:
-    """Make do with ``count`` GPUs, those with most on them; the others' segments go there as far as they fit."""
-    used = sorted(gpus.used(), key=lambda index: (-gpus.compute_slices(index), index))
+    """Make do with ``count`` GPUs, those with most on them; the others' segments go there as far as they fit.
+
+    GPUs on which something stays are kept before all others.
+    """
+    used = [index for index in range(len(gpus)) if gpus.on(index) or gpus.staying(index)]
+    used.sort(key=lambda index: (not gpus.staying(index), -gpus.compute_slices(index), index))
     empty = set(range(len(gpus))).difference(used)
     for segment in largest_first(gpus.drop(empty.union(used[count:]))):
         fit(gpus, segment)
@@ -292,8 +379,7 @@ def first_fit(demand: Demand, control: Control[Deployment]) -> None:
     soon done, limits come into effect only after it.
     """
 
-    def planned(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
-        gpus = FilledGpus(gpu)
+    def planned(gpus: FilledGpus, needs: Sequence[Need]) -> None:
         segments = []
         for need in needs:
             best = need.best()
@@ -303,6 +389,5 @@ def first_fit(demand: Demand, control: Control[Deployment]) -> None:
             starts = tuple(sorted(segment.profile.starts))
             if not gpus.put(segment, starts):
                 gpus.put_new(segment, starts)
-        return gpus
 
     offer_plans(demand, control, planned)

@@ -45,7 +45,7 @@ def gpulet(demand: Demand, control: Control[Deployment]) -> None:
     """
     for efficient in (Need.best, steepest):
         if control.plan is None or not control.expired:
-            offer_plans(demand, control, functools.partial(_planned, efficient=efficient))
+            offer_plans(demand, control, functools.partial(_planned, efficient=efficient), most=_PER_GPU)
 
 
 def steepest(need: Need) -> Option:
@@ -75,8 +75,7 @@ def steepest(need: Need) -> Option:
     return found
 
 
-def _planned(gpu: GpuModel, needs: Sequence[Need], *, efficient: Efficient) -> FilledGpus:
-    gpus = FilledGpus(gpu, most=_PER_GPU)
+def _planned(gpus: FilledGpus, needs: Sequence[Need], *, efficient: Efficient) -> None:
     # The GPUs with one segment, by where it is.
     open_gpus: defaultdict[Placement, list[int]] = defaultdict(list)
     for need in sorted(needs, key=lambda need: -need.rate):
@@ -87,7 +86,6 @@ def _planned(gpu: GpuModel, needs: Sequence[Need], *, efficient: Efficient) -> F
             ideal = min(enough, most, key=lambda option: option.point.size)
             option = _put(gpus, open_gpus, need, ideal)
             left, replicas = left - option.point.throughput, replicas - 1
-    return gpus
 
 
 def _put(gpus: FilledGpus, open_gpus: defaultdict[Placement, list[int]], need: Need, ideal: Option) -> Option:

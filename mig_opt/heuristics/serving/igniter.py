@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mig_opt.control import Control
-from mig_opt.gpu.model import GpuModel
 from mig_opt.heuristics.serving.demand_matching import Need, match
 from mig_opt.heuristics.serving.filling import (
     FilledGpus,
@@ -38,13 +37,11 @@ def igniter(demand: Demand, control: Control[Deployment]) -> None:
     offer_plans(demand, control, _planned)
 
 
-def _planned(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
-    gpus = FilledGpus(gpu)
+def _planned(gpus: FilledGpus, needs: Sequence[Need]) -> None:
     segments = [PlannedSegment(need.service, option) for need in needs for option in match(need, whole(need))]
     for segment in largest_first(segments):
         if not fit(gpus, segment):
-            gpus.put_new(segment, start_order(gpu, segment.profile).preferred)
-    return gpus
+            gpus.put_new(segment, start_order(gpus.gpu, segment.profile).preferred)
 
 
 def whole(need: Need) -> Option:

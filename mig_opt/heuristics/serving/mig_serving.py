@@ -68,7 +68,7 @@ def _fill(demand: Demand, control: Control[Deployment], *, capped: bool) -> None
         gpus.append(best.held)
         pool = best.held[0][0].option.pool
         left[pool] = None if (count := left[pool]) is None else count - 1
-    control.offer(deployment_of(demand, gpus))
+    control.offer(deployment_of(demand, ((None, held) for held in gpus)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,43 +12,42 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 from mig_opt.control import Control
-from mig_opt.gpu.model import GpuModel
 from mig_opt.heuristics.serving.demand_matching import SMALL, Need, match, small_segments
 from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, largest_first, offer_plans, start_order
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 
 
-def parvagpu(demand: Demand, control: Control[Deployment]) -> None:
+def parvagpu(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
     """Offer the deployments before and after the last stage, of which the better one is kept.
+
+    With ``standing``, a running fleet with the segments that stay, only the other services get segments (section
+    III-F): on the GPUs of that fleet as far as they have room, and the last stage divides no segment that stays.
 
     Only the last stage looks at the limits; the others are soon done.
     """
-    parvagpu_unoptimized(demand, control)
+    parvagpu_unoptimized(demand, control, standing=standing)
 
-    def optimized(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
-        gpus = _relocated(gpu, needs)
+    def optimized(gpus: FilledGpus, needs: Sequence[Need]) -> None:
+        _relocate_all(gpus, needs)
         optimize(gpus, {need.service: need for need in needs}, control)
-        return gpus
 
     if not control.expired:
-        offer_plans(demand, control, optimized)
+        offer_plans(demand, control, optimized, standing=standing)
 
 
-def parvagpu_single(demand: Demand, control: Control[Deployment]) -> None:
+def parvagpu_single(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
     """Do the same as :func:`parvagpu` with one process in each instance."""
-    parvagpu(demand.replace(max_processes=1), control)
+    parvagpu(demand.replace(max_processes=1), control, standing=standing)
 
 
-def parvagpu_unoptimized(demand: Demand, control: Control[Deployment]) -> None:
+def parvagpu_unoptimized(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
     """Do the same as :func:`parvagpu` without its last stage."""
-    offer_plans(demand, control, _relocated)
+    offer_plans(demand, control, _relocate_all, standing=standing)
 
 
-def _relocated(gpu: GpuModel, needs: Sequence[Need]) -> FilledGpus:
-    gpus = FilledGpus(gpu)
+def _relocate_all(gpus: FilledGpus, needs: Sequence[Need]) -> None:
     relocate(gpus, [PlannedSegment(need.service, option) for need in needs for option in match(need)])
-    return gpus
 
 
 def relocate(gpus: FilledGpus, segments: Collection[PlannedSegment]) -> None:
