@@ -50,6 +50,8 @@ from .files.fleet.states import write_state as write_state
 from .files.fleet.traces import read_trace as read_trace
 from .files.fleet.traces import write_trace as write_trace
 from .files.schema import json_schema as json_schema
+from .files.serving.arrivals import read_rates as read_rates
+from .files.serving.arrivals import read_recorded as read_recorded
 from .files.serving.demands import read_demand as read_demand
 from .files.serving.demands import write_demand as write_demand
 from .files.serving.deployments import import_deployment as import_deployment
@@ -80,9 +82,11 @@ from .instances.fleet.registry import generate_trace as generate_trace
 from .models.fleet.optimum import TraceOptimum as TraceOptimum
 from .models.fleet.optimum import trace_optimum as trace_optimum
 from .plotting import plot_deployment as plot_deployment
+from .plotting import plot_latencies as plot_latencies
 from .plotting import plot_schedule as plot_schedule
 from .plotting import plot_simulation as plot_simulation
 from .plotting import save_deployment_plot as save_deployment_plot
+from .plotting import save_latency_plot as save_latency_plot
 from .plotting import save_plot as save_plot
 from .plotting import save_simulation_plot as save_simulation_plot
 from .proving import Check as Check
@@ -105,6 +109,7 @@ from .rollout import kubernetes_resources as kubernetes_resources
 from .rollout import mig_parted_config as mig_parted_config
 from .rollout import migration_script as migration_script
 from .rollout import schedule_script as schedule_script
+from .serving.arrivals import Arrivals as Arrivals
 from .serving.bounds import FleetBound as FleetBound
 from .serving.bounds import fleet_bounds as fleet_bounds
 from .serving.change_plan import ChangePlan as ChangePlan
@@ -119,10 +124,16 @@ from .serving.deployment import DeploymentResult as DeploymentResult
 from .serving.deployment import Segment as Segment
 from .serving.profile_table import Point as Point
 from .serving.profile_table import ProfileTable as ProfileTable
+from .serving.rates import RateTable as RateTable
 from .simulation import Job as Job
 from .simulation import Simulation as Simulation
 from .simulation import Trace as Trace
 from .simulation import simulate as simulate
+from .simulation.serving.outcome import RequestSimulation as RequestSimulation
+from .simulation.serving.outcome import SegmentLoad as SegmentLoad
+from .simulation.serving.outcome import ServiceLatencies as ServiceLatencies
+from .simulation.serving.requests import Batching as Batching
+from .simulation.serving.requests import simulate_requests as simulate_requests
 from .solving import solve as solve
 from .streaming import StreamPlan as StreamPlan
 from .streaming import concatenate as concatenate

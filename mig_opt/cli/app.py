@@ -16,7 +16,7 @@ from mig_opt.cli import benching, catalogues, making, planning
 from mig_opt.cli.batch import comparing, explaining, proving, solving
 from mig_opt.cli.fleet import defragmenting, simulating, tracing
 from mig_opt.cli.outcome import prepare_streams, report
-from mig_opt.cli.serving import deploying
+from mig_opt.cli.serving import deploying, serving
 
 _SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -39,6 +39,7 @@ trace_app = typer.Typer(help="Make and describe traces: jobs that arrive over ti
 COMMANDS: Mapping[Callable[..., None], str] = {
     solving.solve: "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png",
     deploying.deploy: "mig-opt deploy services.json --profiles profiles/ -o fleet.json --plot fleet.png",
+    serving.serve: "mig-opt serve fleet.json --services services.json --arrivals bursty --plot latencies.png",
     planning.validate: "mig-opt validate batch.json plan.json",
     planning.bound: "mig-opt bound rodinia-a30",
     explaining.explain: "mig-opt explain rodinia-a30 --target 28",

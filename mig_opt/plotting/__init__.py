@@ -1,4 +1,4 @@
-"""Gantt charts of schedules, and pictures of deployments and simulations.
+"""Gantt charts of schedules, and pictures of deployments, latencies and simulations.
 
 Each GPU is a panel with its memory slices from top to bottom and the time in seconds from left to right. A run is a
 coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
@@ -13,14 +13,17 @@ from __future__ import annotations
 from mig_opt.plotting.batch import plot_schedule, save_plot
 from mig_opt.plotting.fleet.chart import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import check_plot_path
-from mig_opt.plotting.serving import plot_deployment, save_deployment_plot
+from mig_opt.plotting.serving.deployments import plot_deployment, save_deployment_plot
+from mig_opt.plotting.serving.latencies import plot_latencies, save_latency_plot
 
 __all__ = [
     "check_plot_path",
     "plot_deployment",
+    "plot_latencies",
     "plot_schedule",
     "plot_simulation",
     "save_deployment_plot",
+    "save_latency_plot",
     "save_plot",
     "save_simulation_plot",
 ]

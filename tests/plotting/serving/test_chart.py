@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.plotting import plot_deployment, save_deployment_plot
-from mig_opt.plotting.serving import rows_of
+from mig_opt.plotting.serving.deployments import rows_of
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable

@@ -1,0 +1,148 @@
+/* Requests of one service at its segments; mig_opt/simulation/serving/queues.py says what each structure holds. */
+#include <math.h>
+
+#include "arrays.h"
+
+typedef struct {
+    Integers sizes, processes;
+    Floats waits, costs;
+    FloatRows busy, answer, free, rings;
+    Integers heads, lengths;
+    Floats starts;
+} Segments;
+
+typedef struct {
+    Floats limits;
+    IntegerRows batches;
+    Floats busy_seconds;
+    Integers histogram;
+    IntegerRows blocks;
+    Floats totals;
+} Counted;
+
+enum { BATCHES, REQUESTS, LATE_BATCHES, SLOW_BATCHES, LATE_REQUESTS, COLUMNS };
+
+static const double BINS_PER_UNIT = 1000.0, LEAST_LATENCY = 1e-7;
+
+static double shortest(double one, double two) { return one < two ? one : two; }
+
+/* The process of a segment that is free first. */
+static double *first_free(const Segments *segments, int64_t segment)
+{
+    double *free = segments->free.at + segment * segments->free.columns, *first = free;
+    for (double *other = free + 1; other < free + segments->processes.at[segment]; other++)
+        if (*other < *first)
+            first = other;
+    return first;
+}
+
+/* When the next batch of a segment begins if no further request comes. */
+static double next_start(const Segments *segments, int64_t segment)
+{
+    int64_t length = segments->lengths.at[segment], size = segments->sizes.at[segment];
+    int64_t head = segments->heads.at[segment], room = segments->rings.columns;
+    const double *ring = segments->rings.at + segment * room;
+    if (length == 0)
+        return INFINITY;
+    double ready = ring[head] + segments->waits.at[segment];
+    if (length >= size)
+        ready = shortest(ready, ring[(head + size - 1) & (room - 1)]);
+    return longest(ready, *first_free(segments, segment));
+}
+
+/* Count the oldest requests of a segment, which are answered at the end of their batch. */
+static void count_batch(
+    const Segments *segments, int64_t segment, int64_t count, double end, double answer, Counted *counted)
+{
+    double begun = counted->limits.at[0], limit = counted->limits.at[2];
+    double per_second = (double)counted->blocks.rows / (counted->limits.at[1] - begun);
+    int64_t room = segments->rings.columns, head = segments->heads.at[segment], requests = 0, late = 0;
+    const double *ring = segments->rings.at + segment * room;
+    double *totals = counted->totals.at;
+    for (int64_t at = 0; at < count; at++) {
+        double arrived = ring[(head + at) & (room - 1)];
+        if (arrived < begun)
+            continue;
+        double latency = end - arrived;
+        int64_t bin = (int64_t)(log(longest(latency / LEAST_LATENCY, 1.0)) * BINS_PER_UNIT);
+        int64_t block = least((int64_t)((arrived - begun) * per_second), counted->blocks.rows - 1);
+        counted->histogram.at[least(bin, counted->histogram.count - 1)]++;
+        counted->blocks.at[2 * block]++;
+        totals[0] += latency;
+        totals[1] = shortest(totals[1], latency);
+        totals[2] = longest(totals[2], latency);
+        requests++;
+        if (latency > limit) {
+            counted->blocks.at[2 * block + 1]++;
+            late++;
+        }
+    }
+    int64_t *row = counted->batches.at + COLUMNS * segment;
+    row[BATCHES] += requests > 0;
+    row[REQUESTS] += requests;
+    row[LATE_BATCHES] += late > 0;
+    row[SLOW_BATCHES] += requests > 0 && answer > limit;
+    row[LATE_REQUESTS] += late;
+}
+
+static void begin_batch(Segments *segments, int64_t segment, double factor, Counted *counted)
+{
+    double begin = segments->starts.at[segment];
+    int64_t count = least(segments->lengths.at[segment], segments->sizes.at[segment]);
+    double busy = segments->busy.at[segment * segments->busy.columns + count] * factor;
+    double answer = segments->answer.at[segment * segments->answer.columns + count] * factor;
+    *first_free(segments, segment) = begin + busy;
+    count_batch(segments, segment, count, begin + answer, answer, counted);
+    double within = shortest(begin + busy, counted->limits.at[1]) - longest(begin, counted->limits.at[0]);
+    counted->busy_seconds.at[segment] += longest(within, 0.0);
+    segments->heads.at[segment] = (segments->heads.at[segment] + count) & (segments->rings.columns - 1);
+    segments->lengths.at[segment] -= count;
+    segments->starts.at[segment] = next_start(segments, segment);
+}
+
+/* The segment that needs the fewest seconds for its requests and one more. */
+static int64_t least_work(const Segments *segments, double now)
+{
+    int64_t chosen = 0;
+    double fewest = INFINITY;
+    for (int64_t segment = 0; segment < segments->sizes.count; segment++) {
+        const double *free = segments->free.at + segment * segments->free.columns;
+        int64_t processes = segments->processes.at[segment];
+        double ahead = 0.0;
+        for (int64_t process = 0; process < processes; process++)
+            ahead += longest(free[process] - now, 0.0);
+        double queued = (double)(segments->lengths.at[segment] + 1) * segments->costs.at[segment];
+        double work = queued + ahead / (double)processes;
+        if (work < fewest) {
+            chosen = segment;
+            fewest = work;
+        }
+    }
+    return chosen;
+}
+
+EXPORT int64_t serve(
+    const Floats *arrivals, const Integers *assigned, const Floats *factors, int64_t begin, int64_t last,
+    Segments *segments, Counted *counted)
+{
+    int64_t count = segments->sizes.count, room = segments->rings.columns, used = 0;
+    double *starts = segments->starts.at;
+    for (int64_t index = begin; index < arrivals->count; index++) {
+        double now = arrivals->at[index];
+        for (int64_t segment = 0; segment < count; segment++)
+            while (starts[segment] < now)
+                begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
+        int64_t chosen = assigned->count ? assigned->at[index] : least_work(segments, now);
+        int64_t length = segments->lengths.at[chosen];
+        if (length == room)
+            return index;
+        segments->rings.at[chosen * room + ((segments->heads.at[chosen] + length) & (room - 1))] = now;
+        segments->lengths.at[chosen] = ++length;
+        if (length == 1 || length == segments->sizes.at[chosen])
+            starts[chosen] = next_start(segments, chosen);
+    }
+    for (int64_t segment = 0; last && segment < count; segment++)
+        while (segments->lengths.at[segment] > 0)
+            begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
+    return arrivals->count;
+}

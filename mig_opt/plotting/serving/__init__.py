@@ -1,0 +1,1 @@
+"""Charts of deployments, and of the latencies of their requests."""

@@ -1,0 +1,194 @@
+"""Arrivals of requests: evenly, at random, in bursts, at rates that change over time, or as they were recorded.
+
+Times come from a clock: a stream of even or random points of rate 1 is stretched so that the points fall as densely as
+the rate is high. For the bursts the rate itself is random: it is high for a while and low for a while, both of random
+(exponential) lengths, which is a Markov-modulated Poisson process of two states.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from mig_opt.arguments import wrong_number
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.serving.rates import RateTable
+
+Times: TypeAlias = npt.NDArray[np.float64]
+
+_AT_ONCE = 1 << 17
+"""Requests that are made at a time."""
+
+
+class ArrivalKind(enum.StrEnum):
+    """Pattern of arrivals at a given mean rate."""
+
+    EVEN = "even"
+    """One after the other at equal distances."""
+    POISSON = "poisson"
+    """At random, independent of each other: distances are exponential."""
+    BURSTY = "bursty"
+    """At random, with bursts: a Markov-modulated Poisson process of two states."""
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Arrivals of the requests of every service.
+
+    Attributes
+    ----------
+    kind : ArrivalKind or str
+        ``even``, ``poisson`` or ``bursty``.
+    peak : float
+        Rate within a burst, as a multiple of the mean rate.
+    burst_share : float
+        Share of the time that is within bursts; times ``peak`` at most 1.
+    burst_seconds : float
+        Mean length of a burst.
+    rates : RateTable, optional
+        Rates over time, in place of those of the services; bursts are relative to them.
+    recorded : mapping of str to sequence of float, optional
+        Times at which the requests of each service arrived, in seconds, ascending: no other attribute counts then.
+
+    Raises
+    ------
+    InputError
+        With every problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [times.tolist() for times in Arrivals("even").stream("chat", 2.0, 2.0, np.random.default_rng(1))]
+    [[0.25591069121206785, 0.7559106912120678, 1.2559106912120679, 1.7559106912120679]]
+    """
+
+    kind: ArrivalKind | str = ArrivalKind.POISSON
+    peak: float = 2.0
+    burst_share: float = 0.1
+    burst_seconds: float = 0.1
+    rates: RateTable | None = None
+    recorded: Mapping[str, tuple[float, ...]] | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        try:
+            object.__setattr__(self, "kind", ArrivalKind(self.kind))
+        except ValueError:
+            message = f"unknown arrivals {self.kind!r}; {nearest(str(self.kind), [*ArrivalKind])}"
+            problems.append(Problem("arrivals", message))
+        problems += wrong_number("peak", self.peak, "a finite multiple of the mean rate >= 1", at_least=1)
+        problems += wrong_number("burst_share", self.burst_share, "a share of the time > 0 and < 1", above=0)
+        problems += wrong_number("burst_seconds", self.burst_seconds, "a finite number of seconds > 0", above=0)
+        if not problems and not (self.burst_share < 1 and self.peak * self.burst_share <= 1):
+            message = f"bursts would have {self.peak * self.burst_share:.4g} of all requests; at most 1 can be"
+            problems.append(Problem("peak", f"{message}: lower peak or burst_share"))
+        for name, times in (self.recorded or {}).items():
+            problems += recorded_problems(f"recorded[{name!r}]", times)
+        if problems:
+            raise InputError(problems)
+        if self.recorded is not None:
+            own = {name: tuple(times) for name, times in self.recorded.items()}
+            object.__setattr__(self, "recorded", MappingProxyType(own))
+
+    @property
+    def end(self) -> float | None:
+        """Seconds after which there are no rates or recorded requests any more; None if they go on for ever."""
+        if self.recorded is not None:
+            return max((times[-1] for times in self.recorded.values() if times), default=0.0)
+        return None if self.rates is None else self.rates.times[-1] - self.rates.times[0]
+
+    def stream(self, service: str, rate: float, seconds: float, rng: np.random.Generator) -> Iterator[Times]:
+        """Yield the arrivals of a service, some at a time.
+
+        Parameters
+        ----------
+        service : str
+            Name of the service.
+        rate : float
+            Its requests per second, unless there are rates over time or recorded requests.
+        seconds : float
+            All arrivals are from 0 up to here.
+        rng : numpy.random.Generator
+            Source of what is random.
+
+        Yields
+        ------
+        numpy.ndarray
+            Seconds, ascending, also from one array to the next.
+        """
+        if self.recorded is not None:
+            times = np.array(self.recorded.get(service, ()), dtype=float)
+            yield times[times <= seconds]
+            return
+        expected = self._expected(service, rate, seconds)
+        if self.kind != ArrivalKind.BURSTY:
+            yield from _stretched(iter([expected]), self.kind == ArrivalKind.EVEN, rng)
+        else:
+            yield from _stretched(self._with_bursts(expected, rng), False, rng)
+
+    def _expected(self, service: str, rate: float, seconds: float) -> tuple[Times, Times]:
+        """Return a line through the number of requests to be expected up to some times: the times and the numbers."""
+        if self.rates is None:
+            return np.array([0.0, seconds]), np.array([0.0, rate * seconds])
+        times = np.array(self.rates.times) - self.rates.times[0]
+        numbers = np.concatenate([[0.0], np.cumsum(np.array(self.rates.rates[service]) * np.diff(times))])
+        kept = times < seconds
+        end = float(np.interp(seconds, times, numbers))
+        return np.append(times[kept], min(seconds, times[-1])), np.append(numbers[kept], end)
+
+    def _with_bursts(self, expected: tuple[Times, Times], rng: np.random.Generator) -> Iterator[tuple[Times, Times]]:
+        """Yield such lines with bursts, one after the other."""
+        calm = (1 - self.burst_share * self.peak) / (1 - self.burst_share)
+        calm_seconds = self.burst_seconds * (1 - self.burst_share) / self.burst_share
+        times, numbers = expected
+        # Within a state the rate is that of the table times the factor of the state; states begin and end between.
+        state, now, total = int(rng.random() < self.burst_share), 0.0, 0.0
+        while now < times[-1]:
+            lengths = rng.standard_exponential(4096)
+            states = (state + np.arange(4096)) % 2
+            ends = now + np.cumsum(lengths * np.where(states == 1, self.burst_seconds, calm_seconds))
+            ends = np.minimum(ends, times[-1])
+            inner = times[(times > now) & (times < ends[-1])]
+            knots = np.unique(np.concatenate([[now], ends, inner]))
+            factors = np.where(states == 1, self.peak, calm)[np.searchsorted(ends, knots[1:], side="left")]
+            grown = np.cumsum(np.diff(np.interp(knots, times, numbers)) * factors)
+            yield knots, total + np.concatenate([[0.0], grown])
+            total, now = total + float(grown[-1]), float(ends[-1])
+
+
+def recorded_problems(path: str, times: object) -> Iterator[Problem]:
+    """Yield everything that is wrong with recorded times of one service."""
+    found = np.asarray(times, dtype=float)
+    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if len(wrong):
+        value = found[wrong[0]]
+        yield Problem(f"{path}[{wrong[0]}]", f"must be a finite number of seconds >= 0, is {value}")
+        return
+    back = np.flatnonzero(np.diff(found) < 0)
+    if len(back):
+        later, earlier = found[back[0]], found[back[0] + 1]
+        yield Problem(f"{path}[{back[0] + 1}]", f"times must ascend; {earlier:g} s comes after {later:g} s")
+
+
+def _stretched(lines: Iterator[tuple[Times, Times]], even: bool, rng: np.random.Generator) -> Iterator[Times]:
+    """Yield the times at which even or random points of rate 1 fall on the lines, a limited number at a time."""
+    reached = rng.random() if even else rng.standard_exponential()
+    for times, numbers in lines:
+        # A flat part has no points: only the last of equal numbers counts, where the line goes on.
+        while reached < numbers[-1]:
+            count = min(_AT_ONCE, math.ceil(numbers[-1] - reached) + 64)
+            steps = np.ones(count) if even else rng.standard_exponential(count)
+            points = reached + np.concatenate([[0.0], np.cumsum(steps)])
+            inside = points[points < numbers[-1]]
+            reached = float(points[len(inside)]) if len(inside) < len(points) else float(points[-1])
+            if len(inside) == len(points):
+                inside = inside[:-1]
+            if len(inside):
+                yield np.interp(inside, numbers, times)

@@ -1,0 +1,1 @@
+"""Requests of services on the segments of a deployment: queues, batches, latencies."""

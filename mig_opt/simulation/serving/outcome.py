@@ -1,0 +1,258 @@
+"""Outcome of a simulation of requests: latencies and late shares of services, loads of segments."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mig_opt.result import card
+from mig_opt.serving.deployment import Segment
+from mig_opt.simulation.serving.queues import (
+    BATCHES,
+    BINS_PER_UNIT,
+    LATE_BATCHES,
+    LEAST_LATENCY,
+    REQUESTS,
+    Floats,
+    Whole,
+)
+from mig_opt.simulation.serving.service import ServedRequests
+
+_DEVIATIONS = 2.01
+"""Half of a 95 % interval of a mean of 50 values, in its standard deviations (Student's distribution)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceLatencies:
+    """Latencies of the requests of a service: seconds from the arrival of a request to its answer.
+
+    Attributes
+    ----------
+    name : str
+        Of the service.
+    slo_s : float
+        Its SLO.
+    requests, late : int
+        Requests that count, and those of them that were answered later than the SLO allows.
+    late_share : float
+        Share of late requests; 0 without requests.
+    late_share_interval : tuple of float
+        95 % interval of that share for a run without end. Late requests come together, so a request counts less than
+        one: by the variance between 50 parts of the run, and at most as much as the batches that there were.
+    batches, late_batches : int
+        Batches of these requests, and those with a late request.
+    slow_batches : int
+        Batches that took longer than the SLO by themselves, whatever their requests had waited: what the ParvaGPU paper
+        counts (section IV-C1, Figure 8).
+    mean_s, p50_s, p95_s, p99_s, p999_s, longest_s : float or None
+        Mean, quantiles (to 0.1 % of their value) and maximum of the latencies; None without requests.
+    bins : tuple of tuple
+        Histogram: the upper edges of bins in seconds, and the requests in each.
+    """
+
+    name: str
+    slo_s: float
+    requests: int
+    late: int
+    late_share: float
+    late_share_interval: tuple[float, float]
+    batches: int
+    late_batches: int
+    slow_batches: int
+    mean_s: float | None
+    p50_s: float | None
+    p95_s: float | None
+    p99_s: float | None
+    p999_s: float | None
+    longest_s: float | None
+    bins: tuple[tuple[float, int], ...] = field(default=(), repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentLoad:
+    """Work of a segment.
+
+    Attributes
+    ----------
+    service, gpu, profile, start
+        The segment, as in its deployment.
+    requests, batches, late_batches : int
+        Requests and batches that count, and batches with a late request.
+    filling : float
+        Mean requests of a batch as a share of its size; 0 without batches.
+    utilisation : float
+        Share of the time that its processes were busy, from 0 to 1.
+    """
+
+    service: str
+    gpu: int
+    profile: str
+    start: int
+    requests: int
+    batches: int
+    late_batches: int
+    filling: float
+    utilisation: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestSimulation:
+    """Outcome of :func:`mig_opt.simulate_requests`.
+
+    Attributes
+    ----------
+    services : tuple of ServiceLatencies
+        In the order of the demand.
+    segments : tuple of SegmentLoad
+        In the order of the deployment; those of services that the demand does not have are left out.
+    arrivals, router : str
+        Names of the pattern of arrivals and of the rule for where requests go.
+    seconds : float
+        How long requests count, after the warm-up.
+    warm_up : float
+        Seconds before, from empty queues.
+    seed : int
+        The seed that was used.
+    runtime_s : float
+        Wall-clock seconds.
+    """
+
+    services: tuple[ServiceLatencies, ...]
+    segments: tuple[SegmentLoad, ...]
+    arrivals: str
+    router: str
+    seconds: float
+    warm_up: float
+    seed: int
+    runtime_s: float
+
+    @property
+    def requests(self) -> int:
+        """Requests of all services."""
+        return sum(service.requests for service in self.services)
+
+    @property
+    def late(self) -> int:
+        """Late requests of all services."""
+        return sum(service.late for service in self.services)
+
+    @property
+    def late_share(self) -> float:
+        """Share of all requests that are late."""
+        return self.late / self.requests if self.requests else 0.0
+
+    @property
+    def worst(self) -> ServiceLatencies:
+        """The service with the greatest share of late requests."""
+        return max(self.services, key=lambda service: service.late_share)
+
+    def keeps(self, promise: float) -> bool:
+        """Return True if every service answers at least this share of its requests in time.
+
+        Parameters
+        ----------
+        promise : float
+            Share of the requests, such as 0.99.
+
+        Returns
+        -------
+        bool
+            True if the late share of each service is at most the rest.
+        """
+        return all(service.late_share <= 1 - promise + 1e-12 for service in self.services)
+
+    def __str__(self) -> str:
+        return card(
+            [
+                ("requests", f"{self.requests} ({self.arrivals}, {self.seconds:g} s)"),
+                ("late", f"{self.late_share:.4%}"),
+                ("worst", f"{self.worst.name}: {self.worst.late_share:.4%}"),
+            ]
+        )
+
+
+def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatencies:
+    """Return what was counted about the requests of one service."""
+    counted = served.counted
+    batches, requests, late_batches, slow_batches, late = (int(total) for total in counted.batches.sum(axis=0))
+    quantiles: Sequence[float | None] = [None] * 4
+    mean = longest = None
+    if requests:
+        quantiles = _quantiles(counted.histogram, counted.totals, (0.5, 0.95, 0.99, 0.999))
+        mean, longest = float(counted.totals[0]) / requests, float(counted.totals[2])
+    filled = np.flatnonzero(counted.histogram)
+    edges = LEAST_LATENCY * np.exp((filled + 1) / BINS_PER_UNIT)
+    bins = tuple((float(edge), int(counted.histogram[bin_])) for edge, bin_ in zip(edges, filled, strict=True))
+    p50, p95, p99, p999 = quantiles
+    return ServiceLatencies(
+        name=name,
+        slo_s=slo,
+        requests=requests,
+        late=late,
+        late_share=late / requests if requests else 0.0,
+        late_share_interval=late_interval(counted.blocks, batches),
+        batches=batches,
+        late_batches=late_batches,
+        slow_batches=slow_batches,
+        mean_s=mean,
+        p50_s=p50,
+        p95_s=p95,
+        p99_s=p99,
+        p999_s=p999,
+        longest_s=longest,
+        bins=bins,
+    )
+
+
+def _quantiles(histogram: Whole, totals: Floats, shares: Sequence[float]) -> list[float]:
+    reached = np.cumsum(histogram)
+    found = []
+    for share in shares:
+        wanted = share * reached[-1]
+        bin_ = int(np.searchsorted(reached, wanted))
+        before = reached[bin_] - histogram[bin_]
+        within = (wanted - before) / histogram[bin_]
+        value = LEAST_LATENCY * math.exp((bin_ + within) / BINS_PER_UNIT)
+        found.append(float(min(max(value, totals[1]), totals[2])))
+    return found
+
+
+def late_interval(blocks: Whole, batches: int) -> tuple[float, float]:
+    """Return the 95 % interval (Wilson's) of a late share, for requests that are late together.
+
+    ``blocks`` has the requests and the late ones of each part of a run; requests count at most as much as the batches
+    that there were, since those of a batch end together.
+    """
+    requests, late = (int(total) for total in blocks.sum(axis=0))
+    if not requests or not batches:
+        return 0.0, 1.0
+    share, filled = late / requests, blocks[blocks[:, 0] > 0]
+    weight = batches / requests
+    if 0 < late < requests and len(filled) > 1:
+        apart = filled[:, 1] - share * filled[:, 0]
+        variance = len(filled) / (len(filled) - 1) * float((apart**2).sum()) / requests**2
+        weight = min(weight, share * (1 - share) / requests / variance) if variance > 0 else weight
+    number, square = requests * weight, _DEVIATIONS**2
+    middle = (share + square / (2 * number)) / (1 + square / number)
+    width = _DEVIATIONS / (1 + square / number) * math.sqrt(share * (1 - share) / number + square / (4 * number**2))
+    return (max(middle - width, 0.0) if late else 0.0), min(middle + width, 1.0)
+
+
+def load_of(segment: Segment, index: int, served: ServedRequests, seconds: float) -> SegmentLoad:
+    """Return what was counted about a segment, the one with this index of its service."""
+    counts, busy = served.counted.batches[index], float(served.counted.busy_seconds[index])
+    requests, batches = int(counts[REQUESTS]), int(counts[BATCHES])
+    return SegmentLoad(
+        service=segment.service,
+        gpu=segment.gpu,
+        profile=segment.profile,
+        start=segment.start,
+        requests=requests,
+        batches=batches,
+        late_batches=int(counts[LATE_BATCHES]),
+        filling=requests / (batches * segment.batch) if batches else 0.0,
+        utilisation=min(busy / (segment.processes * seconds), 1.0),
+    )

@@ -1,0 +1,248 @@
+"""Entry point for requests: :func:`simulate_requests` lets them arrive at a deployment."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mig_opt.arguments import wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.serving.arrivals import Arrivals
+from mig_opt.serving.demand import Demand, Service, wrong_demand
+from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point
+from mig_opt.serving.rates import wrong_services
+from mig_opt.simulation.serving.outcome import RequestSimulation, latencies_of, load_of
+from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
+
+MOST_REQUESTS = 10_000_000_000
+"""Requests of a simulation: more is taken for a slip of the pen."""
+DEFAULT_SECONDS = 60.0
+"""Seconds that count, if nothing else says how long."""
+_WARM_UP = 0.1
+"""Share of these seconds that goes before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batching:
+    """Rule by which segments form batches.
+
+    Attributes
+    ----------
+    patience : float
+        How long a request waits for its batch to fill while a process is free, as a share of the seconds between the
+        latency of a full batch and the SLO: 1 until it has to start to be in time, 0 not at all. One half leaves as
+        much for the wait for a process.
+    partial : bool
+        True if a batch that is not full takes the time of the next larger batch size in the profile (same size and
+        number of processes); False if it takes that of a full one.
+    spread : float
+        Standard deviation of the time of a batch, as a share of it.
+
+    Raises
+    ------
+    InputError
+        If a figure is out of range.
+    """
+
+    patience: float = 0.5
+    partial: bool = False
+    spread: float = 0.0
+
+    def __post_init__(self) -> None:
+        problems = list(wrong_share("patience", self.patience))
+        problems += wrong_number("spread", self.spread, "a share of the time of a batch, from 0 to 10", at_least=0)
+        if not problems and self.spread > 10:
+            problems.append(Problem("spread", f"must be from 0 to 10, is {self.spread:g}"))
+        if problems:
+            raise InputError(problems)
+
+
+def simulate_requests(
+    demand: Demand,
+    deployment: Deployment,
+    *,
+    arrivals: Arrivals | str = "poisson",
+    router: str = Router.LEAST_WORK,
+    batching: Batching | None = None,
+    seconds: float | None = None,
+    warm_up: float | None = None,
+    seed: int = 0,
+) -> RequestSimulation:
+    """Let requests arrive at the segments of a deployment, and measure when they are answered.
+
+    Each segment has a queue for its processes. A batch begins when a process is free and the batch is full, or its
+    oldest request cannot wait any longer. A full batch occupies a process for as long as the throughput of the segment
+    says (batch size x processes / throughput), and is answered after this time or the latency of the segment, whichever
+    is longer: latencies of profiles are rounded.
+
+    Parameters
+    ----------
+    demand : Demand
+        The services: their SLOs and rates.
+    deployment : Deployment
+        Segments; each service of the demand has one at least. They need not answer all requests.
+    arrivals : Arrivals or str
+        Pattern of arrivals; ``even``, ``poisson`` or ``bursty`` for one with its usual figures.
+    router : str
+        Where requests go: ``least-work`` (to the segment that would be done with all its requests first),
+        ``round-robin`` or ``random`` (both as often as throughputs say).
+    batching : Batching, optional
+        How batches are formed and how long they take.
+    seconds : float, optional
+        How long requests count: by default a minute, or as long as rates or recorded requests are given.
+    warm_up : float, optional
+        Seconds of arrivals that go before, from empty queues; by default a tenth of ``seconds``, and nothing before
+        rates or recorded requests.
+    seed : int
+        Seed for what is random. Each service has random numbers of its own.
+
+    Returns
+    -------
+    RequestSimulation
+        Latencies of each service and the load of each segment.
+
+    Raises
+    ------
+    InputError
+        With every problem: services without segments, segments without figures, rates or recorded requests of services
+        that the demand does not have, times out of range.
+
+    Examples
+    --------
+    >>> from mig_opt import deploy, load_demand, simulate_requests
+    >>> demand = load_demand("parvagpu-s1")
+    >>> simulation = simulate_requests(demand, deploy(demand).deployment, seconds=20)
+    >>> simulation.late_share < 0.01, simulation.keeps(0.99)
+    (True, True)
+    """
+    begun = time.perf_counter()
+    arrivals = _checked(demand, deployment, arrivals, router=router, seconds=seconds, warm_up=warm_up, seed=seed)
+    own = {service.name: [s for s in deployment.segments if s.service == service.name] for service in demand.services}
+    given = arrivals.end is not None
+    before = (0.0 if given else _WARM_UP * (seconds or DEFAULT_SECONDS)) if warm_up is None else warm_up
+    counted = (max((arrivals.end or 0.0) - before, 0.0) if given else DEFAULT_SECONDS) if seconds is None else seconds
+    _check_amount(demand, arrivals, before, counted)
+    settings = batching or Batching()
+    services, loads = [], {}
+    for service, seed_of in zip(demand.services, np.random.SeedSequence(seed).spawn(len(demand.services)), strict=True):
+        rng = np.random.default_rng(seed_of)
+        workers = [worker_of(demand, service, deployment, segment, settings) for segment in own[service.name]]
+        served = ServedRequests(
+            workers, service.slo, (before, before + counted), router=Router(router), spread=settings.spread, rng=rng
+        )
+        served.run(arrivals.stream(service.name, service.rate, before + counted, rng))
+        services.append(latencies_of(service.name, service.slo, served))
+        for index, segment in enumerate(own[service.name]):
+            loads[id(segment)] = load_of(segment, index, served, counted)
+    return RequestSimulation(
+        services=tuple(services),
+        segments=tuple(loads[id(segment)] for segment in deployment.segments if id(segment) in loads),
+        arrivals=str(arrivals.kind) if arrivals.recorded is None else "recorded",
+        router=str(router),
+        seconds=counted,
+        warm_up=before,
+        seed=seed,
+        runtime_s=time.perf_counter() - begun,
+    )
+
+
+def _checked(
+    demand: Demand,
+    deployment: Deployment,
+    arrivals: Arrivals | str,
+    *,
+    router: str,
+    seconds: float | None,
+    warm_up: float | None,
+    seed: int,
+) -> Arrivals:
+    """Return the arrivals; refuse arguments of wrong types, and deployments that lack segments or their figures."""
+    problems = list(wrong_demand(demand))
+    if not isinstance(deployment, Deployment):
+        problems.append(wrong_type("deployment", deployment, "a Deployment"))
+    if not problems:
+        problems += _deployment_problems(demand, deployment)
+    if isinstance(arrivals, str):
+        try:
+            arrivals = Arrivals(arrivals)
+        except InputError as error:
+            problems += error.problems
+    elif not isinstance(arrivals, Arrivals):
+        problems.append(wrong_type("arrivals", arrivals, "an Arrivals or the name of a pattern"))
+    problems += setting_problems(router, seconds, warm_up, seed)
+    if problems:
+        raise InputError(problems)
+    assert isinstance(arrivals, Arrivals)
+    return arrivals
+
+
+def setting_problems(router: object, seconds: object, warm_up: object, seed: object) -> Iterator[Problem]:
+    """Yield everything that is wrong with settings of :func:`simulate_requests`, whatever the demand."""
+    if router not in [*Router]:
+        yield Problem("router", f"unknown router {router!r}; {nearest(str(router), [*Router])}")
+    if seconds is not None:
+        yield from wrong_number("seconds", seconds, "a finite number of seconds > 0", above=0)
+    if warm_up is not None:
+        yield from wrong_number("warm_up", warm_up, "a finite number of seconds >= 0", at_least=0)
+    yield from wrong_integer("seed", seed, 0, 2**63 - 1)
+
+
+def _deployment_problems(demand: Demand, deployment: Deployment) -> Iterator[Problem]:
+    served = {segment.service for segment in deployment.segments}
+    for index, service in enumerate(demand.services):
+        if service.name not in served:
+            yield Problem(f"services[{index}]", f"no segment of the deployment serves {service.name!r}")
+    for index, segment in enumerate(deployment.segments):
+        for name in ("throughput", "latency"):
+            if not 0 < getattr(segment, name) < math.inf:
+                message = f"must be > 0 to simulate the segment, is {getattr(segment, name):g}"
+                yield Problem(f"segments[{index}].{name}", message)
+
+
+def _check_amount(demand: Demand, arrivals: Arrivals, warm_up: float, seconds: float) -> None:
+    """Refuse arrivals of other services than those of the demand, times without arrivals, and too many requests."""
+    problems: list[Problem] = []
+    total = sum(service.rate for service in demand.services) * (warm_up + seconds)
+    if arrivals.rates is not None:
+        problems += wrong_services(demand, list(arrivals.rates.rates), "rates")
+        total = sum(map(max, arrivals.rates.rates.values())) * (warm_up + seconds)
+    if arrivals.recorded is not None:
+        problems += wrong_services(demand, list(arrivals.recorded), "recorded")
+        total = 0.0
+    if arrivals.end is not None and not 0 < warm_up + seconds <= arrivals.end * (1 + 1e-12):
+        message = f"warm-up and counted time have to lie within the {arrivals.end:g} s that are given"
+        problems.append(Problem("seconds", f"{message}; they are {warm_up:g} s and {seconds:g} s"))
+    if total > MOST_REQUESTS:
+        message = f"{total:.3g} requests would arrive; at most {MOST_REQUESTS:,} may, so give fewer seconds"
+        problems.append(Problem("seconds", message))
+    if problems:
+        raise InputError(problems)
+
+
+def worker_of(demand: Demand, service: Service, deployment: Deployment, segment: Segment, batching: Batching) -> Worker:
+    """Return a segment as the requests of its service see it."""
+    point = Point(1, segment.batch, segment.processes, segment.throughput, segment.latency)
+    if not batching.partial:
+        return worker_at(point, service.slo, batching.patience)
+    gpu = deployment.gpus[segment.gpu]
+    size = deployment.placement(segment).profile.compute_slices
+    table = next((t for t in demand.tables if (t.model, t.gpu) == (service.model, gpu)), None)
+    smaller = () if table is None else (p for p in table.points if p.size == size and p.processes == segment.processes)
+    return worker_at(point, service.slo, batching.patience, [p for p in smaller if p.batch < segment.batch])
+
+
+def worker_at(point: Point, slo: float, patience: float, smaller: list[Point] | None = None) -> Worker:
+    """Return a segment with the figures of a point; smaller batches take those of the points in ``smaller``."""
+    points = sorted([*(smaller or ()), point], key=lambda entry: entry.batch)
+    busy, answer = [], []
+    for count in range(1, point.batch + 1):
+        used = next(entry for entry in points if entry.batch >= count)
+        busy.append(used.batch * used.processes / used.throughput)
+        answer.append(max(used.latency, busy[-1]))
+    wait = max(slo - answer[-1], 0.0) * patience
+    return Worker(point.batch, point.processes, tuple(busy), tuple(answer), wait)
