@@ -16,7 +16,7 @@ typedef struct {
     IntegerRows batches;
     Floats busy_seconds;
     Integers histogram;
-    IntegerRows blocks;
+    FloatRows blocks;
     Floats totals;
 } Counted;
 
@@ -67,13 +67,16 @@ static void count_batch(
         int64_t bin = (int64_t)(log(longest(latency / LEAST_LATENCY, 1.0)) * BINS_PER_UNIT);
         int64_t block = least((int64_t)((arrived - begun) * per_second), counted->blocks.rows - 1);
         counted->histogram.at[least(bin, counted->histogram.count - 1)]++;
-        counted->blocks.at[2 * block]++;
+        double *part = counted->blocks.at + 3 * block;
+        part[0] += 1.0;
+        part[2] += latency;
         totals[0] += latency;
-        totals[1] = shortest(totals[1], latency);
-        totals[2] = longest(totals[2], latency);
+        totals[1] += latency * latency;
+        totals[2] = shortest(totals[2], latency);
+        totals[3] = longest(totals[3], latency);
         requests++;
         if (latency > limit) {
-            counted->blocks.at[2 * block + 1]++;
+            part[1] += 1.0;
             late++;
         }
     }

@@ -65,8 +65,9 @@ class Arrivals:
     Examples
     --------
     >>> import numpy as np
-    >>> [times.tolist() for times in Arrivals("even").stream("chat", 2.0, 2.0, np.random.default_rng(1))]
-    [[0.25591069121206785, 0.7559106912120678, 1.2559106912120679, 1.7559106912120679]]
+    >>> times = np.concatenate(list(Arrivals("even").stream("chat", 2.0, 2.0, np.random.default_rng(1))))
+    >>> times.round(3).tolist()
+    [0.256, 0.756, 1.256, 1.756]
     """
 
     kind: ArrivalKind | str = ArrivalKind.POISSON
@@ -118,9 +119,9 @@ class Arrivals:
         rng : numpy.random.Generator
             Source of what is random.
 
-        Yields
-        ------
-        numpy.ndarray
+        Returns
+        -------
+        iterator of numpy.ndarray
             Seconds, ascending, also from one array to the next.
         """
         if self.recorded is not None:

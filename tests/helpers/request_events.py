@@ -1,4 +1,4 @@
-"""Requests at the segments of one service once more, by events: slow, and written in another way than the compiled loop.
+"""Requests at the segments of one service once more, by events: slow, and written in another way than the loop in C.
 
 Every batch is kept with its process and its requests, so that a test can see that none is lost or served twice and that
 no process has two batches at a time.
@@ -55,9 +55,7 @@ def batches_of(workers: Sequence[Worker], arrivals: Sequence[float]) -> list[Bat
             count = min(len(segment.queue), worker.batch)
             requests = tuple(segment.queue.popleft() for _ in range(count))
             segment.free[process] = now + worker.busy[count - 1]
-            done.append(
-                Batch(number, process, requests, now, segment.free[process], now + worker.answer[count - 1])
-            )
+            done.append(Batch(number, process, requests, now, segment.free[process], now + worker.answer[count - 1]))
 
     while events:
         now = events[0][0]

@@ -21,8 +21,8 @@ from mig_opt.simulation.serving.queues import (
 )
 from mig_opt.simulation.serving.service import ServedRequests
 
-_DEVIATIONS = 2.01
-"""Half of a 95 % interval of a mean of 50 values, in its standard deviations (Student's distribution)."""
+_DEVIATIONS = {50: 2.01, 25: 2.06, 10: 2.26, 5: 2.78}
+"""Half of a 95 % interval of a mean of so many values, in its standard deviations (Student's distribution)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatenc
     mean = longest = None
     if requests:
         quantiles = _quantiles(counted.histogram, counted.totals, (0.5, 0.95, 0.99, 0.999))
-        mean, longest = float(counted.totals[0]) / requests, float(counted.totals[2])
+        mean, longest = float(counted.totals[0]) / requests, float(counted.totals[3])
     filled = np.flatnonzero(counted.histogram)
     edges = LEAST_LATENCY * np.exp((filled + 1) / BINS_PER_UNIT)
     bins = tuple((float(edge), int(counted.histogram[bin_])) for edge, bin_ in zip(edges, filled, strict=True))
@@ -193,7 +193,7 @@ def latencies_of(name: str, slo: float, served: ServedRequests) -> ServiceLatenc
         requests=requests,
         late=late,
         late_share=late / requests if requests else 0.0,
-        late_share_interval=late_interval(counted.blocks, batches),
+        late_share_interval=late_interval(counted.blocks, batches, float(counted.totals[1])),
         batches=batches,
         late_batches=late_batches,
         slow_batches=slow_batches,
@@ -216,29 +216,48 @@ def _quantiles(histogram: Whole, totals: Floats, shares: Sequence[float]) -> lis
         before = reached[bin_] - histogram[bin_]
         within = (wanted - before) / histogram[bin_]
         value = LEAST_LATENCY * math.exp((bin_ + within) / BINS_PER_UNIT)
-        found.append(float(min(max(value, totals[1]), totals[2])))
+        found.append(float(min(max(value, totals[2]), totals[3])))
     return found
 
 
-def late_interval(blocks: Whole, batches: int) -> tuple[float, float]:
+def late_interval(blocks: Floats, batches: int, squares: float) -> tuple[float, float]:
     """Return the 95 % interval (Wilson's) of a late share, for requests that are late together.
 
-    ``blocks`` has the requests and the late ones of each part of a run; requests count at most as much as the batches
-    that there were, since those of a batch end together.
+    Requests count at most as much as the batches that there were, since those of a batch end together. They count less
+    where queues are long for a long time: so much less that their late share, or their mean latency, varies between
+    parts of the run as it does, whichever is less. Latencies tell it also where no request is late.
+
+    Parameters
+    ----------
+    blocks : numpy.ndarray
+        Requests, late ones and the sum of latencies in each of 50 equal parts of a run.
+    batches : int
+        Batches of these requests.
+    squares : float
+        Sum of the squares of latencies.
+
+    Returns
+    -------
+    tuple of float
+        Least and greatest share; 0 and 1 if nothing is known.
     """
-    requests, late = (int(total) for total in blocks.sum(axis=0))
+    requests, late, seconds = (float(total) for total in blocks.sum(axis=0))
     if not requests or not batches:
         return 0.0, 1.0
-    share, filled = late / requests, blocks[blocks[:, 0] > 0]
-    weight = batches / requests
-    if 0 < late < requests and len(filled) > 1:
-        apart = filled[:, 1] - share * filled[:, 0]
-        variance = len(filled) / (len(filled) - 1) * float((apart**2).sum()) / requests**2
-        weight = min(weight, share * (1 - share) / requests / variance) if variance > 0 else weight
-    number, square = requests * weight, _DEVIATIONS**2
-    middle = (share + square / (2 * number)) / (1 + square / number)
-    width = _DEVIATIONS / (1 + square / number) * math.sqrt(share * (1 - share) / number + square / (4 * number**2))
-    return (max(middle - width, 0.0) if late else 0.0), min(middle + width, 1.0)
+    share, mean = late / requests, seconds / requests
+    number, deviations = min(float(batches), requests), _DEVIATIONS[len(blocks)]
+    for parts, wider in _DEVIATIONS.items():
+        sums = blocks.reshape(parts, -1, 3).sum(axis=1)
+        for column, middle, spread in ((1, share, share * (1 - share)), (2, mean, squares / requests - mean**2)):
+            apart = sums[:, column] - middle * sums[:, 0]
+            variance = parts / (parts - 1) * float((apart**2).sum()) / requests**2
+            # Without any spread nothing is known about how much requests depend on each other.
+            if 1e-9 * middle**2 < spread < variance * number * (wider / deviations) ** 2:
+                number, deviations = max(spread / variance, 1.0), wider
+    square = deviations**2
+    centre = (share + square / (2 * number)) / (1 + square / number)
+    width = deviations / (1 + square / number) * math.sqrt(share * (1 - share) / number + square / (4 * number**2))
+    return (max(centre - width, 0.0) if late else 0.0), min(centre + width, 1.0)
 
 
 def load_of(segment: Segment, index: int, served: ServedRequests, seconds: float) -> SegmentLoad:

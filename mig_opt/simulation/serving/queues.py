@@ -71,7 +71,7 @@ class Segments(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What is counted while requests are served.
+    """Counts of what happens while requests are served.
 
     Attributes
     ----------
@@ -84,16 +84,16 @@ class Counted(NamedTuple):
     histogram : numpy.ndarray
         Requests by their latency.
     blocks : numpy.ndarray
-        Requests, and late ones, by the part of the time in which they came.
+        Requests, late ones, and the sum of latencies, for each of equal parts of the time in which they came.
     totals : numpy.ndarray
-        Sum, minimum and maximum of latencies.
+        Sum, sum of squares, minimum and maximum of latencies.
     """
 
     limits: Floats
     batches: Whole
     busy_seconds: Floats
     histogram: Whole
-    blocks: Whole
+    blocks: Floats
     totals: Floats
 
 

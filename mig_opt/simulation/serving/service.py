@@ -119,8 +119,8 @@ class ServedRequests:
             batches=np.zeros((count, 5), dtype=np.int64),
             busy_seconds=np.zeros(count),
             histogram=np.zeros(BINS, dtype=np.int64),
-            blocks=np.zeros((_BLOCKS, 2), dtype=np.int64),
-            totals=np.array([0.0, math.inf, 0.0]),
+            blocks=np.zeros((_BLOCKS, 3)),
+            totals=np.array([0.0, 0.0, math.inf, 0.0]),
         )
 
     def run(self, arrivals: Iterable[Floats]) -> None:
