@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).with_name("mig_opt") / "native"
-LIBRARY = FOLDER / ("_loops.dll" if sys.platform == "win32" else "_loops.so")
+LIBRARY = FOLDER / "loops.shared"
 FLAGS = ["-std=c11", "-O3", "-fPIC", "-shared", "-ffp-contract=off", "-Wall", "-Wextra"]
 ZIG = "ziglang>=0.13"
 

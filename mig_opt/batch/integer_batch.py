@@ -107,12 +107,12 @@ class IntegerBatch:
         them where something is live.
         """
         at = {(place.gpu, place.placement): index for index, place in enumerate(self.places)}
-        tree = self.batch.gpu.repartition_tree(self.batch.profile_set)
+        children = self.batch.gpu.children(self.batch.profile_set)
         gpus = range(self.batch.gpus)
 
         def subtree(gpu: int, top: Placement) -> list[int]:
             below = [at[gpu, top]] if (gpu, top) in at else []
-            for child in tree.successors(top):
+            for child in children[top]:
                 below += subtree(gpu, child)
             return below
 
@@ -125,9 +125,9 @@ class IntegerBatch:
         if len(idle) > 1:
             groups.append(tuple(idle))
         for gpu in gpus:
-            for parent in tree.nodes:
+            for siblings in children.values():
                 shapes: dict[tuple[tuple[str, int], ...], list[tuple[int, ...]]] = {}
-                for child in tree.successors(parent):
+                for child in siblings:
                     members = tuple(subtree(gpu, child))
                     if members and not any(index in self.live for index in members):
                         placements = [self.places[index].placement for index in members]

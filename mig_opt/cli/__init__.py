@@ -26,9 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     try:
         # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
-        from mig_opt.cli.app import app
+        from mig_opt.cli.app import command_line
 
-        app(args=arguments, prog_name="mig-opt")
+        arguments = list(sys.argv[1:] if arguments is None else arguments)
+        command_line(*arguments[:1])(args=arguments, prog_name="mig-opt")
     except KeyboardInterrupt:
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
+import keyword
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 from typer.models import ArgumentInfo, OptionInfo
 
 from mig_opt._version import __version__
-from mig_opt.cli import benching, catalogues, making, planning
-from mig_opt.cli.batch import comparing, explaining, proving, solving
-from mig_opt.cli.fleet import defragmenting, simulating, tracing
 from mig_opt.cli.outcome import prepare_streams, report
-from mig_opt.cli.serving import deploying, serving
 
 _SETTINGS: dict[str, Any] = {
     "no_args_is_help": True,
@@ -24,49 +22,85 @@ _SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
 
-app = typer.Typer(
-    name="mig-opt",
-    help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
-    "BATCH and SERVICES are JSON or CSV files, names of bundled instances (see: mig-opt instances), or - for standard "
-    "input.",
-    epilog="Example: mig-opt solve rodinia-a30",
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    **_SETTINGS,
-)
-trace_app = typer.Typer(help="Make and describe traces: jobs that arrive over time.", **_SETTINGS)
 
-COMMANDS: Mapping[Callable[..., None], str] = {
-    solving.solve: "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png",
-    deploying.deploy: "mig-opt deploy services.json --profiles profiles/ -o fleet.json --plot fleet.png",
-    serving.serve: "mig-opt serve fleet.json --services services.json --arrivals bursty --plot latencies.png",
-    planning.validate: "mig-opt validate batch.json plan.json",
-    planning.bound: "mig-opt bound rodinia-a30",
-    explaining.explain: "mig-opt explain rodinia-a30 --target 28",
-    proving.prove: "mig-opt prove rodinia-a30 plan.json -o certificate.json",
-    proving.check: "mig-opt check rodinia-a30 plan.json certificate.json",
-    planning.plot: "mig-opt plot batch.json plan.json plan.svg",
-    planning.script: "mig-opt script batch.json plan.json plan.sh",
-    comparing.compare: "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5",
-    benching.bench: "mig-opt bench study.json --jobs 2",
-    simulating.simulate: "mig-opt simulate trace.json --policy fragmentation-aware,first-fit",
-    defragmenting.defragment: "mig-opt defragment fleet.json --for 3g.20gb",
-    catalogues.instances: "mig-opt instances rodinia-a30",
-    catalogues.gpus: "mig-opt gpus A100",
-    catalogues.methods: "mig-opt methods",
-    catalogues.versions: "mig-opt versions --json",
-    making.generate: "mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json",
-    making.export: "mig-opt export rodinia-a30 rodinia.mps",
-    making.schema: "mig-opt schema batch",
-}
-"""Each command with an example."""
+class Command(NamedTuple):
+    """Command: the module of its function, which has its last word as name, and an example."""
 
-TRACE_COMMANDS: Mapping[Callable[..., None], str] = {
-    tracing.families: "mig-opt trace families normal-25",
-    tracing.generate: "mig-opt trace generate pcie-4 --set pcie_share=0.4 --seed 7 -o trace.json",
-    tracing.import_: "mig-opt trace import openb_pod_list_default.csv --gpus 100 -o openb.json",
-    tracing.describe: "mig-opt trace describe trace.json --bounds",
+    module: str
+    example: str
+
+
+COMMANDS: Mapping[str, Command] = {
+    "solve": Command("batch.solving", "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png"),
+    "deploy": Command(
+        "serving.deploying", "mig-opt deploy services.json --profiles profiles/ -o fleet.json --plot fleet.png"
+    ),
+    "serve": Command(
+        "serving.serving", "mig-opt serve fleet.json --services services.json --arrivals bursty --plot latencies.png"
+    ),
+    "validate": Command("planning", "mig-opt validate batch.json plan.json"),
+    "bound": Command("planning", "mig-opt bound rodinia-a30"),
+    "explain": Command("batch.explaining", "mig-opt explain rodinia-a30 --target 28"),
+    "prove": Command("batch.proving", "mig-opt prove rodinia-a30 plan.json -o certificate.json"),
+    "check": Command("batch.proving", "mig-opt check rodinia-a30 plan.json certificate.json"),
+    "plot": Command("planning", "mig-opt plot batch.json plan.json plan.svg"),
+    "script": Command("planning", "mig-opt script batch.json plan.json plan.sh"),
+    "compare": Command("batch.comparing", "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5"),
+    "bench": Command("benching", "mig-opt bench study.json --jobs 2"),
+    "simulate": Command("fleet.simulating", "mig-opt simulate trace.json --policy fragmentation-aware,first-fit"),
+    "defragment": Command("fleet.defragmenting", "mig-opt defragment fleet.json --for 3g.20gb"),
+    "instances": Command("catalogues", "mig-opt instances rodinia-a30"),
+    "gpus": Command("catalogues", "mig-opt gpus A100"),
+    "methods": Command("catalogues", "mig-opt methods"),
+    "versions": Command("catalogues", "mig-opt versions --json"),
+    "generate": Command("making", "mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json"),
+    "export": Command("making", "mig-opt export rodinia-a30 rodinia.mps"),
+    "schema": Command("making", "mig-opt schema batch"),
+    "trace families": Command("fleet.tracing", "mig-opt trace families normal-25"),
+    "trace generate": Command(
+        "fleet.tracing", "mig-opt trace generate pcie-4 --set pcie_share=0.4 --seed 7 -o trace.json"
+    ),
+    "trace import": Command(
+        "fleet.tracing", "mig-opt trace import openb_pod_list_default.csv --gpus 100 -o openb.json"
+    ),
+    "trace describe": Command("fleet.tracing", "mig-opt trace describe trace.json --bounds"),
 }
+"""The commands, in the order in which the help lists them."""
+
+GROUPS: Mapping[str, str] = {"trace": "Make and describe traces: jobs that arrive over time."}
+"""What the commands of a group do that begin with the same word."""
+
+
+def command_line(first: str = "") -> typer.Typer:
+    """Return the command line.
+
+    Parameters
+    ----------
+    first : str
+        First word of the command that is wanted: the modules of other commands are not imported. If no command begins
+        with it, all are there.
+    """
+    app = typer.Typer(
+        name="mig-opt",
+        help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
+        "BATCH and SERVICES are JSON or CSV files, names of bundled instances (see: mig-opt instances), or - for "
+        "standard input.",
+        epilog="Example: mig-opt solve rodinia-a30",
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        **_SETTINGS,
+    )
+    app.callback()(_options)
+    groups = {"": app}
+    for name in [name for name in COMMANDS if name.split()[0] == first] or COMMANDS:
+        group, _, last = name.rpartition(" ")
+        if group not in groups:
+            groups[group] = typer.Typer(help=GROUPS[group], **_SETTINGS)
+            app.add_typer(groups[group], name=group)
+        module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name].module}")
+        function = getattr(module, f"{last}_" if keyword.iskeyword(last) else last)
+        groups[group].command(last, epilog=f"Example: {COMMANDS[name].example}")(guarded(function))
+    return app
 
 
 def _show_version(wanted: bool) -> None:
@@ -75,7 +109,6 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
@@ -127,9 +160,3 @@ def _shown_name(parameter: inspect.Parameter) -> str:
         return info.metavar or parameter.name
     names = [name for name in (info.default, *(info.param_decls or ())) if isinstance(name, str)]
     return names[0] if names else f"--{parameter.name.replace('_', '-')}"
-
-
-for group, commands in ((app, COMMANDS), (trace_app, TRACE_COMMANDS)):
-    for function, example in commands.items():
-        group.command(function.__name__.rstrip("_"), epilog=f"Example: {example}")(guarded(function))
-app.add_typer(trace_app, name="trace")

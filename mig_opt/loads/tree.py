@@ -52,10 +52,11 @@ class LoadTree:
         self._problem = problem
         self._at = {(place.gpu, place.placement): index for index, place in enumerate(problem.places)}
         self._gpus_in_use = {place.gpu for place in problem.places if place.free is not None}
-        self._tree = problem.batch.gpu.repartition_tree(problem.batch.profile_set)
+        self._children = problem.batch.gpu.children(problem.batch.profile_set)
         self._shapes: dict[tuple[object, ...], int] = {}
         self.nodes: list[Node] = []  # every node after those below it; the last one is the root
-        tops = [placement for placement in self._tree.nodes if not self._tree.in_degree(placement)]
+        inside = {child for children in self._children.values() for child in children}
+        tops = [placement for placement in self._children if placement not in inside]
         # the topmost node of each GPU
         self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in range(problem.batch.gpus)]
         root = self._join(list(self.roots))
@@ -74,7 +75,7 @@ class LoadTree:
         return [entry.place, *below] if entry.place >= 0 else below
 
     def _branch(self, gpu: int, top: Placement) -> int:
-        below = self._join([self._branch(gpu, child) for child in self._tree.successors(top)])
+        below = self._join([self._branch(gpu, child) for child in self._children[top]])
         at = self._at.get((gpu, top))
         if at is None:
             return below

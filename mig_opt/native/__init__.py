@@ -10,14 +10,13 @@ from __future__ import annotations
 import ctypes
 import functools
 import struct
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 
-LIBRARY = Path(__file__).with_name("_loops.dll" if sys.platform == "win32" else "_loops.so")
+LIBRARY = Path(__file__).with_name("loops.shared")
 """The compiled loops."""
 
 INTEGER, NUMBER = ctypes.c_int64, ctypes.c_double

@@ -20,34 +20,10 @@ driver does one thing at a time, and the plan names just the segments after whos
 
 Migrations: each moves an instance that exists and may move to a place that is free beside everything else, the old
 instance included; in the end there is the room, or as little fragmentation, as was promised.
+
+The names stand in ``__init__.pyi``; each is imported when it is first used.
 """
 
-from __future__ import annotations
+import lazy_loader
 
-from mig_opt.validation.batch.schedules import Validation, validate
-from mig_opt.validation.fleet.migrations import MigrationValidation, validate_migrations
-from mig_opt.validation.serving.changes import ChangeValidation, validate_change
-from mig_opt.validation.serving.deployments import DeploymentValidation, validate_deployment
-from mig_opt.validation.violations import (
-    ChangeViolationCode,
-    DeploymentViolationCode,
-    MigrationViolationCode,
-    Violation,
-    ViolationCode,
-)
-
-__all__ = [
-    "ChangeValidation",
-    "ChangeViolationCode",
-    "DeploymentValidation",
-    "DeploymentViolationCode",
-    "MigrationValidation",
-    "MigrationViolationCode",
-    "Validation",
-    "Violation",
-    "ViolationCode",
-    "validate",
-    "validate_change",
-    "validate_deployment",
-    "validate_migrations",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from mig_opt.cli.app import app
+from mig_opt.cli.app import command_line
 from mig_opt.cli.screens import seconds
 from mig_opt.gpu.catalogue import catalogue
 
@@ -25,7 +25,7 @@ def every_command(group: Any, *names: str) -> Iterator[tuple[str, ...]]:
 HEAVY = {"ortools", "pulp", "matplotlib", "networkx", "numpy", "rich", "mig_opt.files", "mig_opt.instances"}
 
 
-@pytest.mark.parametrize("command", list(every_command(get_command(app))))
+@pytest.mark.parametrize("command", list(every_command(get_command(command_line()))))
 def test_every_help_has_an_example(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     outcome = run(*command, "--help")

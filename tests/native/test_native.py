@@ -53,7 +53,7 @@ def test_arrays_have_to_be_contiguous() -> None:
 
 def test_the_library_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     native._library.cache_clear()
-    monkeypatch.setattr(native, "LIBRARY", tmp_path / "_loops.so")
+    monkeypatch.setattr(native, "LIBRARY", tmp_path / "loops.shared")
     with pytest.raises(ImportError, match=r"install the package anew, or in a checkout run: python hatch_build\.py"):
         loop("not_loaded_yet", NUMBER)()
     native._library.cache_clear()
@@ -76,5 +76,5 @@ def test_compilers_have_no_complaints(build: ModuleType, monkeypatch: pytest.Mon
     if not build.compiler():
         pytest.skip("there is no C compiler")
     monkeypatch.setattr(build, "FLAGS", [*build.FLAGS, "-Werror"])
-    monkeypatch.setattr(build, "LIBRARY", tmp_path / "_loops.so")
+    monkeypatch.setattr(build, "LIBRARY", tmp_path / "loops.shared")
     assert ctypes.CDLL(str(build.compile_library())).improve

@@ -5,13 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from heapq import heappop, heappush
 from typing import Any
-
-import networkx as nx
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timing import PlannedInstance, nested_schedule, timed_schedule
+
+Operation = tuple[OperationKind, int]
+"""Creation or destruction of a slot, by its index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,26 +117,40 @@ class Slots:
             instances.append(PlannedInstance(places[lifetime.place].gpu, placement, free=free))
         for task, slot in zip(batch.tasks, chosen, strict=True):
             instances[slot].tasks.append(task)
-        order: nx.DiGraph[tuple[OperationKind, int]] = nx.DiGraph()
+        order: TopologicalSorter[Operation] = TopologicalSorter()
         # By begin and length: of operations that begin together, only the last one can take time.
-        key: dict[tuple[OperationKind, int], tuple[int, int]] = {}
+        key: dict[Operation, tuple[int, int]] = {}
         for slot, begin in creations.items():
             key["create", slot] = begin, places[self.lifetimes[slot].place].create
         for one, two in before:
             key["destroy", one] = destructions[one], places[self.lifetimes[one].place].destroy
-            order.add_edge(("destroy", one), ("create", two))
+            order.add(("create", two), ("destroy", one))
             if ("create", one) in key:
-                order.add_edge(("create", one), ("destroy", one))
-        order.add_nodes_from(key)
+                order.add(("destroy", one), ("create", one))
+        for operation in key:
+            order.add(operation)
         try:
-            operations = list(nx.lexicographical_topological_sort(order, key=key.__getitem__))
-        except nx.NetworkXUnfeasible:
+            operations = list(_sorted(order, key))
+        except CycleError:
             # Lifetimes that are shorter than the model can tell from nothing may follow each other in a circle.
             return nested_schedule(
                 batch,
                 [(places[at].gpu, places[at].placement) for at in (self.lifetimes[slot].place for slot in chosen)],
             )
         return timed_schedule(batch, instances, operations)
+
+
+def _sorted(order: TopologicalSorter[Operation], key: Mapping[Operation, tuple[int, int]]) -> Iterator[Operation]:
+    """Yield operations in an order that keeps to their precedence, of those that can come next the one of least key."""
+    number = {operation: at for at, operation in enumerate(key)}
+    waiting: list[tuple[tuple[int, int], int, Operation]] = []
+    order.prepare()
+    while order.is_active():
+        for operation in order.get_ready():
+            heappush(waiting, (key[operation], number[operation], operation))
+        operation = heappop(waiting)[2]
+        yield operation
+        order.done(operation)
 
 
 class BlockFormulation(ABC):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 
-import networkx as nx
-
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.batch.timeline import Slot
@@ -46,26 +44,30 @@ class Repartitioning:
         self.batch = batch
         self.nodes: list[_Node] = []
         self.roots: list[int] = []
-        tree = batch.gpu.repartition_tree(batch.profile_set)
+        children = batch.gpu.children(batch.profile_set)
         smallest = batch.gpu.profiles_of("base")[-1]
         kinds = {profile: kind for kind, profile in enumerate(profiles_by_size(batch))}
-        descendants = {placement: nx.descendants(tree, placement) for placement in tree.nodes}
+        # Each after all those below it.
+        descendants: dict[Placement, set[Placement]] = {}
+        for placement, inside in reversed([*children.items()]):
+            descendants[placement] = set(inside).union(*(descendants[child] for child in inside))
+        tops = children.keys() - {child for inside in children.values() for child in inside}
         for gpu in range(batch.gpus):
-            index = {placement: len(self.nodes) + at for at, placement in enumerate(tree.nodes)}
-            for placement in tree.nodes:
+            index = {placement: len(self.nodes) + at for at, placement in enumerate(children)}
+            for placement in children:
                 below = descendants[placement]
                 self.nodes.append(
                     _Node(
                         gpu,
                         placement,
-                        tuple(index[child] for child in tree.successors(placement)),
+                        tuple(index[child] for child in children[placement]),
                         tuple(sorted(index[other] for other in below)),
                         kinds[placement.profile],
                         tuple({kinds[other.profile] for other in below}),
                         sum(start in placement.footprint for start in smallest.starts),
                     )
                 )
-                if not tree.in_degree(placement):
+                if placement in tops:
                     self.roots.append(index[placement])
         # A live instance of a variant (media engines, ...) serves like the plain profile of the same shape.
         where = {(node.gpu, node.placement.shape): at for at, node in enumerate(self.nodes)}
