@@ -44,6 +44,8 @@ from .files.batch.schedules import read_schedule as read_schedule
 from .files.batch.schedules import write_certificate as write_certificate
 from .files.batch.schedules import write_result as write_result
 from .files.batch.schedules import write_schedule as write_schedule
+from .files.fleet.importing.entry import StateImport as StateImport
+from .files.fleet.importing.entry import import_state as import_state
 from .files.fleet.openb import import_trace as import_trace
 from .files.fleet.states import read_state as read_state
 from .files.fleet.states import write_state as write_state

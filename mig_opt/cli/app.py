@@ -64,10 +64,14 @@ COMMANDS: Mapping[str, Command] = {
         "fleet.tracing", "mig-opt trace import openb_pod_list_default.csv --gpus 100 -o openb.json"
     ),
     "trace describe": Command("fleet.tracing", "mig-opt trace describe trace.json --bounds"),
+    "state import": Command("fleet.importing", "nvidia-smi mig -lgi | mig-opt state import - --gpu A100 -o fleet.json"),
 }
 """The commands, in the order in which the help lists them."""
 
-GROUPS: Mapping[str, str] = {"trace": "Make and describe traces: jobs that arrive over time."}
+GROUPS: Mapping[str, str] = {
+    "trace": "Make and describe traces: jobs that arrive over time.",
+    "state": "Read the instances that there are.",
+}
 """What the commands of a group do that begin with the same word."""
 
 

@@ -58,7 +58,7 @@ def defragment(
     Parameters
     ----------
     state : FleetState
-        What there is.
+        What there is. Idle instances are left out: whoever migrates destroys those that are in the way.
     room : iterable of str, optional
         Profiles of instances that it must be possible to create, all of them together; one that comes twice counts
         twice. By default the goal is the least mean fragmentation of the GPUs.
@@ -112,6 +112,7 @@ def defragment(
             state, room, fragmentation=fragmentation, within_gpus=within_gpus, most_migrations=most_migrations
         ),
     )
+    state = state.busy()
     wanted = Counter(() if room is None else room)
     plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
     fleet = FleetMasks.of(state, all_profiles=not plain.issuperset(wanted))

@@ -60,7 +60,11 @@ class FleetMasks:
 
     @classmethod
     def of(cls, state: FleetState, *, all_profiles: bool = False) -> FleetMasks:
-        """Return a state in numbers; variants of profiles count if there are some, or if that is wanted."""
+        """Return a state in numbers, without idle instances.
+
+        Variants of profiles count if there are some, or if that is wanted.
+        """
+        state = state.busy()
         plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
         variants = all_profiles or any(held.profile not in plain for held in state.instances)
         profiles: ProfileSet = "all" if variants else "double-memory"

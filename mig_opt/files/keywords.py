@@ -10,7 +10,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.certificate import Certificate, CriticalTask, SliceLoad
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.files import shapes
-from mig_opt.fleet.state import FleetState, HeldInstance
+from mig_opt.fleet.state import MOST_WEIGHT, FleetState, HeldInstance
 from mig_opt.fleet.trace import MOST_SMS, Job, Trace
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Result, TrajectoryPoint
@@ -74,7 +74,8 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
     Task: {"name": _NAME, "times": _by_size(_ABOVE_0), "memory_gb": _ABOVE_0},
     OperationCosts: {"create": _by_size(_FROM_0), "destroy": _by_size(_FROM_0)},
     LiveInstance: {**_PLACED, "free": _FROM_0},
-    HeldInstance: _PLACED,
+    HeldInstance: {**_PLACED, "weight": {"minimum": 1, "maximum": MOST_WEIGHT}},
+    shapes.StateFile: {"budgets": {"additionalProperties": {"type": "integer", **_FROM_0, "maximum": MOST_WEIGHT}}},
     Operation: {"kind": {"description": "Creation or destruction."}},
     shapes.TableEntry: {"model": _NAME, "memory_gb": _ABOVE_0},
     Service: {

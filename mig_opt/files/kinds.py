@@ -230,7 +230,10 @@ def encoded_fleet(content: Batch | Trace | FleetState, key: str) -> Raw:
     if content.gpus != 1:
         document["gpus"] = content.gpus
     document[key] = [encoded(entry) for entry in getattr(content, key)]
-    if not isinstance(content, FleetState) and content.operations != content.gpu.operation_costs:
+    if isinstance(content, FleetState):
+        others = {key: getattr(content, key) for key in ("nodes", "uuids", "manager", "budgets")}
+        document |= {key: list(value) if isinstance(value, tuple) else value for key, value in others.items() if value}
+    elif content.operations != content.gpu.operation_costs:
         document["operations"] = encoded(content.operations)
     return document
 

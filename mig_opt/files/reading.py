@@ -34,6 +34,7 @@ _EXPECTED = {
     "float": "a number",
     "int": "a whole number without a decimal point",
     "bool": "true or false",
+    "tuple": "a list [...]",
     "dict": "an object {...}",
     "mapping": "an object {...}",
     "dataclass": "an object {...}",

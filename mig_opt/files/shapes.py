@@ -272,6 +272,10 @@ class StateFile:
     gpu: GpuName
     instances: tuple[HeldInstance, ...]
     gpus: GpuCount = 1
+    nodes: tuple[str, ...] = ()
+    uuids: tuple[str, ...] = ()
+    manager: str = ""
+    budgets: Mapping[str, int] = field(default_factory=dict)
 
 
 # Studies

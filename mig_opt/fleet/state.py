@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from mig_opt.arguments import MOST_GPUS, make_tuples, wrong_integer
+from mig_opt.arguments import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel
 from mig_opt.result import Result, Rows
 
+MOST_WEIGHT = 1_000_000
+"""Largest weight of a migration."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeldInstance:
-    """Instance that something runs on.
+    """Instance that something runs on, or that is idle.
 
     Attributes
     ----------
@@ -29,6 +33,15 @@ class HeldInstance:
         Name of the job on it, for display; several may have the same.
     pinned : bool
         True if it must stay where it is.
+    owner : str
+        To whom the job belongs, for limits on the migrations of one owner at a time: a deployment, a user. Empty: the
+        job belongs to nobody else.
+    idle : bool
+        True if nothing runs on it, so that it can be destroyed whenever it is in the way.
+    weight : int
+        Weight of its migration, for goals that count weights.
+    uuid : str
+        UUID of the MIG device, where it is known.
     """
 
     gpu: int
@@ -36,6 +49,10 @@ class HeldInstance:
     start: int
     name: str = ""
     pinned: bool = False
+    owner: str = ""
+    idle: bool = False
+    weight: int = 1
+    uuid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +95,18 @@ class FleetState:
     gpus : int
         Number of GPUs.
     instances : tuple of HeldInstance
-        In any order. Instances that nothing runs on are left out: they can be destroyed whenever they are in the way.
+        In any order.
     name : str
         For display only.
+    nodes : tuple of str
+        Name of the node of each GPU; empty if there are none.
+    uuids : tuple of str
+        UUID of each GPU, where it is known; empty if none is.
+    manager : str
+        Program that owns the partitions, so that nobody else may create or destroy instances: ``dra`` (NVIDIA's DRA
+        driver), ``hami``, ``device-plugin`` or ``slurm``. Empty if there is none.
+    budgets : mapping of str to int
+        Disruption budgets: how many instances of an owner may migrate at a time; with 0 they stay.
 
     Raises
     ------
@@ -100,6 +126,10 @@ class FleetState:
     gpus: int
     instances: tuple[HeldInstance, ...]
     name: str = field(default="", compare=False)
+    nodes: tuple[str, ...] = ()
+    uuids: tuple[str, ...] = ()
+    manager: str = ""
+    budgets: Mapping[str, int] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.gpu, GpuModel):
@@ -112,8 +142,22 @@ class FleetState:
         else:
             gpus = MOST_GPUS if problems else self.gpus
             problems += instance_problems(self.gpu, gpus, "instances", self.instances)
+            problems += surroundings_problems(gpus, vars(self))
+        if not problems:
+            make_tuples(self, nodes=(str, "a text"), uuids=(str, "a text"))
         if problems:
             raise InputError(problems)
+
+    @property
+    def idle(self) -> tuple[HeldInstance, ...]:
+        """Instances that nothing runs on."""
+        return tuple(held for held in self.instances if held.idle)
+
+    def busy(self) -> FleetState:
+        """Return the state without the instances that nothing runs on."""
+        if not self.idle:
+            return self
+        return dataclasses.replace(self, instances=tuple(held for held in self.instances if not held.idle))
 
     def on(self, gpu: int) -> tuple[HeldInstance, ...]:
         """Return the instances of a GPU, by start slice."""
@@ -136,7 +180,35 @@ class FleetState:
                 raise InputError([Problem(f"migrations[{number}]", message)])
             instances[index] = dataclasses.replace(instances[index], gpu=migration.to_gpu, start=migration.to_start)
             where[migration.to_gpu, migration.profile, migration.to_start] = index
-        return FleetState(self.gpu, self.gpus, tuple(instances), self.name)
+        return dataclasses.replace(self, instances=tuple(instances))
+
+
+def surroundings_problems(gpus: int, values: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with nodes, UUIDs, manager, budgets and weights of a state, among ``values`` by their names.
+
+    What is None, or a list of it, could not be read and is not looked at.
+    """
+    given = {name: None if value == [None] else value for name, value in values.items()}
+    for name in ("nodes", "uuids"):
+        if given[name] is None:
+            continue
+        try:
+            entries = entries_of(name, given[name], str, "a text")
+        except InputError as error:
+            yield from (problem for problem in error.problems if "None" not in problem.message)
+            continue
+        if entries and gpus != MOST_GPUS and len(entries) != gpus:
+            yield Problem(name, f"has {len(entries)} entries for {gpus} GPUs; give one for each GPU, or none")
+    if given["manager"] is not None and not isinstance(given["manager"], str):
+        yield wrong_type("manager", given["manager"], "the name of a program")
+    if given["budgets"] is not None and not isinstance(given["budgets"], Mapping):
+        yield wrong_type("budgets", given["budgets"], "numbers of instances by owner")
+    else:
+        for owner, most in (given["budgets"] or {}).items():
+            yield from wrong_integer(f"budgets.{owner}", most, 0, MOST_WEIGHT)
+    for index, held in enumerate(given["instances"] or ()):
+        if held is not None:
+            yield from wrong_integer(f"instances[{index}].weight", held.weight, 1, MOST_WEIGHT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,8 +199,9 @@ def gpu_map(state: FleetState, instances: Sequence[HeldInstance]) -> str:
     for held in instances:
         profile = state.gpu.profile(held.profile)
         label = f"{profile.compute_slices}g"
-        if held.pinned:
-            label = f"{label}*" if profile.memory_slices > 1 else f"{profile.compute_slices}*"
+        mark = "~" if held.idle else "*" if held.pinned else ""
+        if mark:
+            label = f"{label}{mark}" if profile.memory_slices > 1 else f"{profile.compute_slices}{mark}"
         cells[held.start] = label.ljust(3 * profile.memory_slices - 1)
         cells[held.start + 1 : held.start + profile.memory_slices] = [""] * (profile.memory_slices - 1)
     return f"|{'|'.join(filter(None, cells))}|"

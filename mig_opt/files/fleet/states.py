@@ -15,18 +15,18 @@ from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.reading import Findings, Raw, gpu_of, in_place
 from mig_opt.files.shapes import StateFile
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
-from mig_opt.fleet.state import DefragmentationResult, FleetState
+from mig_opt.fleet.state import DefragmentationResult, FleetState, surroundings_problems
 from mig_opt.gpu.model import GpuModel
 
-_COLUMNS = ("gpu", "profile", "start", "name", "pinned")
+_COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
 _FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
 
 
 def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None) -> FleetState:
     """Read a fleet state from a JSON file, or from a CSV file if its name ends in ``.csv``.
 
-    A CSV file has the columns ``gpu`` (the index of the GPU), ``profile`` and ``start``, and optionally ``name`` and
-    ``pinned`` (``yes`` or ``no``; blank is ``no``), in any order.
+    A CSV file has the columns ``gpu`` (the index of the GPU), ``profile`` and ``start``, and optionally ``name``,
+    ``pinned`` and ``idle`` (``yes`` or ``no``; blank is ``no``), ``owner`` and ``weight``, in any order.
 
     Parameters
     ----------
@@ -74,12 +74,15 @@ def _state(
     raw = in_place(raw, gpu=gpu, gpus=gpus)
     model = gpu_of(raw, findings)
     # Without a kind of GPU only the indices of the GPUs can be wrong.
-    values = read_fleet(StateFile, raw, findings, model, _problems, known_without_gpu=r".*\.gpu")
+    values = read_fleet(
+        StateFile, raw, findings, model, _problems, known_without_gpu=r".*\.(gpu|weight)|(nodes|uuids|budgets).*"
+    )
     return FleetState(**values, name=name)
 
 
 def _problems(gpu: GpuModel, values: dict[str, Any]) -> Iterator[Problem]:
-    return instance_problems(gpu, values["gpus"], "instances", values["instances"])
+    yield from instance_problems(gpu, values["gpus"], "instances", values["instances"])
+    yield from surroundings_problems(values["gpus"], values)
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
@@ -92,11 +95,15 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
 
 
 def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
-    pinned = cells.get("pinned", "").lower()
-    if pinned not in _FLAGS:
-        findings.add(f"{where}, pinned", f"must be yes or no, is {shown(cells['pinned'])}")
-    entry: Raw = {"profile": cells["profile"], "name": cells.get("name", ""), "pinned": _FLAGS.get(pinned, False)}
-    entry.update({key: whole_number(cells[key]) for key in ("gpu", "start")})
+    entry: Raw = {key: cells.get(key, "") for key in ("profile", "name", "owner")}
+    for key in ("pinned", "idle"):
+        text = cells.get(key, "").lower()
+        if text not in _FLAGS:
+            findings.add(f"{where}, {key}", f"must be yes or no, is {shown(cells[key])}")
+        entry[key] = _FLAGS.get(text, False)
+    entry.update(
+        {key: whole_number(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
+    )
     return entry
 
 

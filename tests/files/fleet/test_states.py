@@ -10,7 +10,7 @@ from documents import DELETE, STATE, changed, complaints, flaws
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import FleetState, HeldInstance, defragment, get_gpu
+from mig_opt import FleetState, HeldInstance, InputError, defragment, get_gpu
 from mig_opt.files.fleet.states import (
     defragmentation_document,
     read_state,
@@ -28,11 +28,22 @@ PLACED = tuple(A30.placed_states())
 @st.composite
 def states(draw: st.DrawFn) -> FleetState:
     held = [
-        HeldInstance(gpu, placement.profile.name, placement.start, draw(st.text(max_size=3)), draw(st.booleans()))
+        HeldInstance(
+            *(gpu, placement.profile.name, placement.start, draw(st.text(max_size=3)), draw(st.booleans())),
+            owner=draw(st.text(max_size=2)),
+            idle=draw(st.booleans()),
+            weight=draw(st.integers(1, 9)),
+        )
         for gpu in range(draw(st.integers(1, 4)))
         for placement in draw(st.sampled_from(PLACED))
     ]
-    return FleetState(A30, max((entry.gpu for entry in held), default=0) + draw(st.integers(1, 3)), tuple(held))
+    gpus = max((entry.gpu for entry in held), default=0) + draw(st.integers(1, 3))
+    surroundings = {
+        "nodes": draw(st.sampled_from([(), tuple(f"node-{gpu // 2}" for gpu in range(gpus))])),
+        "manager": draw(st.sampled_from(["", "dra"])),
+        "budgets": draw(st.dictionaries(st.text(max_size=2), st.integers(0, 3), max_size=2)),
+    }
+    return FleetState(A30, gpus, tuple(held), **surroundings)  # type: ignore[arg-type]
 
 
 @settings(max_examples=60, deadline=None)
@@ -64,9 +75,9 @@ def test_everything_wrong_with_a_document_is_told_at_once() -> None:
         ("color", "red"),
     )
     assert complaints(state_from_json, document) == [
-        "color: unknown key; known: schema, gpu, instances, gpus",
+        "color: unknown key; known: schema, gpu, instances, gpus, nodes, uuids, manager, budgets",
         "instances[0].start: 1g.6gb cannot start at slice 5; legal starts: 0, 1, 2, 3",
-        "instances[1].free: unknown key; known: gpu, profile, start, name, pinned",
+        "instances[1].free: unknown key; known: gpu, profile, start, name, pinned, owner, idle, weight, uuid",
         "instances[1].gpu: must be from 0 to 1, is 2",
         'instances[1].pinned: must be true or false, is "yes"',
     ]
@@ -94,6 +105,31 @@ def test_mistakes_in_a_document(change: tuple[str, object], complaint: str) -> N
     assert found.startswith(complaint)
 
 
+def test_mistakes_in_what_surrounds_the_instances() -> None:
+    document = changed(
+        STATE,
+        ("nodes", ["a"]),
+        ("uuids", "GPU-1"),
+        ("manager", 3),
+        ("budgets", {"web": -1, "db": "x"}),
+        ("instances/0/weight", 0),
+        ("instances/0/idle", 1),
+    )
+    assert complaints(state_from_json, document) == [
+        'budgets.db: must be a whole number without a decimal point, is "x"',
+        "instances[0].idle: must be true or false, is 1",
+        "instances[0].weight: must be from 1 to 1000000, is 0",
+        "manager: must be a text in quotes, is 3",
+        "nodes: has 1 entries for 2 GPUs; give one for each GPU, or none",
+        'uuids: must be a list [...], is "GPU-1"',
+    ]
+    assert complaints(state_from_json, changed(STATE, ("budgets", {"web": -1}))) == [
+        "budgets.web: must be from 0 to 1000000, is -1"
+    ]
+    with pytest.raises(InputError, match=r"nodes\[0\]: must be a text"):
+        FleetState(A30, 1, (), nodes=(1,))  # type: ignore[arg-type]
+
+
 def test_everything_wrong_with_a_table_is_told_at_once() -> None:
     table = "gpu,profile,start,pinned\n0,1g.6gb,3,maybe\n0,2g.12gb,2,\nx,2g.12gb,1,\n"
     assert complaints(state_from_csv, table, gpu="A30") == [
@@ -103,7 +139,7 @@ def test_everything_wrong_with_a_table_is_told_at_once() -> None:
     ]
     assert complaints(state_from_csv, "gpu,profile,begin\n0,1g.6gb,3\n") == [
         "line 1: has no column start; add one",
-        'line 1, begin: unknown column "begin"; known: gpu, profile, start, name, pinned',
+        'line 1, begin: unknown column "begin"; known: gpu, profile, start, name, pinned, owner, idle, weight',
     ]
     (found,) = complaints(state_from_csv, "gpu,profile,start\n0,1g.6gb,3\n")
     assert found.startswith("gpu: a CSV file does not name its GPU")

@@ -1,0 +1,1 @@
+"""Import of fleet states from the texts of other programs."""

@@ -1,0 +1,110 @@
+"""Foreign names of GPUs and profiles as those of the catalogue."""
+
+from __future__ import annotations
+
+import re
+
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.model import GpuModel, Profile
+
+_NAME = re.compile(r"(?:mig[ -])?(\d+)g\.?(\d+(?:\.\d+)?)gb(.*)")
+_MEMORY_DRIFT, _SIZE_DRIFT, _UNITS_DRIFT = 0.1, 0.06, 0.25
+"""Shares by which memory in a name, memory in MiB and multiprocessors may differ from those of the catalogue.
+
+Names drift with board and driver: 3g.39gb and 3g.40gb are the same profile.
+"""
+
+
+def kinds_of(product: str) -> tuple[GpuModel, ...]:
+    """Return the GPUs of the catalogue that a product name may stand for; none if it has no MIG, or is unknown.
+
+    Examples
+    --------
+    >>> [[gpu.name for gpu in kinds_of(name)] for name in ("NVIDIA A100-SXM4-40GB", "NVIDIA H100 PCIe", "Tesla T4")]
+    [['A100-40GB'], ['H100-80GB'], []]
+    >>> [gpu.name for gpu in kinds_of("a100")]
+    ['A100-40GB', 'A100-80GB']
+    """
+    words = [word for word in re.split(r"[\s_-]+", product.upper()) if word not in ("NVIDIA", "GRID", "TESLA", "")]
+    text = "-".join(words)
+    named = [gpu for gpu in catalogue() if any(_stands_for(text, name) for name in (gpu.name, *gpu.aliases))]
+    exact = [gpu for gpu in named if text in {name.upper() for name in (gpu.name, *gpu.aliases)} and "-" in text]
+    if exact:
+        return tuple(exact)
+    sizes = {float(found[1]) for word in words if (found := re.fullmatch(r"(\d+)GB?", word))}
+    of_size = [gpu for gpu in named if gpu.memory_gb in sizes]
+    if of_size:
+        return tuple(of_size)
+    of_board = [gpu for gpu in named if ("NVL" in words) == ("NVL" in gpu.label.split()) and "NVL" in words]
+    if of_board or len(words) == 1 or not words:
+        return tuple(of_board or named)
+    family = [gpu for gpu in named if words[0] in {alias.upper() for alias in gpu.aliases}]
+    return tuple(family or named)
+
+
+def _stands_for(text: str, name: str) -> bool:
+    """Return True if a product name, words joined by hyphens, is of the family of a name of the catalogue."""
+    name = name.upper()
+    family = name if name.startswith("RTX") else name.partition("-")[0]
+    return text == family or text.startswith(f"{family}-")
+
+
+def profile_named(
+    gpu: GpuModel, name: str, number: int | None = None, size: tuple[int, float] | None = None
+) -> Profile | None:
+    """Return the profile that a name, a number or a size stands for; None if there is none, or if they disagree.
+
+    ``number`` is the id of the profile, ``size`` are multiprocessors and memory in MiB.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> a100 = get_gpu("A100-80GB")
+    >>> [profile_named(a100, name).name for name in ("3g.39gb", "MIG 1g.10gb+me", "1g.10gb.me", "1g10gb")]
+    ['3g.40gb', '1g.10gb+me', '1g.10gb+me', '1g.10gb']
+    >>> profile_named(a100, "", size=(42, 40192.0)).name, profile_named(a100, "5g.50gb")
+    ('3g.40gb', None)
+    """
+    named = _by_name(gpu, name) if name else _by_size(gpu, size) if size else None
+    if number is None:
+        return named
+    numbered = next((profile for profile in gpu.profiles if profile.id == number), None)
+    if not name or numbered is None or named is not None:
+        return numbered if named in (None, numbered) else None
+    # The number is exact; of a name with attributes in an unknown spelling only the size counts.
+    found = _NAME.match(name.strip().lower())
+    alike = found and int(found[1]) == numbered.compute_slices and _near(numbered, float(found[2]))
+    return numbered if alike else None
+
+
+def _near(profile: Profile, memory: float) -> bool:
+    return abs(profile.memory_gb - memory) <= max(1.0, _MEMORY_DRIFT * memory)
+
+
+def _by_name(gpu: GpuModel, name: str) -> Profile | None:
+    found = _NAME.fullmatch(name.strip().lower())
+    if not found:
+        return None
+    # Labels, which must not have a plus sign, have a dot in its place.
+    compute, memory, attributes = int(found[1]), float(found[2]), found[3].lstrip("+.")
+    alike = [
+        profile
+        for profile in gpu.profiles
+        if profile.compute_slices == compute and "+".join(profile.attributes) == attributes
+    ]
+    near = [profile for profile in alike if _near(profile, memory)]
+    return min(near, key=lambda profile: abs(profile.memory_gb - memory), default=None)
+
+
+def _by_size(gpu: GpuModel, size: tuple[int, float]) -> Profile | None:
+    units, mib = size
+    near = [
+        profile
+        for profile in gpu.profiles
+        if abs((profile.usable_mib or profile.memory_gb * 1024) - mib) <= max(_SIZE_DRIFT * mib, 512)
+        and (not profile.sm_count or abs(profile.sm_count - units) <= _UNITS_DRIFT * units)
+    ]
+    # Variants with media engines have the same size; the plain one is the likely one.
+    return min(
+        near, key=lambda profile: (len(profile.attributes), abs((profile.sm_count or units) - units)), default=None
+    )
