@@ -155,9 +155,25 @@ METHODS = Registry(
         Method(
             "far",
             "heuristic",
-            "family of allocations, repartitioning, refinement by moves and swaps",
+            "family of allocations, repartitioning, refinement by moves and swaps: the best of several readings",
             _FAR_PAPER,
             "mig_opt.heuristics.batch.far:far",
+            packages=("networkx",),
+        ),
+        Method(
+            "far-printed",
+            "heuristic",
+            "far with its refinement as printed, each step judged by its schedule",
+            _FAR_PAPER,
+            "mig_opt.heuristics.batch.far:far_printed",
+            packages=("networkx",),
+        ),
+        Method(
+            "far-published",
+            "heuristic",
+            "far as the program of its authors carries it out",
+            f"{_FAR_PAPER}, with github.com/artecs-group/RL_MIG_scheduler",
+            "mig_opt.heuristics.batch.far:far_published",
             packages=("networkx",),
         ),
         Method(

@@ -59,6 +59,7 @@ class GpuTimeline:
         self._driver_free = driver_free
         self._create = [costs.of("create", slot.placement.profile) for slot in slots]
         self._destroy = [costs.of("destroy", slot.placement.profile) for slot in slots]
+        self._clear_at = dict(clear or {})
         self._clear = [
             max(clear.get(position, 0.0) for position in slot.placement.footprint) if clear else 0.0 for slot in slots
         ]
@@ -134,6 +135,18 @@ class GpuTimeline:
     ) -> tuple[float, float, OperationKind, int]:
         possible = [] if self._parallel else [entry for entry in ready if entry[0] <= now]
         return min(possible, key=_without_begin) if possible else min(ready)
+
+    def last_ends(self, loads: Sequence[float], times: Times) -> list[float]:
+        """Return for each slot the second at which the last load on its memory slices ends.
+
+        A live instance counts until it is free. A slice on which nothing runs ends when it can be used.
+        """
+        ends = dict(self._clear_at)
+        for slot, load, end in zip(self.slots, loads, times.ends, strict=True):
+            if load or slot.free is not None:
+                for position in slot.placement.footprint:
+                    ends[position] = max(ends.get(position, 0.0), end)
+        return [max(ends.get(position, 0.0) for position in slot.placement.footprint) for slot in self.slots]
 
     def slacks(self, loads: Sequence[float], times: Times) -> list[float]:
         """Return for each slot by how many seconds its load could grow without a longer makespan.

@@ -196,9 +196,10 @@ def test_the_driver_is_too_slow() -> None:
     """Two instances are created one after the other: the second one is there after 0.22 s, not after 0.11 s."""
     batch = batch_of(*(Task(name, {1: 4.0, 2: 4.0, 4: 4.0}) for name in "abcd"))
     explanation = explain(batch, 4.2)
-    assert paths(explanation.conflicts[0]) == [
-        "target", "gpus", "operations", "parallel_operations", "tasks[2]", "tasks[3]"
-    ]  # fmt: skip
+    # Any two of the tasks, which are all alike.
+    found = paths(explanation.conflicts[0])
+    assert found[:4] == ["target", "gpus", "operations", "parallel_operations"]
+    assert len({path for path in found[4:] if path.startswith("tasks[")}) == len(found) - 4 == 2
     assert explanation.conflicts[0].lower_bound == 4.22
     # Without a task there are three of them still.
     assert {remedy.path for remedy in explanation.remedies} == {"target", "gpus", "operations", "parallel_operations"}

@@ -80,5 +80,5 @@ def _steps(options: list[tuple[Profile, float]], work: dict[Profile, int]) -> li
         least = min(range(len(options)), key=lambda at: work[options[at][0]] * options[at][1])
         chosen = options[least]
         steps.append(chosen)
-        options = [option for option in options[least + 1 :] if option[1] < chosen[1]]
+        options = [option for option in options[least + 1 :] if option[1] <= chosen[1]]
     return steps[::-1]

@@ -77,13 +77,28 @@ def joined(
     cleaning = _cleaning(batch, state)
     offset = max([state.makespan, *(operation.end for operation in cleaning)])
     if join != "trivial":
-        arranged = (_arranged(batch, plan, state, backward) for backward in (True, False))
-        best = min(arranged, key=lambda refinement: refinement.makespan)
-        if join == "moved":
-            best.run(control or Control[Schedule]())
+        best = arranged(batch, plan, state, moved=join == "moved", control=control)
         if best.makespan <= offset + plan.makespan:
             return best.schedule()
     return shifted(plan, offset, before=cleaning)
+
+
+def arranged(
+    batch: Batch, plan: Schedule, state: EndState, *, moved: bool, control: Control[Schedule] | None = None
+) -> Refinement:
+    """Return the plan's assignment at its place behind ``state``, in the direction that ends first.
+
+    With ``moved`` the tasks of both directions are moved and swapped before.
+    """
+    limits = control or Control[Schedule]()
+    found = [_arranged(batch, plan, state, backward) for backward in (True, False)]
+    found.sort(key=lambda refinement: refinement.makespan)
+    for refinement in found if moved else ():
+        # Slices that all end with the batch's largest instance leave no margins, but their idle time is there before.
+        refinement.run(limits, reading="slacks")
+        refinement.run(limits, reading="slacks", several=True)
+        refinement.run(limits, several=True)
+    return min(found, key=lambda refinement: refinement.makespan)
 
 
 def _cleaning(batch: Batch, state: EndState) -> list[Operation]:

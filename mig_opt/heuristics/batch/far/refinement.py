@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import bisect
+import heapq
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import OperationKind, Schedule
@@ -19,6 +21,18 @@ _SECONDS_PER_TRIAL, _SECONDS_PER_GPU = 2e-4, 2e-6
 """What it takes to find a step and to judge it, and more for each GPU."""
 _SAME = 1e-9
 """Times that differ by less than this share of the makespan are equal."""
+
+_TARGETS = 8
+"""Instances of a size that are looked at when several are: those that end first."""
+_TRIALS = 8
+"""Steps that are judged then before the refinement gives up."""
+
+Reading = Literal["margins", "slacks"]
+"""When the slices of an instance end, which decides where steps begin and where they lead.
+
+``margins``: as printed, with the last task on them. ``slacks``: so much before the makespan as the work on the instance
+could grow without a longer makespan, which also counts what waits for it on other slices (critical path).
+"""
 
 Entry = tuple[float, int]
 """A task as (seconds, index)."""
@@ -46,25 +60,37 @@ class _Step:
     task: Entry
     back: Entry | None
 
+    @property
+    def change(self) -> float:
+        """Seconds by which the source's load falls."""
+        return self.task[0] - (self.back[0] if self.back else 0.0)
+
 
 class _Gpu:
     """The slots of one GPU with their tasks, shortest first, and the times that follow."""
 
-    def __init__(self, timeline: GpuTimeline, tasks: list[list[Entry]]) -> None:
+    def __init__(self, timeline: GpuTimeline, tasks: list[list[Entry]], reading: Reading) -> None:
         self.timeline = timeline
         self.tasks = tasks
+        self.reading = reading
         self.retime([sum(seconds for seconds, _ in entries) for entries in tasks])
 
     def retime(self, loads: list[float], times: Times | None = None) -> None:
         """Take over some loads."""
         self.loads = loads
         self.times = times or self.timeline.times(loads)
-        self.slacks = self.timeline.slacks(loads, self.times)
+        self.last_ends = self.ends_for(loads, self.times)
         # For each profile the slot whose last slice ends first.
         self.first_ends: dict[Profile, _End] = {}
-        for index, (slot, slack) in enumerate(zip(self.timeline.slots, self.slacks, strict=True)):
+        for index, (slot, end) in enumerate(zip(self.timeline.slots, self.last_ends, strict=True)):
             profile = slot.placement.profile
-            self.first_ends[profile] = min((self.times.makespan - slack, index), self.first_ends.get(profile, _NEVER))
+            self.first_ends[profile] = min((end, index), self.first_ends.get(profile, _NEVER))
+
+    def ends_for(self, loads: Sequence[float], times: Times) -> list[float]:
+        """Return for each slot the second at which its slices end, as they are read."""
+        if self.reading == "slacks":
+            return [times.makespan - slack for slack in self.timeline.slacks(loads, times)]
+        return self.timeline.last_ends(loads, times)
 
 
 class Refinement:
@@ -106,7 +132,7 @@ class Refinement:
                 sorted((batch.tasks[at].times[entry.slot.placement.profile.compute_slices], at) for at in entry.tasks)
                 for entry in entries
             ]
-            self._gpus.append(_Gpu(timeline, tasks))
+            self._gpus.append(_Gpu(timeline, tasks, "margins"))
         self._makespans = [gpu.times.makespan for gpu in self._gpus]
         # The profiles by size, and for each of them what its GPUs say about it.
         self._profiles: dict[int, list[Profile]] = defaultdict(list)
@@ -121,15 +147,29 @@ class Refinement:
         """Seconds of the assignment as it is."""
         return max(self._makespans)
 
-    def run(self, control: Control[Schedule], *, max_steps: int | None = None, min_improvement: float = 0.0) -> None:
+    def run(
+        self,
+        control: Control[Schedule],
+        *,
+        reading: Reading = "margins",
+        several: bool = False,
+        max_steps: int | None = None,
+        min_improvement: float = 0.0,
+    ) -> None:
         """Take steps until none is left that improves, or the time is up; nothing is reported to ``control``.
 
-        ``max_steps`` limits moves and swaps together, and a step that makes the makespan shorter by less than the share
-        ``min_improvement`` is the last one.
+        With ``several`` a step may lead to any of the instances of its size that end first, not only to the first of
+        them; what promises most is tried first. ``max_steps`` limits moves and swaps together, those of earlier calls
+        included, and a step that makes the makespan shorter by less than the share ``min_improvement`` is the last one.
         """
+        self._read(reading)
         while max_steps is None or self.moves + self.swaps < max_steps:
             before = self.makespan
-            if not any(self._improve(source, control) for source in self._critical()):
+            if several:
+                taken = self._improve_most(control)
+            else:
+                taken = any(self._improve(source, control) for source in self._critical())
+            if not taken:
                 break
             gain = before - self.makespan
             if _SAME * before < gain < min_improvement * before:
@@ -148,6 +188,16 @@ class Refinement:
             operations += [(kind, first + at) for kind, at in gpu.times.order]
         return timed_schedule(batch, instances, operations, driver_free=self._driver_free, clear=self._clear)
 
+    def _read(self, reading: Reading) -> None:
+        for number, gpu in enumerate(self._gpus):
+            gpu.reading = reading
+            gpu.retime(gpu.loads, gpu.times)
+            self._note_ends(number)
+
+    def _note_ends(self, number: int) -> None:
+        for profile, end in self._gpus[number].first_ends.items():
+            self._first_ends[profile][number] = end
+
     def _critical(self) -> list[_Place]:
         """Return the places whose loads decide the makespan as (gpu, slot), innermost first."""
         makespan = self.makespan
@@ -156,7 +206,7 @@ class Refinement:
             (number, slot)
             for number, gpu in enumerate(self._gpus)
             if self._makespans[number] >= limit
-            for slot in _critical_slots(gpu.loads, gpu.slacks, makespan)
+            for slot in _critical_slots(gpu.loads, gpu.last_ends, makespan)
         ]
         return sorted(found, key=lambda place: self._profile(place).memory_slices)
 
@@ -179,6 +229,40 @@ class Refinement:
                     if self._take(step):
                         return True
         return False
+
+    def _improve_most(self, control: Control[Schedule]) -> bool:
+        """Take the first step that is an improvement, from those that promise most to those that promise least."""
+        makespan = self.makespan
+        found: list[tuple[float, int, _Step]] = []
+        targets: dict[int, list[tuple[float, _Place]]] = {}
+        for source in self._critical():
+            size = self._profile(source).compute_slices
+            if size not in targets:
+                targets[size] = self._first_to_end(size)
+            for end, target in targets[size]:
+                margin = makespan - end
+                if target == source or margin <= makespan * _SAME:
+                    continue
+                control.spend(_SECONDS_PER_TRIAL)
+                if control.expired:
+                    return False
+                for find in (self._move, self._swap):
+                    step = find(source, target, margin)
+                    if step is not None:
+                        found.append((abs(step.change - margin / 2) - margin / 2, len(found), step))
+        return any(self._take(step) for _, _, step in sorted(found, key=lambda entry: entry[:2])[:_TRIALS])
+
+    def _first_to_end(self, size: int) -> list[tuple[float, _Place]]:
+        """Return the slots of a size whose slices end first, with that end."""
+        return heapq.nsmallest(
+            _TARGETS,
+            (
+                (end, (number, slot))
+                for number, gpu in enumerate(self._gpus)
+                for slot, end in enumerate(gpu.last_ends)
+                if gpu.timeline.slots[slot].placement.profile.compute_slices == size
+            ),
+        )
 
     def _move(self, source: _Place, target: _Place, margin: float) -> _Step | None:
         task = _closest(self._entries(source, target), margin / 2, margin)
@@ -206,14 +290,13 @@ class Refinement:
 
     def _take(self, step: _Step) -> bool:
         """Take a step if it is an improvement."""
-        change = step.task[0] - (step.back[0] if step.back else 0.0)
         loads = {number: list(self._gpus[number].loads) for number in (step.source[0], step.target[0])}
         for (number, slot), entry, other, sign in (
             (step.source, step.task, step.back, -1),
             (step.target, step.back, step.task, +1),
         ):
             left = len(self._gpus[number].tasks[slot]) - (entry is not None) + (other is not None)
-            loads[number][slot] = loads[number][slot] + sign * change if left else 0.0
+            loads[number][slot] = loads[number][slot] + sign * step.change if left else 0.0
         times = {number: self._gpus[number].timeline.times(after) for number, after in loads.items()}
         if not self._better(loads, times):
             return False
@@ -221,8 +304,7 @@ class Refinement:
             gpu = self._gpus[number]
             gpu.retime(after, times[number])
             self._makespans[number] = gpu.times.makespan
-            for profile, end in gpu.first_ends.items():
-                self._first_ends[profile][number] = end
+            self._note_ends(number)
         for place, entry, other in ((step.source, step.task, step.back), (step.target, step.back, step.task)):
             tasks = self._gpus[place[0]].tasks[place[1]]
             if entry is not None:
@@ -250,16 +332,16 @@ class Refinement:
         for number, entry in times.items():
             gpu = self._gpus[number]
             if gpu.times.makespan >= before - same:
-                fewer += len(_critical_slots(gpu.loads, gpu.slacks, before))
+                fewer += len(_critical_slots(gpu.loads, gpu.last_ends, before))
             if entry.makespan >= before - same:
-                fewer -= len(_critical_slots(loads[number], gpu.timeline.slacks(loads[number], entry), before))
+                fewer -= len(_critical_slots(loads[number], gpu.ends_for(loads[number], entry), before))
         return fewer > 0
 
 
-def _critical_slots(loads: Sequence[float], slacks: Sequence[float], makespan: float) -> list[int]:
-    """Return the slots with a load that cannot grow, on a GPU that reaches the makespan."""
-    same = makespan * _SAME
-    return [slot for slot, (load, slack) in enumerate(zip(loads, slacks, strict=True)) if load and slack <= same]
+def _critical_slots(loads: Sequence[float], last_ends: Sequence[float], makespan: float) -> list[int]:
+    """Return the slots with a load whose slices end at the makespan."""
+    limit = makespan * (1 - _SAME)
+    return [slot for slot, (load, end) in enumerate(zip(loads, last_ends, strict=True)) if load and end >= limit]
 
 
 def _closest(entries: Sequence[Entry], wanted: float, below: float) -> Entry | None:
