@@ -96,7 +96,7 @@ class Way:
     """Which of the static partitions."""
 
     def run(self, trace: Trace, threshold: float) -> Metrics:
-        """Return what comes of it."""
+        """Return its outcome."""
         options: dict[str, Any] = {} if self.partitioning else {"partition": STATIC[self.placement]}
         done = simulate(
             trace,

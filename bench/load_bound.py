@@ -39,7 +39,7 @@ def distances(batch: Batch) -> dict[str, float]:
     control.offer(result.schedule)
     search = CpSearch(batch, control)
     raise_bound_by_dual_prices(search, share=1.0)
-    bounds = {"load program": program.bound(outcome.bound, Highs().tolerance), "prices": search.lower}
+    bounds = {"load program": program.bound(outcome.bound, Highs().tolerance), "dual prices": search.lower}
     return {name: 1 - integer_batch.ticks.seconds_below(bound) / result.makespan for name, bound in bounds.items()}
 
 
@@ -52,7 +52,7 @@ def table(sizes: Sequence[tuple[int, int]], seeds: int) -> list[str]:
             scaling: [distances(generate_batch(n, scaling=scaling, seed=seed, gpus=gpus)) for seed in range(seeds)]
             for scaling in SCALINGS
         }
-        for name in ("load program", "prices"):
+        for name in ("load program", "dual prices"):
             proven = {scaling: [one[name] for one in found[scaling] if one] for scaling in SCALINGS}
             every = [one for scaling in SCALINGS for one in proven[scaling]]
             means = [f"{statistics.mean(values):.2%}" if values else "-" for values in (every, *proven.values())]
@@ -75,8 +75,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         describe("mig-opt", "highspy", "ortools"),
         "",
         "Batches of the generator (A100, WideTimes, `p_sup` 0.5). The load program leaves placements whole and lets",
-        "tasks be divided; prices leave both whole, and may count a task more than once. The distance is",
-        "`1 - bound / proven optimum`.",
+        "tasks be divided; the bound by dual prices leaves both whole, and may count a task more than once. The",
+        "distance is `1 - bound / proven optimum`.",
         "",
         *rows,
     ]

@@ -117,7 +117,7 @@ def traces_of(family: str, seeds: int, **changes: Any) -> list[Trace]:
 
 
 def lower(traces: Sequence[Trace], policy: str, base: Sequence[DelayFigures], **options: object) -> list[float]:
-    """Return by how many percent the mean completion time is lower than in the base, for each trace."""
+    """Return by how many percent the mean flow time is lower than in the base, for each trace."""
     found = [run(trace, policy, options) for trace in traces]
     return [100 * (1 - one.completion / two.completion) for one, two in zip(found, base, strict=True)]
 
@@ -290,7 +290,7 @@ def study(plan: Plan, results: Path) -> list[str]:
     save_figure(figure, results / "online_pcie.svg")
     return [
         f"{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000 jobs.",
-        "*% lower* is by how much the mean completion time (arrival to end) is lower than with `pcie-unaware` on the",
+        "*% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on the",
         "same trace. [docs/fleet/pcie.md](../../docs/fleet/pcie.md) says what is assumed, and what follows.",
         "",
         "![Reduction by share of PCIe-bound jobs, by instances per GPU, and by delay threshold](online_pcie.svg)",

@@ -40,7 +40,7 @@ def reductions(
         _points(left, places, values, index, name)
     left.plot([60, 60], [18, 17], "k_", markersize=16, label="printed: 18 and 17")
     left.set_xlabel("PCIe-bound jobs in %")
-    left.set_ylabel("mean completion time lower by %")
+    left.set_ylabel("mean flow time lower by %")
     counts = sorted({count for _, count in more})
     for index, share in enumerate(sorted({share for share, _ in more})):
         for which, dashes in enumerate(("-", ":")):

@@ -64,7 +64,7 @@ def drawn(family: str, seed: int, parameters: Mapping[str, int]) -> Trace:
 
 
 def in_both(done: Simulation) -> tuple[float, float]:
-    """Return makespan and mean completion; infinite if a job was never done."""
+    """Return makespan and mean flow time; infinite if a job was never done."""
     if done.unfinished:
         return math.inf, math.inf
     return done.metrics.makespan, done.metrics.completion.mean
@@ -73,7 +73,7 @@ def in_both(done: Simulation) -> tuple[float, float]:
 def small(seeds: int, seconds: float) -> list[str]:
     """Compare on small traces with what somebody could have done who knew all arrivals."""
     lines = [
-        "| traces | policy | makespan / optimum | mean completion / best known |",
+        "| traces | policy | makespan / optimum | mean flow time / best known |",
         "|---|---|---|---|",
     ]
     for moldable, label in ((False, "10 jobs that ask for a profile, A100"), (True, "8 jobs with free sizes, A30")):
@@ -148,7 +148,7 @@ def large(families: Mapping[str, int], parameters: Mapping[str, int]) -> list[st
         lines.append(f"| {family} | {seeds} | {' | '.join(cells)} | {seconds / seeds:.1f} |")
         print(lines[-1], flush=True)
     summary = (
-        f"Of {len(families)} families the planner has the least makespan on {best[0]} and the least mean completion "
+        f"Of {len(families)} families the planner has the least makespan on {best[0]} and the least mean flow time "
         f"on {best[1]}."
     )
     return [*lines, "", summary]
@@ -196,7 +196,7 @@ def main(arguments: Sequence[str]) -> None:
         "",
         "## Families, beside the lower bounds",
         "",
-        "Each cell: makespan / lower bound, and mean completion / lower bound (`trace_bounds`). The least are bold.",
+        "Each cell: makespan / lower bound, and mean flow time / lower bound (`trace_bounds`). The least are bold.",
         "The bounds leave out PCIe, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the",
         "planner, for one trace. A policy that never runs some job to its end has `inf`.",
         "",

@@ -251,7 +251,7 @@ DEPLOY_METHODS = Registry(
         Method(
             "search",
             "heuristic",
-            "segments of each service by prices of instance sizes, then local search on their numbers",
+            "segments of each service by dual prices of instance sizes, then local search on their numbers",
             "this package, docs/serving/deploy.md",
             "mig_opt.heuristics.serving.search:search",
             packages=("numpy",),
@@ -360,7 +360,7 @@ POLICIES = Registry(
             "static",
             "policy",
             "first fit on partitions that never change",
-            f"the rival of: {_FRAGMENTATION}, section V-C",
+            f"baseline of: {_FRAGMENTATION}, section V-C",
             "mig_opt.heuristics.fleet.queueing:StaticPartition",
         ),
         Method(

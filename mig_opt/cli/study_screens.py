@@ -80,7 +80,7 @@ def study_parts(found: StudyRows) -> Iterator[Part]:
         yield note("gap %: mean, to the best bound of all runs on a batch.")
         yield from (note("above %: mean, over the shortest makespan of all runs on a batch, or on record."), "")
     if simulated:
-        numbers = [">done", ">to end s", ">gap %", ">wait s", ">makespan s", ">gap %", ">ms"]
+        numbers = [">done", ">flow s", ">gap %", ">wait s", ">makespan s", ">gap %", ">ms"]
         yield from (_grouped_table("~traces, policies", numbers, simulated, _trace_cells), "")
         yield from (*_trace_notes(simulated), "", _winners(found), "")
     if failures:
@@ -129,7 +129,8 @@ def _mean(figures: Figures | None, factor: float = 1.0) -> str:
 
 def _trace_notes(lines: Sequence[TraceLine]) -> Iterator[Part]:
     yield note("done: traces on which all jobs were done, whose means the figures are. ms: of a simulation.")
-    yield note("to end, wait: seconds from arrival; gap %: to the lower bound that no scheduler beats.")
+    yield note("flow, wait: mean seconds from arrival to completion (flow time), and to start.")
+    yield note("gap %: to the lower bound that no scheduler beats.")
     for line in lines:
         if line.unfinished:
             count = plural(line.unfinished, "job")

@@ -1,8 +1,8 @@
 """Cheapest sets of instances that serve each service, for given dual prices, and deployments made from their counts.
 
 A *cover* of a service is a set of instances whose throughputs add up to its rate, with as many segments as it wants
-replicas. At given prices each service is a covering problem of its own (a knapsack): all small sets are tried on top
-of instances of the best price for their throughput. All services are looked at together, in arrays.
+replicas. At given dual prices each service is a covering problem of its own (a knapsack): all small sets are tried on
+top of instances of the best price for their throughput. Arrays hold the sets of all services.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TRIFLE = 1e-300
 
 _MOST_SETS = 1000
 _MOST_CELLS = 2_000_000
-"""Sets times services that are looked at together: arrays of 16 MB."""
+"""Sets times services that are computed at once: arrays of 16 MB."""
 _LEAST_PRICE = 0.01
 """What an instance counts at least where it is chosen to fill up: nobody wants a million that are for nothing."""
 

@@ -15,9 +15,9 @@ from mig_opt.studies.rows import Row
 from mig_opt.studies.runs import StudyRun
 
 Goal = Literal["mean_completion", "makespan"]
-"""Mean seconds from the arrival of a job to its end, or seconds from the start of the trace to the last end."""
+"""Mean flow time of the jobs (arrival to completion), or makespan (start of the trace to last end), in seconds."""
 
-GOALS: Mapping[Goal, str] = {"mean_completion": "time to end", "makespan": "makespan"}
+GOALS: Mapping[Goal, str] = {"mean_completion": "flow time", "makespan": "makespan"}
 """Goals by which schedulers are compared, and their names in tables."""
 
 _CONFIDENCE = 0.95
@@ -108,9 +108,9 @@ class TraceLine:
     """Summary of the runs of a scheduler on a group of traces: numbers of runs, and figures of the complete ones.
 
     Runs are ``complete`` if all jobs were done, or ``failed`` with an error; ``unfinished`` counts jobs left waiting
-    for ever. ``completion`` and ``wait`` are the mean seconds from arrival to end and to start, ``makespan`` is the
-    last end; gaps to the lower bounds of the trace are ``(value - bound) / value``; ``seconds`` are those of the
-    simulation.
+    for ever. ``completion`` and ``wait`` are the mean seconds from arrival to completion (flow time) and to start,
+    ``makespan`` is the last end; gaps to the lower bounds of the trace are ``(value - bound) / value``; ``seconds`` are
+    those of the simulation.
     """
 
     cell: str

@@ -282,7 +282,7 @@ def test_from_a_file_to_the_tables(mig_opt: Command, tmp_path: Path) -> None:
     assert (ending.code, ending.err) == (0, "")
     lines = ending.out.splitlines()
     assert max(map(len, lines[:-1])) <= 80
-    assert lines[0].split()[:6] == ["traces,", "policies", "done", "to", "end", "s"]
+    assert lines[0].split()[:5] == ["traces,", "policies", "done", "flow", "s"]
     # a ends at 11. b gets its place then: 0.5 s for the destruction, 1 s for the creation, so it ends at 17.5. The
     # means are (11 + 16.5) / 2 = 13.75 and (0 + 10) / 2. From 1 s on there is work for 10 + 5/7 s of the GPU: at best b
     # ends at 6 and a at 11.714, on the average 8.357 s after their arrivals.
@@ -332,8 +332,8 @@ def test_long_labels_in_a_narrow_terminal(mig_opt: Command, tmp_path: Path) -> N
         "   :migration=false",
         "  fragmentation-aware",
     ]
-    first = next(index for index, line in enumerate(lines) if line.startswith("one     time to end  "))
-    assert [line.removeprefix("one     time to end").strip() for line in lines[first : first + 4]] == [
+    first = next(index for index, line in enumerate(lines) if line.startswith("one     flow time  "))
+    assert [line.removeprefix("one     flow time").strip() for line in lines[first : first + 4]] == [
         "fragmentation-aware:threshold=0.4",
         ":load_balancing=true:migration=false",
         "fragmentation-aware:threshold=0.125",

@@ -93,7 +93,7 @@ def simulate(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let schedulers run the jobs of a trace, and compare what comes of it.
+    """Simulate schedulers on the jobs of a trace, and compare them with each other and with lower bounds.
 
     Exits with 1 if a scheduler leaves jobs waiting for ever.
     """
@@ -188,9 +188,9 @@ def _parts(done: Sequence[Simulation], references: References) -> Iterator[Part]
     rows.append(["lower bound", "", "", *(tenths(bounds[goal]) for goal in _GOALS), "", "", ""])
     if references.optima:
         rows.append(["optimum", "", "", *(_best(*references.optima[goal]) for goal in _GOALS), "", "", ""])
-    numbers = [">done", ">wait s", ">to end s", ">makespan s", ">busy %", ">frag. %", ">moves"]
+    numbers = [">done", ">wait s", ">flow s", ">makespan s", ">busy %", ">frag. %", ">moves"]
     yield from (table(["~policy", *numbers], rows), "")
-    yield from (note("wait, to end: mean seconds from arrival to start and to the end."), "")
+    yield from (note("wait, flow: mean seconds from arrival to start, and to completion (flow time)."), "")
     yield from _gap_parts(done, references)
     left = [simulation for simulation in done if simulation.unfinished]
     if left:
@@ -220,7 +220,7 @@ def _best(value: float, _: float, proven: bool) -> str:
 
 
 def _gap_parts(done: Sequence[Simulation], references: References) -> Iterator[Part]:
-    words = {"mean_completion": "end", "makespan": "makespan"}
+    words = {"mean_completion": "flow", "makespan": "makespan"}
     against = {"lower_bound": "bound", "optimum": "optimum"}
     gaps = [references.gaps(simulation) for simulation in done]
     kinds = [kind for kind in against if kind in gaps[0]]

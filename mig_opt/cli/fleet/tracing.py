@@ -200,8 +200,15 @@ def describe(
         return
     show(_summary_card(found, summary), "", _quantile_table(summary), "", _histogram(summary))
     if limits:
-        show("", "Makespan:", bounds_table(limits.makespan), "", "Sum of all ends:", bounds_table(limits.completion))
-        show("", f"Mean seconds from arrival to end: at least {seconds(limits.mean_completion)}.")
+        show(
+            "",
+            "Makespan:",
+            bounds_table(limits.makespan),
+            "",
+            "Sum of completion times:",
+            bounds_table(limits.completion),
+        )
+        show("", f"Mean flow time (arrival to completion): at least {seconds(limits.mean_completion)} s.")
 
 
 def _summary_card(trace: Trace, summary: TraceSummary) -> Part:

@@ -3,7 +3,7 @@
 See docs/serving/deploy.md for why it works. Only the numbers of instances of each kind decide how many GPUs it takes,
 and a GPU has few patterns: the maximum of a handful of weights (:class:`mig_opt.gpu.packing.Packer`) tells the number
 of GPUs. So a move - this service takes one 3g in place of a 2g and a 1g - is judged by a few additions, whatever the
-size of the fleet, and all moves of all services are looked at together.
+size of the fleet, and arrays judge all moves of all services at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mig_opt.serving.deployment import Deployment
 _MOST_MOVES = 1700
 _MOST_PAIRED = 400
 _ROWS_AT_ONCE = 500
-"""Services that are looked at together: arrays that the processor keeps at hand."""
+"""Services whose moves are judged at once: their arrays fit into the cache of the processor."""
 _PATIENCE = 60
 """Rounds without gain after which the search ends."""
 _PATIENCE_FOR_SLICES = 3

@@ -46,8 +46,8 @@ def plot_simulation(
     """Draw one simulation, or several of the same trace side by side.
 
     From top to bottom: the jobs of the fleet over time, for up to four simulations; the fragmentation of all, with
-    migrations marked; how long jobs waited; mean wait, mean time from arrival to end, and makespan beside their lower
-    bounds.
+    migrations marked; how long jobs waited; mean wait, mean flow time (arrival to completion), and makespan
+    beside their lower bounds.
 
     A fleet of up to 8 GPUs with up to 800 runs is drawn job by job over the memory slices; of others the share of the
     compute slices that was busy with each profile.
@@ -65,7 +65,7 @@ def plot_simulation(
     -------
     matplotlib.figure.Figure
         The labels of the panels (``figure.axes``) are ``fleet 0``, ..., ``fragmentation``, ``migrations`` (where these
-        are too many to mark each), ``waits``, ``mean wait``, ``mean time to end`` and ``makespan``. The group ids of
+        are too many to mark each), ``waits``, ``mean wait``, ``mean flow time`` and ``makespan``. The group ids of
         the artists say what they are: ``run:<simulation>:<index in the log>``, ``label:...``, ``hop:...``,
         ``instance:...``, ``use:<simulation>:<profile>``, ``fragmentation:<simulation>``, ``migrations:<simulation>``,
         ``waits:<simulation>``, ``bar:<panel>:<simulation>``, ``lower-bound:<panel>``.
@@ -166,7 +166,7 @@ class SimulationChart(Sheet):
         self.fragmentation = self.add_panel("fragmentation")
         self.counts = None if self.dots else self.add_panel("migrations")
         self.waits = self.add_panel("waits")
-        self.bars = [self.add_panel(name) for name in ("mean wait", "mean time to end", "makespan")]
+        self.bars = [self.add_panel(name) for name in ("mean wait", "mean flow time", "makespan")]
         self.place_panels(above=1, below=1)
 
     def draw(self) -> Figure:
@@ -316,7 +316,11 @@ class SimulationChart(Sheet):
         complete = [not simulation.unfinished for simulation in self.simulations]
         figures: list[tuple[str, list[float], float | None]] = [
             ("Mean wait", [each.wait.mean for each in metrics], None),
-            ("Mean time from arrival to end", [each.completion.mean for each in metrics], self.lowest.mean_completion),
+            (
+                "Mean flow time (arrival to completion)",
+                [each.completion.mean for each in metrics],
+                self.lowest.mean_completion,
+            ),
             ("Makespan", [each.makespan for each in metrics], self.lowest.makespan[0].value),
         ]
         for number, (axes, (heading, values, bound)) in enumerate(zip(self.bars, figures, strict=True)):

@@ -209,7 +209,7 @@ def test_gaps_to_the_optimum(mig_opt: Command) -> None:
     assert found["gaps"]["optimum"]["makespan"] == pytest.approx((found["makespan"] - value) / found["makespan"])
     _, out, _ = mig_opt("t.json", "--policy", "first-fit", "--optimum")
     assert "\noptimum " in out
-    assert "end/optimum" in out
+    assert "flow/optimum" in out
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -103,7 +103,7 @@ def test_migrations_are_found() -> None:
 
 def test_panels_of_one_and_of_several() -> None:
     done = [simulate(two_jobs(), name) for name in ("first-fit", "best-fit")]
-    common = ["fragmentation", "waits", "mean wait", "mean time to end", "makespan"]
+    common = ["fragmentation", "waits", "mean wait", "mean flow time", "makespan"]
     assert [axes.get_label() for axes in plot_simulation(done[0]).axes] == ["fleet 0", *common]
     assert [axes.get_label() for axes in plot_simulation(done).axes] == ["fleet 0", "fleet 1", *common]
     many = [axes.get_label() for axes in plot_simulation(done * 3).axes]
@@ -144,7 +144,7 @@ def test_many_migrations_are_counted() -> None:
 
 
 def test_bars_and_bounds() -> None:
-    """a 4 s and b 5 s from arrival to end, makespan 6 s; nobody does better, since 4g has one place."""
+    """a 4 s and b 5 s of flow time, makespan 6 s; nobody does better, since 4g has one place."""
     figure = plot_simulation(simulate(two_jobs(), "first-fit"))
     bars = artists(figure, "bar:")
     assert [extent(bars[f"bar:{number}:0"])[1] for number in range(3)] == pytest.approx([1.5, 4.5, 6.0])

@@ -1,16 +1,16 @@
 """List decoder for waiting jobs, and simulated annealing over the lists that it decodes.
 
-A list is an order of the jobs with a *mode* (profile) for some of them. It is decoded job by job, as by a serial
-schedule-generation scheme for jobs with several modes (Kolisch, EJOR 90, 1996): each job takes the placement where it
-costs least, after the jobs before it, so that a later job never delays an earlier one. The cost of a placement is the
-end of the job there, plus what its *area* (share of the fleet x seconds) takes from later jobs: on a busy fleet each of
-them waits longer by the area. So early jobs of a long queue take modes that waste little, and the last ones those that
-end first. The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, or fixes or frees its mode,
-and decodes the list each time, in some ten microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``, whose
-structures have the fields of the named tuples here.
+A list is an order of the jobs with a *mode* (profile) for some of them. It is decoded job by job, by a serial
+schedule-generation scheme (Kolisch, EJOR 90, 1996), here with modes: each job takes the placement where it costs least,
+after the jobs before it, so that a later job never delays an earlier one. The cost of a placement is the end of the job
+there, plus what its *area* (share of the fleet x seconds) takes from later jobs: on a busy fleet each of them waits
+longer by the area. So early jobs of a long queue take modes that waste little, and the last ones those that end first.
+The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, or fixes or frees its mode, and decodes
+the list each time, in some ten microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``, whose structures
+have the fields of the named tuples here.
 
-Operations are estimated as in :class:`mig_opt.heuristics.batch.placing.Placing`, but for the driver's queue at the
-start. All seconds count from the moment of planning.
+Operations are estimated as in :class:`mig_opt.heuristics.batch.list_scheduling.Placing`, but for the driver's queue
+at the start. All seconds count from the moment of planning.
 """
 
 from __future__ import annotations
