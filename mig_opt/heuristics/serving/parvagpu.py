@@ -17,6 +17,9 @@ from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, fit, 
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment
 
+THRESHOLD = 4
+"""Compute slices of an A100 below which the last stage takes a GPU apart; the paper calls it adjustable."""
+
 
 def parvagpu(demand: Demand, control: Control[Deployment], *, standing: Deployment | None = None) -> None:
     """Offer the deployments before and after the last stage, of which the better one is kept.
@@ -62,7 +65,9 @@ def relocate(gpus: FilledGpus, segments: Collection[PlannedSegment]) -> None:
             gpus.put_new(segment, preferred)
 
 
-def optimize(gpus: FilledGpus, needs: Mapping[int, Need], control: Control[Deployment]) -> None:
+def optimize(
+    gpus: FilledGpus, needs: Mapping[int, Need], control: Control[Deployment], *, threshold: int = THRESHOLD
+) -> None:
     """Take apart the GPUs with few allocated slices, from the last one on.
 
     Each service gets small segments for the throughput that it loses, less what small segments of GPUs before gave it
@@ -74,16 +79,16 @@ def optimize(gpus: FilledGpus, needs: Mapping[int, Need], control: Control[Deplo
     for index in range(len(gpus) - 1, -1, -1):
         if control.expired:
             return
-        if gpus.on(index) and is_fragmented(gpus, index):
+        if gpus.on(index) and is_fragmented(gpus, index, threshold):
             optimization.take_apart(index)
 
 
-def is_fragmented(gpus: FilledGpus, index: int) -> bool:
+def is_fragmented(gpus: FilledGpus, index: int, threshold: int = THRESHOLD) -> bool:
     """Return True if so little of a GPU is allocated that it should be taken apart.
 
-    The paper's threshold is 4 of the 7 compute slices of an A100; other GPUs have the same share of theirs.
+    The threshold is in compute slices of an A100, which has seven; other GPUs have the same share of theirs.
     """
-    return gpus.compute_slices(index) * 7 < 4 * gpus.gpu.compute_slices
+    return gpus.compute_slices(index) * 7 < threshold * gpus.gpu.compute_slices
 
 
 class _Optimization:
