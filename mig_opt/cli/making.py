@@ -30,11 +30,18 @@ def generate(
     seed: Annotated[int, Option(metavar="N", help="Same options and seed, same batch.")] = 0,
     decimals: Annotated[int, Option(metavar="N", help="Of the seconds.")] = 3,
     variant: Annotated[str, Option(metavar="NAME", help="paper or published-program.")] = "paper",
+    memory_bound: Annotated[
+        float, Option("--memory-bound", metavar="P", help="Share of memory-bound tasks of published-program.")
+    ] = 0.0,
+    shuffle: Annotated[bool, Option("--shuffle", help="Tasks in random order.")] = False,
+    decided_by: Annotated[
+        str, Option(metavar="NAME", help="Where tasks become compute-bound: slice or size.")
+    ] = "slice",
     output: Annotated[Path | None, options.output("Write to a file, not to standard output.")] = None,
 ) -> None:
     """Make a synthetic batch as in the FAR paper (section 6.3)."""
     from mig_opt.files.batch.batches import batch_to_json, write_batch
-    from mig_opt.instances.batch import ScalingName, TimesName, Variant, generate_batch
+    from mig_opt.instances.batch import Decision, ScalingName, TimesName, Variant, generate_batch
 
     checks = Checks()
     with checks.step():
@@ -49,6 +56,9 @@ def generate(
             seed=seed,
             decimals=decimals,
             variant=cast(Variant, variant),
+            memory_bound=memory_bound,
+            shuffle=shuffle,
+            decided_by=cast(Decision, decided_by),
         )
         check_number_of_gpus(gpus)
     checks.attempt(check_outputs, [], batch=output)

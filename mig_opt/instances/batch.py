@@ -15,7 +15,7 @@ not have are steps on the way and dropped.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal, get_args
@@ -34,12 +34,17 @@ TimesName = Literal["WideTimes", "NarrowTimes"]
 Variant = Literal["paper", "published-program"]
 """Which generator: as the paper describes it, or as the authors' program does it (see :func:`generate_batch`)."""
 
+Decision = Literal["slice", "size"]
+"""Where a memory-bound task may become compute-bound: with every slice, or between the sizes that the GPU has."""
+
 SCALINGS: tuple[ScalingName, ...] = get_args(ScalingName)
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
 TIME_RANGES: Mapping[TimesName, tuple[float, float]] = {"WideTimes": (1.0, 100.0), "NarrowTimes": (90.0, 100.0)}
 """Shortest and longest time on one slice, in seconds."""
 
-_STAYS_MEMORY_BOUND = 0.7
+_STAYS_MEMORY_BOUND: Mapping[Variant, float] = {"paper": 0.7, "published-program": 0.9}
+"""With one slice more."""
 _SHARE_TOLERANCE = 1e-9
 
 
@@ -54,7 +59,10 @@ class _ClippedNormal:
         return min(max(float(rng.normal(self.mean, self.deviation)), self.low), self.high)
 
 
-_SUPER_LINEAR = _ClippedNormal(-0.25, 0.25, -0.5, 0.0)
+_SUPER_LINEAR: Mapping[Variant, _ClippedNormal] = {
+    "paper": _ClippedNormal(-0.25, 0.25, -0.5, 0.0),
+    "published-program": _ClippedNormal(-0.25, 0.25, -0.3, 0.0),
+}
 _SUB_LINEAR = _ClippedNormal(0.75, 0.25, 0.5, 1.0)
 _NEAR_LINEAR: Mapping[Variant, _ClippedNormal] = {
     "paper": _ClippedNormal(0.1, 0.1, 0.0, 0.2),
@@ -73,6 +81,9 @@ def generate_batch(
     seed: int = 0,
     decimals: int | None = 3,
     variant: Variant = "paper",
+    memory_bound: float = 0.0,
+    shuffle: bool = False,
+    decided_by: Decision = "slice",
 ) -> Batch:
     """Return a synthetic batch as in section 6.3 of the FAR paper.
 
@@ -86,8 +97,8 @@ def generate_batch(
     times : str or pair of float
         Range of the time on one slice in seconds: a name of :data:`TIME_RANGES` or ``(t_min, t_max)``.
     p_sup : float
-        Share of memory-bound tasks among those that exploit a certain size > 1 (rounded up to whole tasks). The
-        variant ``published-program`` knows no such tasks and ignores it.
+        Share of memory-bound tasks among those that exploit a certain size > 1 (rounded up to whole tasks), for the
+        variant ``paper``.
     gpu : str or GpuModel
         The kind of GPU.
     gpus : int
@@ -97,8 +108,21 @@ def generate_batch(
     decimals : int or None
         Times are rounded to so many decimals of a second, but never to 0; 3 is milliseconds. None: not rounded.
     variant : str
-        ``paper``, or ``published-program`` for the generator that reproduces the paper's Table 4: no memory-bound
-        tasks, and near-linear r ~ N(0.05, 0.05) clipped to [0, 0.1] in place of N(0.1, 0.1) clipped to [0, 0.2].
+        ``paper``, or ``published-program`` for the generator that reproduces the paper's Table 4: near-linear
+        r ~ N(0.05, 0.05) clipped to [0, 0.1] in place of N(0.1, 0.1) clipped to [0, 0.2], and memory-bound tasks of
+        another kind.
+    memory_bound : float
+        Share of memory-bound tasks of the variant ``published-program`` (rounded down to whole tasks for each size).
+        Its authors call it ``perc_membound``: it is 0 for the paper's Tables 4, 6, 7 and 9 and 0.5 for Table 5. They
+        are super-linear with r ~ N(-0.25, 0.25) clipped to [-0.3, 0], become near-linear with probability 0.1 after
+        each slice, and are sub-linear from 3 to 4 slices where both have the same memory. Other variants ignore it.
+    shuffle : bool
+        Whether the tasks come in random order, as that program has them.
+    decided_by : str
+        Where a memory-bound task of the variant ``paper`` may become compute-bound. ``slice``: with each slice more,
+        with probability 0.3. ``size``: once between two sizes that the GPU has, with that probability for each slice
+        between them. The paper's example for an A30 means ``size``: from 2 to 4 slices a task stays super-linear as a
+        whole with probability 0.49, else it is sub-linear as a whole.
 
     Returns
     -------
@@ -119,9 +143,12 @@ def generate_batch(
     t002 {1: 31.871, 2: 29.666, 4: 25.189}
     t003 {1: 55.41, 2: 22.816, 4: 20.375}
     """
-    problems = _number_problems(n, p_sup, gpus, seed, decimals)
-    if variant not in VARIANTS:
-        problems.append(Problem("variant", f"unknown variant {variant!r}; {nearest(variant, VARIANTS)}"))
+    problems = _number_problems(n, p_sup, gpus, seed, decimals, memory_bound=memory_bound)
+    problems += (
+        Problem(path, f"unknown {path} {value!r}; {nearest(value, known)}")
+        for path, value, known in (("variant", variant, VARIANTS), ("decided_by", decided_by, DECISIONS))
+        if value not in known
+    )
     t_min, t_max = _time_range(times, problems)
     model = gpu_noting(gpu, problems)
     shares = _shares(scaling, model, problems)
@@ -129,23 +156,30 @@ def generate_batch(
         raise InputError(problems)
 
     rng = np.random.Generator(np.random.PCG64(seed))
-    memory_bound_share = _exact(p_sup) if variant == "paper" else Fraction(0)
+    times_of: list[dict[int, float]] = []
+    share = p_sup if variant == "paper" else memory_bound
+    kinds = _step_lists(
+        task_counts(n, shares),
+        model.sizes,
+        rng,
+        variant=variant,
+        memory_bound=_exact(share),
+        decided_by=decided_by,
+    )
+    for steps in kinds:
+        drawn = [float(rng.uniform(t_min, t_max))]
+        for size, step in enumerate(steps, start=1):
+            drawn.append((size + step.draw(rng)) / (size + 1) * drawn[-1])
+        if decimals is not None:
+            drawn = [max(round(seconds, decimals), 10.0**-decimals) for seconds in drawn]
+        times_of.append({size: drawn[size - 1] for size in model.sizes})
+    if shuffle:
+        times_of = [times_of[index] for index in rng.permutation(n)]
     width = max(3, len(str(n)))
-    tasks: list[Task] = []
-    for exploited, count in task_counts(n, shares).items():
-        memory_bound = math.ceil(memory_bound_share * count) if exploited > 1 else 0
-        for index in range(count):
-            steps = _steps(exploited, index < memory_bound, model.sizes[-1], _NEAR_LINEAR[variant], rng)
-            drawn = [float(rng.uniform(t_min, t_max))]
-            for size, step in enumerate(steps, start=1):
-                drawn.append((size + step.draw(rng)) / (size + 1) * drawn[-1])
-            if decimals is not None:
-                drawn = [max(round(seconds, decimals), 10.0**-decimals) for seconds in drawn]
-            kept = {size: drawn[size - 1] for size in model.sizes}
-            tasks.append(Task(f"t{len(tasks) + 1:0{width}}", kept))
+    tasks = tuple(Task(f"t{number:0{width}}", kept) for number, kept in enumerate(times_of, 1))
     label = scaling if isinstance(scaling, str) else "custom scaling"
     range_label = times if isinstance(times, str) else f"{t_min:g}-{t_max:g} s"
-    return Batch(tuple(tasks), model, gpus, name=f"{label}, {range_label}, n={n}, seed={seed}")
+    return Batch(tasks, model, gpus, name=f"{label}, {range_label}, n={n}, seed={seed}")
 
 
 def scaling_shares(name: ScalingName, gpu: str | GpuModel = "A100") -> dict[int, float]:
@@ -203,17 +237,59 @@ def task_counts(n: int, shares: Mapping[int, float]) -> dict[int, int]:
     return counts
 
 
+def _step_lists(
+    counts: Mapping[int, int],
+    sizes: Sequence[int],
+    rng: np.random.Generator,
+    *,
+    variant: Variant,
+    memory_bound: Fraction,
+    decided_by: Decision,
+) -> Iterator[Iterator[_ClippedNormal]]:
+    """Yield for each task the distributions of r of its steps; the memory-bound ones come first within a size."""
+    for exploited, count in counts.items():
+        if variant == "paper":
+            bound = math.ceil(memory_bound * count) if exploited > 1 else 0
+        else:
+            bound = math.floor(memory_bound * count)
+        for index in range(count):
+            if variant == "paper":
+                yield _steps(exploited, index < bound, sizes, decided_by, rng)
+            else:
+                yield _published_steps(exploited, index < bound, sizes, rng)
+
+
 def _steps(
-    exploited: int, memory_bound: bool, largest: int, near_linear: _ClippedNormal, rng: np.random.Generator
+    exploited: int, memory_bound: bool, sizes: Sequence[int], decided_by: Decision, rng: np.random.Generator
 ) -> Iterator[_ClippedNormal]:
-    """Yield the distribution of r for each step from s to s + 1 slices."""
-    for size in range(1, largest):
-        if memory_bound and 1 < size < exploited and rng.random() >= _STAYS_MEMORY_BOUND:
-            exploited = size  # compute-bound from here on
+    """Yield the distribution of r for each step from s to s + 1 slices, as the paper describes it."""
+    stays = _STAYS_MEMORY_BOUND["paper"]
+    for size in range(1, sizes[-1]):
+        if memory_bound and 1 < size < exploited and (decided_by == "slice" or size in sizes):
+            slices = 1 if decided_by == "slice" else next(other for other in sizes if other > size) - size
+            if rng.random() >= stays**slices:
+                exploited = size  # compute-bound from here on
         if size >= exploited:
             yield _SUB_LINEAR
         else:
-            yield _SUPER_LINEAR if memory_bound else near_linear
+            yield _SUPER_LINEAR["paper"] if memory_bound else _NEAR_LINEAR["paper"]
+
+
+def _published_steps(
+    exploited: int, memory_bound: bool, sizes: Sequence[int], rng: np.random.Generator
+) -> Iterator[_ClippedNormal]:
+    """Yield the distribution of r for each step from s to s + 1 slices, as the authors' program has it."""
+    variant: Variant = "published-program"
+    same_memory = 3 in sizes and 4 in sizes
+    for size in range(1, sizes[-1]):
+        to_four = memory_bound and size + 1 == 4
+        if size >= exploited or (to_four and same_memory):
+            yield _SUB_LINEAR
+        elif memory_bound and not to_four:
+            yield _SUPER_LINEAR[variant]
+            memory_bound = rng.random() < _STAYS_MEMORY_BOUND[variant]
+        else:
+            yield _NEAR_LINEAR[variant]
 
 
 def _exact(share: float) -> Fraction:
@@ -221,13 +297,16 @@ def _exact(share: float) -> Fraction:
     return Fraction(str(float(share)))
 
 
-def _number_problems(n: int, p_sup: float, gpus: int, seed: int, decimals: int | None) -> list[Problem]:
+def _number_problems(
+    n: int, p_sup: float, gpus: int, seed: int, decimals: int | None, *, memory_bound: float
+) -> list[Problem]:
     checks = (
         ("n", n, n >= 1, "at least 1 task"),
         ("p_sup", p_sup, 0 <= p_sup <= 1, "a share from 0 to 1"),
         ("gpus", gpus, gpus >= 1, "at least 1"),
         ("seed", seed, seed >= 0, ">= 0"),
         ("decimals", decimals, decimals is None or decimals >= 0, ">= 0 (or None: not rounded)"),
+        ("memory_bound", memory_bound, 0 <= memory_bound <= 1, "a share from 0 to 1"),
     )
     return [Problem(path, f"must be {wanted}, is {value}") for path, value, right, wanted in checks if not right]
 

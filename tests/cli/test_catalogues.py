@@ -91,6 +91,7 @@ def test_generate(run, tmp_path):
     path = tmp_path / "made.json"
     options = ("-n", 5, "--gpu", "A30", "--gpus", 2, "--seed", 7, "--scaling", "GoodScaling", "--times", "NarrowTimes")
     more = ("--p-sup", 0.25, "--decimals", 1, "--variant", "published-program")
+    more += ("--memory-bound", 0.5, "--shuffle", "--decided-by", "size")
     printed = run("generate", *options, *more)
     written = run("generate", *options, *more, "-o", path)
     assert (printed.code, printed.err) == (0, "")
@@ -106,12 +107,15 @@ def test_generate(run, tmp_path):
         p_sup=0.25,
         decimals=1,
         variant="published-program",
+        memory_bound=0.5,
+        shuffle=True,
+        decided_by="size",
     )
 
 
 def test_generate_names_every_wrong_option(run, tmp_path):
     wrong = {"-n": 0, "--scaling": "mixed", "--times": "wide", "--p-sup": 2, "--gpu": "A31", "--gpus": 0, "--seed": -1}
-    wrong |= {"--decimals": -1, "--variant": "x"}
+    wrong |= {"--decimals": -1, "--memory-bound": 2, "--variant": "x", "--decided-by": "y"}
     outcome = run("generate", *(part for pair in wrong.items() for part in pair), "-o", tmp_path / "no" / "x.json")
     refuses(outcome, *(f"\n  {option}: " for option in wrong), "there is no folder")
     refuses(run("generate", "-n", 3, "--gpus", 2_000_000), "error: --gpus: must be from 1 to 1000000")

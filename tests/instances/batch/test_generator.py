@@ -196,11 +196,53 @@ def test_steps_through_sizes_that_the_gpu_lacks() -> None:
     assert max(ratios) > 4 / 7 + 0.5 * (longest - 4 / 7)
 
 
-def test_published_program_has_no_memory_bound_tasks() -> None:
+def test_published_program_has_memory_bound_tasks_of_its_own() -> None:
     published = generate_batch(50, variant="published-program", p_sup=1.0, decimals=None)
     assert published == generate_batch(50, variant="published-program", p_sup=0.0, decimals=None)
     assert all(r_of(task, 1) >= -EPS for task in published.tasks)
     assert any(r_of(task, 1) < -0.1 for task in generate_batch(50, variant="paper", p_sup=1.0, decimals=None).tasks)
+    # Half of seven rounded down; a task that exploits one slice is sub-linear all the same.
+    half = raw(7, 2, variant="published-program", memory_bound=0.5)
+    assert sum(r_of(task, 1) < -EPS for task in half) <= 3
+    for task in raw(300, 1, variant="published-program", memory_bound=1.0):
+        assert all(within(0.5, r_of(task, size), 1.0) for size in (1, 2, 3))
+
+
+def test_memory_bound_tasks_of_the_published_program() -> None:
+    tasks = raw(4000, 7, variant="published-program", memory_bound=1.0)
+    assert all(within(-0.3, r_of(task, 1), 0.0) for task in tasks)
+    near = 0
+    for task in tasks:
+        r = r_of(task, 2)
+        assert within(-0.3, r, 0.1)
+        near += r > EPS
+        # From 3 to 4 slices the memory stays, so memory-bound tasks are sub-linear; those that no longer are, are not.
+        assert within(0.5, r_of(task, 3), 1.0) or within(0.0, r_of(task, 3), 0.1)
+    # A tenth is near-linear after one slice, of which about a sixth is clipped to linear.
+    assert near / len(tasks) == pytest.approx(0.1 * 0.841, abs=0.02)
+    sub_linear = sum(r_of(task, 3) > 0.3 for task in tasks)
+    assert sub_linear / len(tasks) == pytest.approx(0.9**2, abs=0.025)
+
+
+def test_tasks_are_shuffled() -> None:
+    plain, shuffled = (generate_batch(20, seed=3, shuffle=shuffle) for shuffle in (False, True))
+    assert [task.name for task in plain.tasks] == [task.name for task in shuffled.tasks]
+    times = [[dict(task.times) for task in batch.tasks] for batch in (plain, shuffled)]
+    assert times[0] != times[1]
+    assert sorted(times[0], key=str) == sorted(times[1], key=str)
+
+
+@pytest.mark.parametrize(("decided_by", "mixed"), [("slice", True), ("size", False)])
+def test_tasks_become_compute_bound_with_a_slice_or_between_sizes(decided_by: str, mixed: bool) -> None:
+    # On an A30 there is nothing between 2 and 4 slices: as a whole that step is super-linear or sub-linear.
+    tasks = raw(4000, 4, gpu="A30", p_sup=1.0, decided_by=decided_by)
+    ratios = [task.times[4] / task.times[2] for task in tasks]
+    # Super-linear at most 2/4, sub-linear at least 2.5/3 * 3.5/4; in between one step of each kind.
+    between = sum(0.5 + EPS < ratio < 2.5 / 3 * 3.5 / 4 - EPS for ratio in ratios)
+    assert (between > 0.1 * len(tasks)) is mixed
+    if not mixed:
+        assert between == 0
+        assert sum(ratio <= 0.5 + EPS for ratio in ratios) / len(tasks) == pytest.approx(0.49, abs=0.032)
 
 
 @given(
@@ -288,8 +330,11 @@ def test_all_problems_at_once() -> None:
             seed=-1,
             decimals=-2,
             variant="papr",
+            memory_bound=2.0,
+            decided_by="slices",
         )
-    expected = ["n", "p_sup", "gpus", "seed", "decimals", "variant", "times", "scaling", "scaling.5", "scaling.9"]
+    expected = ["n", "p_sup", "gpus", "seed", "decimals", "memory_bound", "variant", "decided_by"]
+    expected += ["times", "scaling", "scaling.5", "scaling.9"]
     assert paths(caught.value) == expected
     assert "did you mean paper?" in str(caught.value)
     assert "sum to 0.8" in str(caught.value)

@@ -1,0 +1,242 @@
+"""FAR beside its authors' program, on the same batches.
+
+The program is not part of this project. Fetch it, and give its folder:
+
+    git clone https://github.com/artecs-group/RL_MIG_scheduler /tmp/RL_MIG_scheduler
+    python bench/far_authors.py /tmp/RL_MIG_scheduler
+
+It takes a minute. The program's schedules are judged like all others: its assignment of tasks to instances is
+timed again with the driver's order that is used here, and its own times count where they are valid and end earlier.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import statistics
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from report import describe, markdown, parser_of, save
+
+from mig_opt import Batch, Schedule, generate_batch, solve, validate
+from mig_opt.batch.schedule import Run
+from mig_opt.batch.timeline import Slot
+from mig_opt.gpu.model import Placement
+from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
+from mig_opt.instances.batch import SCALINGS, TIME_RANGES
+
+PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
+"""Where the repository has the scheduler that draws its figures; it is the one with moves and swaps."""
+
+KINDS: Mapping[str, partial[Batch]] = {
+    "A100, paper": partial(generate_batch),
+    "A100, published program": partial(generate_batch, variant="published-program"),
+    "A100, published program, memory-bound": partial(
+        generate_batch, variant="published-program", memory_bound=0.5, shuffle=True
+    ),
+    "A30, paper": partial(generate_batch, gpu="A30"),
+    "H100, paper": partial(generate_batch, gpu="H100"),
+}
+"""Kinds of batches; each with all scalings, both ranges of times and all sizes."""
+SEEDS = {
+    "A100, paper": 10,
+    "A100, published program": 5,
+    "A100, published program, memory-bound": 9,
+    "A30, paper": 2,
+    "H100, paper": 2,
+}
+SIZES = (10, 15, 20, 25, 30, 35)
+METHODS = ("far", "far-printed", "far-published", "far-unrefined")
+TOLERANCE = 1.001
+"""The goal: ``far`` is on no batch longer than the program's schedule by more than this."""
+COMMAND = "python bench/far_authors.py /tmp/RL_MIG_scheduler"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Makespans of one batch, in seconds.
+
+    Attributes
+    ----------
+    batch : Batch
+        The batch.
+    kind : str
+        One of :data:`KINDS`.
+    ours : mapping of str to float
+        By method.
+    printed : float
+        That of the program, as it says itself.
+    timed : float
+        That of its assignment with our driver's order.
+    valid : bool
+        Whether the validator finds operations for the program's own times.
+    """
+
+    batch: Batch
+    kind: str
+    ours: Mapping[str, float]
+    printed: float
+    timed: float
+    valid: bool
+
+    @property
+    def theirs(self) -> float:
+        """The makespan that counts for the program."""
+        return min(self.timed, self.printed) if self.valid else self.timed
+
+
+def load(folder: Path) -> ModuleType:
+    """Import the program from a copy of its repository.
+
+    Raises
+    ------
+    SystemExit
+        If it is not there.
+    """
+    path = folder / PROGRAM
+    if not path.is_file():
+        sys.exit(f"{path} is not there; see the first lines of {Path(__file__).name}")
+    spec = importlib.util.spec_from_file_location("far_of_its_authors", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def theirs(program: ModuleType, batch: Batch) -> Any:
+    """Return the tree that the program makes of a batch for one GPU."""
+    slices = batch.gpu.compute_slices
+    device = batch.gpu.name.split("-")[0]
+    times = [[(at, size, task.times[size]) for size in batch.gpu.sizes] for at, task in enumerate(batch.tasks)]
+    tree = program.moldable_scheduler_tree(slices, program.create_allotments_family(times, slices), device)
+    program.refinement(tree, device)
+    return tree
+
+
+def nodes(tree: Any) -> Iterator[Any]:
+    """Yield the nodes of a tree, outer ones first."""
+    yield tree
+    for child in tree.children:
+        yield from nodes(child)
+
+
+def placed(batch: Batch, node: Any) -> Placement:
+    """Return where a node of the program's tree is."""
+    start = node.slices[0].num_slice
+    return next(
+        placement
+        for placement in batch.placements()
+        if placement.start == start and placement.profile.compute_slices == node.size
+    )
+
+
+def judge(batch: Batch, tree: Any) -> tuple[float, float, bool]:
+    """Return what the program says of its schedule, its assignment timed here, and whether its times are valid."""
+    slots: list[SlotTasks] = []
+    runs: list[Run] = []
+    for node in nodes(tree):
+        placement = placed(batch, node)
+        slots.append(SlotTasks(Slot(placement), [task.index for task in node.tasks]))
+        for task in node.tasks:
+            name = batch.tasks[task.index].name
+            runs.append(Run(name, 0, placement.profile.name, placement.start, task.start, task.start + task.time))
+    own = Schedule(tuple(runs))
+    timed = Refinement(batch, [slots]).schedule()
+    assert validate(batch, timed).valid
+    return own.makespan, timed.makespan, validate(batch, own).valid
+
+
+def compare(program: ModuleType, batch: Batch, kind: str, methods: Sequence[str]) -> Outcome:
+    """Plan a batch with the program and with our methods."""
+    printed, timed, valid = judge(batch, theirs(program, batch))
+    ours = {method: solve(batch, method).makespan or float("inf") for method in methods}
+    return Outcome(batch, kind, ours, printed, timed, valid)
+
+
+def batches(seeds: Mapping[str, int], sizes: Sequence[int], first: int = 0) -> Iterator[tuple[str, Batch]]:
+    """Yield the batches with their kind; ``first`` is the first seed."""
+    for kind, make in KINDS.items():
+        drawn = range(first, first + seeds[kind])
+        for scaling, times, n, seed in itertools.product(SCALINGS, TIME_RANGES, sizes, drawn):
+            yield kind, make(n, scaling=scaling, times=times, seed=seed)
+
+
+def summary(title: str, found: Sequence[Outcome], methods: Sequence[str]) -> list[str]:
+    """Return a row of the table: the ratio of each method to the program, mean, worst and best."""
+    cells = [title, str(len(found))]
+    for method in methods:
+        ratios = [each.ours[method] / each.theirs for each in found]
+        cells.append(f"{statistics.fmean(ratios):.4f} ({max(ratios):.4f}, {min(ratios):.4f})")
+    return [*cells, str(sum(each.ours["far"] > TOLERANCE * each.theirs for each in found))]
+
+
+def report(found: Sequence[Outcome], commit: str) -> list[str]:
+    """Return the page."""
+    kinds: dict[str, list[Outcome]] = defaultdict(list)
+    for each in found:
+        kinds[each.kind].append(each)
+    for each in found:
+        kinds[f"n = {len(each.batch.tasks)}"].append(each)
+    head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
+    rows = [summary(kind, those, METHODS) for kind, those in kinds.items()]
+    rows.append(summary("all", found, METHODS))
+    worst = max(found, key=lambda each: each.ours["far"] / each.theirs)
+    same = sum(abs(each.ours["far-published"] - each.timed) < 1e-6 for each in found)
+    earlier = sum(each.printed < each.timed - 1e-9 for each in found)
+    return [
+        "# FAR beside its authors' program",
+        "",
+        f"{describe('mig-opt')}. The program: github.com/artecs-group/RL_MIG_scheduler{commit}, {PROGRAM.as_posix()}.",
+        "",
+        "Makespan by that of the program: mean (worst, best). The program's schedules count with their own times where",
+        "the validator accepts them, or with its assignment timed with our driver's order, whichever ends earlier.",
+        "",
+        *markdown(head, rows),
+        "",
+        f"The worst for `far` is {worst.ours['far'] / worst.theirs:.5f}: {worst.batch.name}, {worst.kind}.",
+        f"The program's own times are valid on {sum(each.valid for each in found)} of {len(found)} batches, and",
+        f"earlier than those timed here on {earlier}. `far-published` has the makespan of its assignment on {same}.",
+        "",
+        f"`{COMMAND}`",
+        "",
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the comparison."""
+    parser = parser_of(__doc__, "far_authors.md and far_authors.json", "one batch of each kind and 10 tasks")
+    parser.add_argument("program", type=Path, help="folder with a copy of github.com/artecs-group/RL_MIG_scheduler")
+    parser.add_argument("--commit", default="", help="what commit it is, for the page")
+    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first batch of each kind (0)")
+    options = parser.parse_args(arguments)
+    program = load(options.program)
+    seeds, sizes = (dict.fromkeys(KINDS, 1), (10,)) if options.cut else (SEEDS, SIZES)
+    found: list[Outcome] = []
+    for kind, batch in batches(seeds, sizes, options.first_seed):
+        found.append(compare(program, batch, kind, METHODS))
+        if len(found) % 100 == 0:
+            print(f"{len(found)} batches", file=sys.stderr, flush=True)
+    ratios = [each.ours["far"] / each.theirs for each in found]
+    figures = {
+        "batches": len(found),
+        "mean": statistics.fmean(ratios),
+        "worst": max(ratios),
+        "best": min(ratios),
+        "above": sum(ratio > TOLERANCE for ratio in ratios),
+    }
+    options.results.mkdir(parents=True, exist_ok=True)
+    (options.results / "far_authors.json").write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    save("far_authors", "\n".join(report(found, f" at {options.commit}" if options.commit else "")), options.results)
+
+
+if __name__ == "__main__":
+    main()
