@@ -87,6 +87,8 @@ class Callbacks:
 class Limits:
     """Time and threads that a run may use.
 
+    The time counts from the moment when the method is loaded, see :meth:`begin`.
+
     A method polls :attr:`expired` and ends soon after it is true. To be deterministic it also counts its work with
     :meth:`spend`, looks at no other clock, and uses no more than :attr:`workers` threads.
 
@@ -119,6 +121,12 @@ class Limits:
         self._started = time.monotonic()
         self._time_limit = time_limit
         self._spent = 0.0
+        self.loading_s = 0.0
+
+    def begin(self) -> None:
+        """Let the time count from now; what has passed so far is the time of loading, ``loading_s``."""
+        now = time.monotonic()
+        self.loading_s, self._started = now - self._started, now
 
     @property
     def seconds(self) -> float:
@@ -324,9 +332,8 @@ def check_run(
 
 
 def call(method: Method, problem: object, control: Control[Plan], **known: object) -> None:
-    """Import a method and run it; of what is ``known`` it gets its options."""
-    # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
-    interruptibly(method.load)(problem, control, **{name: known[name] for name in method.options})
+    """Run a method; of what is ``known`` it gets its options."""
+    method.load()(problem, control, **{name: known[name] for name in method.options})
 
 
 def run(
@@ -335,6 +342,7 @@ def run(
     method: Method,
     work: Callable[[], None],
     *,
+    first: Sequence[Method] = (),
     violations: Callable[[Plan], Sequence[object]],
     optimal: Callable[[], bool],
     same: Callable[[float, float], bool] = operator.eq,
@@ -351,7 +359,9 @@ def run(
     problem, method : object, Method
         Problem and method, for :meth:`Callbacks.on_start` and the result.
     work : callable
-        Runs the method, which reports to the control.
+        Runs the method, which reports to the control. Its time counts from when all methods are imported.
+    first : sequence of Method
+        Methods that ``work`` runs beside that one.
     violations : callable
         Returns the violations that the validator of the problem finds in a plan.
     optimal : callable
@@ -368,6 +378,10 @@ def run(
     """
     status: Status | None = None
     try:
+        for needed in (method, *first):
+            # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
+            interruptibly(needed.load)
+        control.begin()
         for callbacks in control.callbacks:
             callbacks.on_start(problem, method.name)
         work()
@@ -394,6 +408,7 @@ def run(
         plan=plan,
         lower_bound=lower_bound,
         runtime_s=control.seconds,
+        loading_s=control.loading_s,
         trajectory=tuple(control.trajectory),
         seed=control.seed,
         versions=versions_with(method.packages),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -48,11 +47,6 @@ class Method:
     warm_start: bool = False
     packages: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
-
-    @property
-    def loaded(self) -> bool:
-        """True if the method is imported already."""
-        return self.entry.split(":")[0] in sys.modules
 
     def load(self) -> Callable[..., Any]:
         """Import the method and return its function, or the class of the policy.
@@ -151,6 +145,7 @@ METHODS = Registry(
             "every order of operations and every split of the tasks, for a handful of tasks",
             "this package, docs/batch/theory.md",
             "mig_opt.models.batch.brute_force:brute_force",
+            warm_start=True,
         ),
         Method(
             "far",
@@ -158,7 +153,6 @@ METHODS = Registry(
             "family of allocations, repartitioning, refinement by moves and swaps: the best of several readings",
             _FAR_PAPER,
             "mig_opt.heuristics.batch.far:far",
-            packages=("networkx",),
         ),
         Method(
             "far-printed",
@@ -182,7 +176,6 @@ METHODS = Registry(
             "far without the refinement: its phases 1 and 2",
             _FAR_PAPER,
             "mig_opt.heuristics.batch.far:far_unrefined",
-            packages=("networkx",),
         ),
         Method(
             "search",
@@ -191,7 +184,7 @@ METHODS = Registry(
             "this toolkit (docs/batch/search.md)",
             "mig_opt.heuristics.batch.local_search:search",
             warm_start=True,
-            packages=("networkx", "numpy"),
+            packages=("numpy",),
         ),
         Method(
             "miso-opt",

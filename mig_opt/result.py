@@ -74,7 +74,7 @@ class Result(ABC, Generic[Plan]):
     lower_bound : float
         No plan has a smaller objective.
     runtime_s : float
-        Wall-clock seconds.
+        Wall-clock seconds of the method.
     trajectory : tuple of TrajectoryPoint
         Every improvement of the plan or the bound.
     seed : int
@@ -85,6 +85,8 @@ class Result(ABC, Generic[Plan]):
         Why the lower bound holds, or why there is no plan; empty if the method does not say.
     proven : tuple of str
         The goals in which no plan is better, each given those before it.
+    loading_s : float
+        Wall-clock seconds before, in which the method was imported; the time limit does not count them.
     """
 
     status: Status
@@ -97,6 +99,7 @@ class Result(ABC, Generic[Plan]):
     versions: Mapping[str, str] = field(default_factory=dict, hash=False)
     reason: str = ""
     proven: tuple[str, ...] = ()
+    loading_s: float = 0.0
 
     @property
     @abstractmethod

@@ -14,12 +14,9 @@ from mig_opt.control import Callbacks, Control, Stop, call, check_run, run
 from mig_opt.errors import Problem
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition, wrong_partition
-from mig_opt.registry import AUTO, METHODS, Method, get_method, methods
+from mig_opt.registry import AUTO, METHODS, get_method, methods
 from mig_opt.result import Status
 from mig_opt.validation import validate
-
-_LOADING = 0.5
-"""Seconds that it takes to import a method and what it needs, about."""
 
 
 def solve(
@@ -44,8 +41,8 @@ def solve(
     method : str
         A name of :func:`methods`, or ``auto``.
     time_limit : float, optional
-        Wall-clock seconds; seconds of counted work if ``deterministic``. Exact methods without a limit run until the
-        proof. A method that this process has not used yet is not begun in the last half second, which its import takes.
+        Wall-clock seconds of the method; seconds of counted work if ``deterministic``. Exact methods without a limit
+        run until the proof. The import of a method that this process has not used yet does not count.
     seed : int
         Seed for whatever is random in the method, at least 0.
     workers : int, optional
@@ -109,7 +106,7 @@ def solve(
     control = Control[Schedule](
         time_limit, int(seed), workers, callbacks, gap=gap, stop=stop, deterministic=deterministic
     )
-    found = get_method(method)
+    found, far = get_method(method), get_method("far")
     ticks = Ticks.of(batch)
 
     def met() -> bool:
@@ -123,9 +120,9 @@ def solve(
         control.raise_bound(best_lower_bound(batch))
         needed = _without_idle_gpus(batch)
         if found.warm_start and not control.done:
-            call(get_method("far"), needed, control)
+            call(far, needed, control)
         # Without a schedule a method has to look for one, however late it is.
-        if not control.done and (control.plan is None or not (_late(found, control) or met())):
+        if not control.done and (control.plan is None or not (control.expired or met())):
             placements = find_partition(batch.gpu, partition, batch.profile_set) if found.options else ()
             call(found, needed, control, partition=placements)
 
@@ -141,6 +138,7 @@ def solve(
         batch,
         found,
         work,
+        first=(far,) if found.warm_start else (),
         violations=lambda schedule: validate(batch, schedule).violations,
         optimal=met,
         same=equal_within_resolution,
@@ -162,10 +160,3 @@ def _without_idle_gpus(batch: Batch) -> Batch:
     """Leave out GPUs at the end that nobody needs: there are no more used ones than tasks."""
     used = max((live.gpu + 1 for live in batch.initial), default=0)
     return batch.replace(gpus=min(batch.gpus, used + len(batch.tasks)))
-
-
-def _late(method: Method, control: Control[Schedule]) -> bool:
-    """Return True if the time is up, or would be before the method is imported."""
-    if method.loaded or control.deterministic or control.remaining is None:
-        return control.expired
-    return control.remaining < _LOADING

@@ -10,12 +10,12 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import typer
 
 from mig_opt.batch.bounds import Bound
-from mig_opt.result import Status
+from mig_opt.result import Result, Status
 from mig_opt.texts import plural, printable
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ Cell: TypeAlias = "str | Text"
 Part: TypeAlias = "RenderableType"
 Rows: TypeAlias = "Sequence[tuple[str, Cell | None]]"
 """The rows of a card: a label and a value, which is None where there is nothing to show."""
+
+_FELT = 0.05
+"""Seconds that a user notices."""
 
 MOST_ROWS = 40
 """Rows up to which a plan is shown in full."""
@@ -207,6 +210,12 @@ def seconds(value: float | None) -> str:
     if value is None or math.isinf(value):
         return "-"
     return f"{value:.3f}" if value == 0 or 1e-3 <= abs(value) < 1e7 else f"{value:.5e}"
+
+
+def runtime(result: Result[Any]) -> str:
+    """Return the seconds of a method, and those that it took to load it where that is to be felt."""
+    loading = f", after {result.loading_s:.3f} s of loading" if result.loading_s >= _FELT else ""
+    return f"{result.runtime_s:.3f} s{loading}"
 
 
 def tenths(value: float) -> str:

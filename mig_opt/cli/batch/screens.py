@@ -8,7 +8,20 @@ from collections.abc import Iterator, Sequence
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.cli.screens import MOST_ROWS, Cell, Part, Rows, card, noted, seconds, status, styled, table, verdict
+from mig_opt.cli.screens import (
+    MOST_ROWS,
+    Cell,
+    Part,
+    Rows,
+    card,
+    noted,
+    runtime,
+    seconds,
+    status,
+    styled,
+    table,
+    verdict,
+)
 from mig_opt.texts import plural
 from mig_opt.validation import Validation
 
@@ -33,7 +46,7 @@ def result_card(batch: Batch, result: ScheduleResult) -> Part:
             ("lower bound", None if math.isinf(result.lower_bound) else f"{seconds(result.lower_bound)} s"),
             ("gap", None if gap is None else "< 0.001%" if 0 < gap < 5e-6 else f"{gap:.3%}"),
             ("utilisation", None if schedule is None else f"{schedule.utilisation(batch):.1%}"),
-            ("runtime", f"{result.runtime_s:.3f} s"),
+            ("runtime", runtime(result)),
         ]
     )
 

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from mig_opt.cli import options
 from mig_opt.cli.inputs import check_outputs, load_state, parsed_devices, parsed_share
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
-from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, show, show_remarks, status, table
+from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, runtime, show, show_remarks, status, table
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
 from mig_opt.result import Status
 from mig_opt.texts import plural
@@ -154,7 +154,7 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
         yield "room for", ", ".join(f"{profile}@{start} of GPU {gpu}" for gpu, profile, start in result.room)
     if result.proven:
         yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
-    yield "runtime", f"{result.runtime_s:.3f} s"
+    yield "runtime", runtime(result)
 
 
 def _maps(result: DefragmentationResult) -> Part:

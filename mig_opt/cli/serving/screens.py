@@ -17,6 +17,7 @@ from mig_opt.cli.screens import (
     Rows,
     card,
     noted,
+    runtime,
     seconds,
     shortened,
     status,
@@ -67,7 +68,7 @@ def result_card(demand: Demand, result: DeploymentResult) -> Part:
             ("lower bound", f"{plural(bound, 'GPU')}: {result.reason}" if known else None),
             *([] if deployment is None else _shares(demand, deployment)),
             ("proven", ", then ".join(_GOALS[goal] for goal in result.proven) or None),
-            ("runtime", f"{result.runtime_s:.3f} s"),
+            ("runtime", runtime(result)),
         ]
     )
 

@@ -60,8 +60,8 @@ def brute_force(batch: Batch, control: Control[Schedule]) -> None:
         if control.expired:
             return
     ticks = Ticks.of(batch)
-    assert control.objective is not None
-    makespan = ticks.nearest(control.objective) if ticks.exact else ticks.floor(control.objective) - 1
+    # Not the incumbent, which may come from elsewhere: what has been tried proves no more than this.
+    makespan = ticks.nearest(best) if ticks.exact else ticks.floor(best) - 1
     control.raise_bound(ticks.seconds_below(makespan))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, realistic_batches, tiny_batches, whole_seconds
 
-from mig_opt import load_instance, lower_bounds, solve
+from mig_opt import generate_batch, load_instance, lower_bounds, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.control import Callbacks, Control
@@ -186,13 +186,23 @@ def test_an_instance_is_not_destroyed_for_a_task_that_runs_elsewhere() -> None:
 
 
 def test_when_the_time_is_up_there_is_a_schedule_all_the_same() -> None:
-    batch = load_instance("miso-a100-32")
+    batch = generate_batch(101, seed=1)
     control = Control[Schedule](time_limit=0.0)
     far(batch, control)
     assert control.expired
     assert control.plan is not None
     assert validate(batch, control.plan).valid
     assert len(control.trajectory) == 1
+
+
+@pytest.mark.parametrize("n", [7, 100])
+@pytest.mark.parametrize("method", ["far", "search", "cp", "milp", "brute-force"])
+def test_phases_1_and_2_are_done_whatever_the_limit(method: str, n: int) -> None:
+    batch = generate_batch(n, seed=2)
+    unlimited, limited = solve(batch, "far-unrefined"), solve(batch, method, time_limit=1e-9)
+    assert unlimited.makespan is not None
+    assert limited.makespan is not None
+    assert limited.makespan <= unlimited.makespan
 
 
 # Any batches

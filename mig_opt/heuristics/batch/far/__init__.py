@@ -28,6 +28,8 @@ _SHARE_OF_REFINEMENT = 0.1
 """Of a time limit."""
 _STARTS = 3
 """Schedules of phase 2 from which the refinement starts."""
+_ALWAYS = 100
+"""Up to so many tasks phases 1 and 2 take milliseconds, and are done whatever the time limit."""
 
 
 def far(
@@ -116,7 +118,8 @@ def best_plans(
 ) -> list[RepartitionPlan]:
     """Run phases 1 and 2, offer each schedule that is better than those before, and return the last plans, best first.
 
-    ``kept`` seconds of the time limit are left over; ``skip`` is as for :func:`far`.
+    ``kept`` seconds of the time limit are left over, if there are more than some hundred tasks: fewer take no time.
+    ``skip`` is as for :func:`far`.
     """
     family = AllocationFamily(batch)
     repartitioning = Repartitioning(batch)
@@ -170,7 +173,7 @@ def _search(
         if not (skip and family.longest >= least):
             control.spend(plan_seconds)
             least = plan_within(least)
-        late = control.remaining is not None and control.remaining <= kept
+        late = len(batch.tasks) > _ALWAYS and control.remaining is not None and control.remaining <= kept
         if late or control.done or not family.advance():
             break
 
