@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from mig_opt import control as control_module
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
-from mig_opt.control import Callbacks, Control, available_cores
+from mig_opt.control import Callbacks, Control
+from mig_opt.control.threads import available_cores
 from mig_opt.result import Status, TrajectoryPoint, relative_gap
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.control import available_cores
+from mig_opt.control.threads import available_cores
 
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""

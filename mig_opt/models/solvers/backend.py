@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from mig_opt.control import Limits, interruptibly
+from mig_opt.control import Limits
+from mig_opt.control.threads import interruptibly
 from mig_opt.result import Status
 
 if TYPE_CHECKING:

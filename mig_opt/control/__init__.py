@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import operator
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from mig_opt.arguments import entries_of, wrong_flag, wrong_integer, wrong_number, wrong_share, wrong_type
+from mig_opt.control.threads import available_cores, interruptibly
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.registry import AUTO, Method, Registry
 from mig_opt.result import Plan, Result, Status, TrajectoryPoint, relative_gap, versions_with
 
-T = TypeVar("T")
 R = TypeVar("R", bound=Result[Any])
 
 _MOST_WORKERS = 1000
 
 Stop = Callable[[TrajectoryPoint], bool]
 """Asked after each improvement of the plan or the bound; True ends the run."""
-
 
 Goals = tuple[float, ...]
 """Values of the goals of a plan: less is better, and the first one that differs decides between two plans."""
@@ -85,9 +83,7 @@ class Callbacks:
 
 
 class Limits:
-    """Time and threads that a run may use.
-
-    The time counts from the moment when the method is loaded, see :meth:`begin`.
+    """Time and threads that a run may use; the time counts from when the method is loaded, see :meth:`begin`.
 
     A method polls :attr:`expired` and ends soon after it is true. To be deterministic it also counts its work with
     :meth:`spend`, looks at no other clock, and uses no more than :attr:`workers` threads.
@@ -359,9 +355,7 @@ def run(
     problem, method : object, Method
         Problem and method, for :meth:`Callbacks.on_start` and the result.
     work : callable
-        Runs the method, which reports to the control. Its time counts from when all methods are imported.
-    first : sequence of Method
-        Methods that ``work`` runs beside that one.
+        Runs the method, and those in ``first``, which are all imported before; they report to the control.
     violations : callable
         Returns the violations that the validator of the problem finds in a plan.
     optimal : callable
@@ -378,9 +372,8 @@ def run(
     """
     status: Status | None = None
     try:
-        for needed in (method, *first):
-            # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
-            interruptibly(needed.load)
+        # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
+        interruptibly(lambda: [needed.load() for needed in (method, *first)])
         control.begin()
         for callbacks in control.callbacks:
             callbacks.on_start(problem, method.name)
@@ -418,46 +411,3 @@ def run(
     for callbacks in control.callbacks:
         callbacks.on_end(result)
     return result
-
-
-def interruptibly(work: Callable[[], T], stop: Callable[[], None] = lambda: None) -> T:
-    """Return the result of ``work``, done in another thread while this one waits.
-
-    That way Ctrl-C does not strike inside of ``work``, which may be foreign code that cannot cope with it: it is told
-    to stop and waited for, and then KeyboardInterrupt goes on to the caller.
-    """
-    results: list[T] = []
-    failures: list[BaseException] = []
-    begun, finished, cancelled = threading.Event(), threading.Event(), threading.Event()
-
-    def run_work() -> None:
-        begun.set()
-        try:
-            if not cancelled.is_set():
-                results.append(work())
-        except BaseException as error:  # handed to the waiting thread
-            failures.append(error)
-        finally:
-            finished.set()
-
-    # After Ctrl-C neither Thread.is_alive() nor Thread.join() can be trusted (in Python 3.11): hence the events.
-    try:
-        threading.Thread(target=run_work, name="mig-opt", daemon=True).start()
-        while not finished.wait(0.05):
-            pass
-    except KeyboardInterrupt:
-        cancelled.set()
-        while begun.is_set() and not finished.is_set():
-            stop()  # again and again: a solver that is only just starting does not listen
-            finished.wait(0.05)
-        raise
-    if failures:
-        raise failures[0]
-    return results[0]
-
-
-def available_cores() -> int:
-    """Return the number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0)) or 1
-    return os.cpu_count() or 1
