@@ -11,9 +11,10 @@ import tomllib
 from collections.abc import Sequence
 
 import numpy as np
-from claims import Claim, Group, Paper, Reading, Verdict
+from claims import Group, Paper, Reading
 from parvagpu_fleets import figure5, figure6, figure7, program
 from parvagpu_measures import PROGRAM, held, listed, planned, same, scenario, scenarios
+from parvagpu_requests import figure8
 from parvagpu_scaling import figure9, figure10, figure11
 from serving import PRINTED
 
@@ -200,20 +201,6 @@ def table_iv(_cut: bool) -> Group:
                 total[4] < total[5] < total[6],
             ),
         ),
-    )
-
-
-def figure8(_cut: bool) -> Group:
-    """Return what the text says about violations of SLOs (Figure 8)."""
-    return Group(
-        "Figure 8",
-        "Violations of SLOs",
-        (
-            Claim("batches of gpulet in S2 that are late", "3.5 %", "", Verdict.CANNOT),
-            Claim("batches of ParvaGPU that are late", "0 %", "", Verdict.CANNOT),
-        ),
-        reason="It is measured on eight A100 of a server. Here the validator sees to it that the profiled latency of "
-        "every segment is within the share of the SLO, for every method.",
     )
 
 
