@@ -23,6 +23,8 @@ from parvagpu_measures import (
     saving,
     scenario,
     scenarios,
+    small_batches,
+    used_gpus,
 )
 from serving import PRINTED
 
@@ -166,6 +168,7 @@ def _readings5(numbers: Sequence[int]) -> tuple[Reading, ...]:
             found.append(f"{name} {saving(counts('parvagpu', over, rule, processes), theirs):.1f} %")
         return ", ".join(found)
 
+    batches = [used_gpus(small_batches(scenario(number, PROGRAM, 1)), "gpulet") for number in numbers]
     shares = [mps_gpus(scenario(number, PROGRAM, 1)) for number in numbers]
     text = counts("parvagpu-single", numbers, TEXT), counts("parvagpu", numbers, TEXT, 3)
     return (
@@ -175,6 +178,10 @@ def _readings5(numbers: Sequence[int]) -> tuple[Reading, ...]:
         Reading(
             "MIG-serving with the stronger score (`mig-serving`)",
             savings(PROGRAM, 5, {"MIG-serving": "mig-serving"}, 1),
+        ),
+        Reading(
+            "gpulet with batches of 32 at most, as in its program",
+            f"{listed(batches)} GPUs, gpulet {saving(counts('parvagpu', numbers), batches):.1f} %",
         ),
         Reading(
             "gpulet on shares of MPS in sevenths, the second service with all that the first leaves (throughput on 5 "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Sequence
 from functools import cache
@@ -43,6 +44,22 @@ def planned(method: str, number: int, rule: SloRule = PROGRAM, processes: int = 
 def counts(method: str, numbers: Sequence[int], rule: SloRule = PROGRAM, processes: int = 5) -> list[int]:
     """Return the GPUs of a method for scenarios."""
     return [planned(method, number, rule, processes).used_gpus for number in numbers]
+
+
+def used_gpus(wanted: Demand, method: str) -> int:
+    """Return the GPUs of a method for a demand."""
+    found = deploy(wanted, method, time_limit=20).gpus
+    assert found is not None
+    return found
+
+
+def small_batches(wanted: Demand, most: int = 32) -> Demand:
+    """Return a demand without the batch sizes beyond ``most``."""
+    tables = (
+        dataclasses.replace(table, points=tuple(point for point in table.points if point.batch <= most))
+        for table in wanted.tables
+    )
+    return wanted.replace(tables=tuple(tables))
 
 
 def listed(values: Sequence[float], digits: int = 0) -> str:

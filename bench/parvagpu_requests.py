@@ -37,8 +37,8 @@ def figure8(cut: bool) -> Group:
         "Violations of SLOs",
         tuple(claims),
         assumed=f"Simulated: {seconds:g} s of Poisson arrivals (`mig-opt serve`); the published program's rule. A "
-        "batch breaks the SLO if it takes longer than that, as the text has it; what its requests wait before it begins "
-        "does not count. Services do not slow each other down on MIG instances.",
+        "batch breaks the SLO if it takes longer than that, as the text has it; what its requests wait before it "
+        "begins does not count. Services do not slow each other down on MIG instances.",
         reason="gpulet's violations come from services on one GPU that slow each other down more than its model "
         "predicts: that is measured on GPUs. For all others the rule keeps the latency of a batch below "
         "half of the SLO.",

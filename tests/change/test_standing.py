@@ -112,6 +112,7 @@ def test_methods_that_cannot_leave_segments_say_so(method: str) -> None:
         deploy(wanted, method, running=running_for(wanted), only=["a"])
 
 
+@pytest.mark.deep
 def test_every_service_alone_on_the_scenarios() -> None:
     for number in range(1, 7):
         wanted = load_demand(f"parvagpu-s{number}")
