@@ -9,6 +9,8 @@ from .batch.certificate import Certificate as Certificate
 from .batch.certificate import Claim as Claim
 from .batch.certificate import CriticalTask as CriticalTask
 from .batch.certificate import SliceLoad as SliceLoad
+from .batch.journal import Commands as Commands
+from .batch.journal import Journal as Journal
 from .batch.schedule import Operation as Operation
 from .batch.schedule import Run as Run
 from .batch.schedule import Schedule as Schedule
@@ -28,6 +30,10 @@ from .errors import Problem as Problem
 from .errors import SolverError as SolverError
 from .errors import UnknownGpuError as UnknownGpuError
 from .errors import UnknownMethodError as UnknownMethodError
+from .executing import Execution as Execution
+from .executing import resume_schedule as resume_schedule
+from .executing import run_schedule as run_schedule
+from .executing import undo_schedule as undo_schedule
 from .explaining import Conflict as Conflict
 from .explaining import Explanation as Explanation
 from .explaining import Remedy as Remedy
@@ -37,6 +43,9 @@ from .explaining import Verdict as Verdict
 from .explaining import explain as explain
 from .files.batch.batches import read_batch as read_batch
 from .files.batch.batches import write_batch as write_batch
+from .files.batch.journals import read_commands as read_commands
+from .files.batch.journals import read_journal as read_journal
+from .files.batch.journals import write_commands as write_commands
 from .files.batch.programs import export_model as export_model
 from .files.batch.schedules import read_certificate as read_certificate
 from .files.batch.schedules import read_result as read_result
@@ -84,10 +93,12 @@ from .instances.fleet.registry import generate_trace as generate_trace
 from .models.fleet.optimum import TraceOptimum as TraceOptimum
 from .models.fleet.optimum import trace_optimum as trace_optimum
 from .plotting import plot_deployment as plot_deployment
+from .plotting import plot_execution as plot_execution
 from .plotting import plot_latencies as plot_latencies
 from .plotting import plot_schedule as plot_schedule
 from .plotting import plot_simulation as plot_simulation
 from .plotting import save_deployment_plot as save_deployment_plot
+from .plotting import save_execution_plot as save_execution_plot
 from .plotting import save_latency_plot as save_latency_plot
 from .plotting import save_plot as save_plot
 from .plotting import save_simulation_plot as save_simulation_plot

@@ -21,7 +21,7 @@ FLOORS = (
     "cli",
     "mig_opt",
     "studies",
-    "plotting rollout",
+    "plotting rollout executing",
     "instances",
     "files",
     "explaining proving defragmentation streaming",

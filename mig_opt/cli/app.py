@@ -45,6 +45,7 @@ COMMANDS: Mapping[str, Command] = {
     "check": Command("batch.proving", "mig-opt check rodinia-a30 plan.json certificate.json"),
     "plot": Command("planning", "mig-opt plot batch.json plan.json plan.svg"),
     "script": Command("planning", "mig-opt script batch.json plan.json plan.sh"),
+    "run": Command("batch.running", "mig-opt run batch.json plan.json --commands commands.json --plot run.png"),
     "compare": Command("batch.comparing", "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5"),
     "bench": Command("benching", "mig-opt bench study.json --jobs 2"),
     "simulate": Command("fleet.simulating", "mig-opt simulate trace.json --policy fragmentation-aware,first-fit"),

@@ -14,7 +14,7 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.batch.screens import batch_rows, unplaceable, validation_card
 from mig_opt.cli.inputs import check_outputs, load_batch
 from mig_opt.cli.options import ProblemOptions
-from mig_opt.cli.outcome import Checks
+from mig_opt.cli.outcome import Checks, refuse
 from mig_opt.cli.screens import Part, Rows, bounds_table, seconds, table
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
 from mig_opt.cli.serving.screens import demand_rows, deployment_validation_card, services_table
@@ -123,6 +123,7 @@ class BatchPlans(Plans):
     figure, tolerance, validator = "makespan", 1e-6, staticmethod(validate)
     problem: Batch
     plan: Schedule
+    measured = False  # true if the plan is an execution, and the times of the problem are those that were measured
     found: Validation
 
     def load(self) -> Batch:
@@ -130,15 +131,26 @@ class BatchPlans(Plans):
         return load_batch(self.argument, given.gpu, given.gpus, cost_free=given.cost_free, document=self.document)
 
     def read_plan(self, path: Path) -> Schedule:
+        from mig_opt.files.batch.journals import is_journal, read_journal
         from mig_opt.files.batch.schedules import read_schedule
 
-        return read_schedule(path)
+        if not is_journal(path):
+            return read_schedule(path)
+        journal = read_journal(path)
+        if self.problem is not None and self.problem != journal.batch:
+            refuse("", f"is the journal of another batch than {self.argument}", path)
+        name = journal.batch.name
+        batch, schedule = journal.measured()
+        self.problem, self.measured = batch.replace(name=f"{name}, as measured"), True
+        return schedule
 
     def validation_parts(self) -> Iterable[Part]:
         yield validation_card(self.problem, self.found)
 
     def remarks(self) -> list[str]:
         operations = self.found.schedule.operations
+        if self.measured:
+            return ["Times of tasks and operations are as they were measured; all other rules are those of plans."]
         if self.plan.operations is not None or operations is None:
             return []
         return [f"The schedule came without operations; {len(operations)} that are in time for its runs were found."]

@@ -20,8 +20,8 @@ from mig_opt.gpu.model import Placement, Profile
 
 T = TypeVar("T")
 
-_KINDS = range(32)
-"""Places in NVML's list of profiles; newer drivers have more of them than older bindings know."""
+_GPU_KINDS, _COMPUTE_KINDS = range(24), range(12)
+"""Places in NVML's lists of profiles; newer drivers have more of them than older bindings know."""
 
 _MOST_INSTANCES = 64
 _UNFINISHED = ("insufficient resources", "in use", "not found", "unknown")
@@ -66,6 +66,7 @@ class Nvml:
         self._patience, self._sleep, self._root = patience, sleep, root
         self._nvml = bindings()
         self._profiles: dict[tuple[str, str], int] = {}
+        self._known: dict[str, list[tuple[int, str, int]]] = {}
 
     def __enter__(self) -> Nvml:
         with self._told(""):
@@ -166,7 +167,7 @@ class Nvml:
         with self._told(gpu):
             handle = self._handle(gpu)
             found = []
-            for number, name, _ in self._kinds(handle):
+            for number, name, _ in self._kinds(gpu):
                 listed = (nvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
                 count = c_uint(_MOST_INSTANCES)
                 nvml.nvmlDeviceGetGpuInstances(handle, number, listed, byref(count))
@@ -175,15 +176,16 @@ class Nvml:
                         found.append(self._instance(gpu, instance, name))
             return tuple(sorted(found, key=lambda each: each.start))
 
-    def _kinds(self, handle: Any) -> Iterator[tuple[int, str, int]]:
-        """Yield number, name and compute slices of each profile of a GPU."""
-        nvml = self._nvml
-        for kind in _KINDS:
-            try:
-                info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
-            except (nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
-                continue
-            yield info.id, _text(info.name).removeprefix("MIG "), info.sliceCount
+    def _kinds(self, gpu: str) -> list[tuple[int, str, int]]:
+        """Return number, name and compute slices of each profile of a GPU."""
+        nvml, handle = self._nvml, self._handle(gpu)
+        if not self._known.get(gpu):
+            self._known[gpu] = []
+            for kind in _GPU_KINDS:
+                with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
+                    info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
+                    self._known[gpu].append((info.id, _text(info.name).removeprefix("MIG "), info.sliceCount))
+        return self._known[gpu]
 
     def _instance(self, gpu: str, handle: Any, name: str) -> MigInstance:
         nvml = self._nvml
@@ -201,7 +203,7 @@ class Nvml:
     def _computes(self, instance: Any) -> Iterator[Any]:
         """Yield the handles of the compute instances of a GPU instance."""
         nvml = self._nvml
-        for kind in _KINDS:
+        for kind in _COMPUTE_KINDS:
             try:
                 profile = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, kind, 0).id
                 listed = (nvml.c_nvmlComputeInstance_t * _MOST_INSTANCES)()
@@ -229,7 +231,7 @@ class Nvml:
     def _profile(self, gpu: str, profile: Profile) -> int:
         """Return the driver's number of a profile: that of the same name, else that of the same number and size."""
         if (gpu, profile.name) not in self._profiles:
-            kinds = list(self._kinds(self._handle(gpu)))
+            kinds = self._kinds(gpu)
             if not kinds:
                 self._nvml.nvmlDeviceGetMigMode(self._handle(gpu))  # a GPU that does not answer says why
                 raise self._nvml.NVMLError(self._nvml.NVML_ERROR_NOT_SUPPORTED)
@@ -276,16 +278,19 @@ class Nvml:
             instance = nvml.nvmlGpuInstanceGetInfo(made).id
         try:
             with self._told(gpu):
-                nvml.nvmlGpuInstanceCreateComputeInstance(made, self._filling(made, placement))
-                return self._instance(gpu, made, placement.profile.name)
+                compute = nvml.nvmlGpuInstanceCreateComputeInstance(made, self._filling(made, placement))
+                uuid = _text(nvml.nvmlDeviceGetUUID(nvml.nvmlComputeInstanceGetInfo(compute).device))
         except DriverError:
             self.destroy(gpu, instance)
             raise
+        return MigInstance(
+            gpu, instance, placement.profile.name, placement.start, placement.profile.memory_slices, uuid
+        )
 
     def _filling(self, instance: Any, placement: Placement) -> int:
         """Return the profile of the compute instance that has all of a GPU instance."""
         nvml = self._nvml
-        for kind in _KINDS:
+        for kind in _COMPUTE_KINDS:
             with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
                 info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, kind, 0)
                 if info.sliceCount == placement.profile.compute_slices:

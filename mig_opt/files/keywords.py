@@ -8,6 +8,7 @@ from mig_opt import study
 from mig_opt.arguments import MOST_GPUS, MOST_SEEDS
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.certificate import Certificate, CriticalTask, SliceLoad
+from mig_opt.batch.journal import Commands, Event
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.files import shapes
 from mig_opt.fleet.state import MOST_WEIGHT, FleetState, HeldInstance
@@ -48,6 +49,7 @@ DESCRIBED_BY: dict[type, type] = {
     Operation: Run,
     shapes.ResultFile: Result,
     shapes.CertificateFile: Certificate,
+    shapes.CommandsFile: Commands,
     shapes.TableEntry: ProfileTable,
     shapes.PoolEntry: GpuPool,
     shapes.ServicesFile: Demand,
@@ -205,6 +207,15 @@ EXAMPLES: dict[type, dict[str, Any]] = {
         "better": None,
         "digest": _SHA,
     },
+    shapes.CommandsFile: {"schema": "mig-opt/commands/1", "tasks": {"gaussian": ["./gaussian", "-s", "4096"]}},
+    shapes.JournalHead: {
+        "schema": "mig-opt/journal/1",
+        "batch": {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [_TASK]},
+        "schedule": {"schema": "mig-opt/schedule/1", "runs": []},
+        "commands": {"schema": "mig-opt/commands/1", "tasks": {"lu": ["./lu"]}},
+        "gpus": ["GPU-8c5a3d6e-1f2b-4c3d-9e8f-0a1b2c3d4e5f"],
+    },
+    Event: {"time": 1750000000.0, "kind": "begin"},
     shapes.ServicesFile: {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
     Service: _SERVICE,
     shapes.PoolEntry: {"gpu": "A100-80GB"},

@@ -27,8 +27,8 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     Parameters
     ----------
     kind : str
-        The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``study``, ``services``, ``profiles``,
-        ``deployment``, ``deployment-result``, ``trace`` or ``state``.
+        The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``commands``, ``study``, ``services``,
+        ``profiles``, ``deployment``, ``deployment-result``, ``trace`` or ``state``.
 
     Raises
     ------

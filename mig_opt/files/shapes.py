@@ -31,6 +31,7 @@ Kind = Literal[
     "schedule",
     "result",
     "certificate",
+    "commands",
     "study",
     "services",
     "profiles",
@@ -145,6 +146,32 @@ class CertificateFile:
     interrupted: bool
     better: ScheduleFile | None
     digest: str
+
+
+Command = Annotated[
+    tuple[str, ...], Field(json_schema_extra={"minItems": 1, "prefixItems": [{"type": "string", "minLength": 1}]})
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandsFile:
+    """Commands of tasks: the program and its arguments, which no shell reads."""
+
+    schema: Literal["mig-opt/commands/1"]
+    tasks: Annotated[Mapping[str, Command], Field(json_schema_extra={"minProperties": 1})]
+
+
+@dataclass(frozen=True, slots=True)
+class JournalHead:
+    """First line of a journal: the plan."""
+
+    schema: Literal["mig-opt/journal/1"]
+    batch: BatchFile
+    schedule: ScheduleFile
+    commands: CommandsFile
+    gpus: tuple[str, ...]
+    folder: str = "."
+    name: str = ""
 
 
 # Files about services
@@ -300,6 +327,7 @@ FILES: dict[Kind, type] = {
     "schedule": ScheduleFile,
     "result": ResultFile,
     "certificate": CertificateFile,
+    "commands": CommandsFile,
     "study": StudyFile,
     "services": ServicesFile,
     "profiles": ProfilesFile,

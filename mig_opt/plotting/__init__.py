@@ -11,6 +11,7 @@ interface is used: no display is needed, and figures of the caller are left alon
 from __future__ import annotations
 
 from mig_opt.plotting.batch import plot_schedule, save_plot
+from mig_opt.plotting.execution import plot_execution, save_execution_plot
 from mig_opt.plotting.fleet.chart import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import check_plot_path
 from mig_opt.plotting.serving.deployments import plot_deployment, save_deployment_plot
@@ -19,10 +20,12 @@ from mig_opt.plotting.serving.latencies import plot_latencies, save_latency_plot
 __all__ = [
     "check_plot_path",
     "plot_deployment",
+    "plot_execution",
     "plot_latencies",
     "plot_schedule",
     "plot_simulation",
     "save_deployment_plot",
+    "save_execution_plot",
     "save_latency_plot",
     "save_plot",
     "save_simulation_plot",

@@ -78,7 +78,7 @@ def plot_schedule(
     'time in seconds'
     """
     return draw_figure(
-        _problems(batch, schedule, lower_bound), lambda: ScheduleChart(batch, schedule, lower_bound, title)
+        schedule_problems(batch, schedule, lower_bound), lambda: ScheduleChart(batch, schedule, lower_bound, title)
     )
 
 
@@ -112,7 +112,8 @@ def save_plot(
     save_figure(lambda: plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), path, dpi)
 
 
-def _problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+    """Yield why a schedule cannot be drawn."""
     parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
     parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
     for path, part in parts:
@@ -225,10 +226,14 @@ class ScheduleChart(Sheet):
         axes.hlines(range(1, slices), *self.limits, color=GRID, linewidth=0.5, zorder=0)
         if len(self.panels) > 1:
             size = min(9.0, 15 * self.panel)
-            axes.set_ylabel(f"GPU {gpu}", color=INK, fontsize=size, fontweight="bold", va="center")
+            axes.set_ylabel(self.panel_name(gpu), color=INK, fontsize=size, fontweight="bold", va="center")
             axes.yaxis.set_label_coords(-0.75 / self.panel_width, 0.5)
         if last:
             axes.set_xlabel("time in seconds", color=INK, fontsize=9)
+
+    def panel_name(self, gpu: int) -> str:
+        """Return the name beside a panel, where there are several."""
+        return f"GPU {gpu}"
 
     def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
         """Draw a box and return it."""
@@ -298,7 +303,7 @@ class ScheduleChart(Sheet):
                     key.append(f"#{numbers} {elide(name)}")
                 else:
                     label.remove()
-                    gpu = f"GPU {run.gpu}, " if len(self.panels) > 1 else ""
+                    gpu = f"{self.panel_name(run.gpu)}, " if len(self.panels) > 1 else ""
                     key.append(f"{elide(name)} ({gpu}slice {run.start}, at {spell_seconds(run.begin)})")
                     continue
             labels.append(label)
@@ -356,17 +361,21 @@ class ScheduleChart(Sheet):
             if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
                 plate.remove()
 
+    def lines(self) -> list[tuple[float, str, str, str]]:
+        """Return the lines over all panels: seconds, name, colour and dashes; the main one comes first."""
+        bound = [] if self.lower_bound is None else [(self.lower_bound, "lower-bound", BOUND, "--")]
+        return [(self.schedule.makespan, "makespan", INK, "-"), *bound]
+
     def draw_lines(self) -> float:
         """Draw makespan and lower bound with labels that keep apart; return the inches that these take."""
         from matplotlib.patheffects import withStroke
 
-        makespan, bound = self.schedule.makespan, self.lower_bound
-        lines = [(makespan, "makespan", INK, "-")]
-        if bound is not None:
-            lines = sorted([*lines, (bound, "lower-bound", BOUND, "--")])
+        (makespan, name, _, _), *others = lines = self.lines()
+        lines.sort()
         marks = [(at, f"{gid.replace('-', ' ')} {spell_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
-        if bound is not None and spell_seconds(bound) == spell_seconds(makespan):
-            marks = [(makespan, f"makespan = lower bound = {spell_seconds(makespan)}", "makespan", INK)]
+        if len({spell_seconds(at) for at, *_ in lines}) < len(lines):
+            same = f"{name} = {others[0][1].replace('-', ' ')} = {spell_seconds(makespan)}"
+            marks = [(makespan, same, name, INK)]
         style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
         labels = [
             self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
@@ -382,9 +391,9 @@ class ScheduleChart(Sheet):
         halo: list[AbstractPathEffect] = [withStroke(linewidth=2.6, foreground="white")] if len(marks) > 1 else []
         line: dict[str, Any] = {"linewidth": 1.2, "clip_on": False, "zorder": 6}
         # The makespan comes last, on top of a bound that coincides with it.
-        for seconds, gid, colour, dashes in sorted(lines, key=lambda line: line[1]):
+        for seconds, gid, colour, dashes in sorted(lines, key=lambda line: line[1] == name):
             for gpu, axes in enumerate(self.panels):
-                top = 1 + tops.get(gid, tops["makespan"]) / self.panel if gpu == 0 else 1.0
+                top = 1 + tops.get(gid, tops[name]) / self.panel if gpu == 0 else 1.0
                 bottom = -self.gap / self.panel if gpu < len(self.panels) - 1 else 0.0
                 ends = [seconds, seconds], [bottom, top]
                 drawn = axes.plot(*ends, color=colour, ls=dashes, gid=gid, transform=axes.get_xaxis_transform(), **line)

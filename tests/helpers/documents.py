@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import batch_from_json
+from mig_opt.files.batch.journals import commands_from_json
 from mig_opt.files.batch.schedules import certificate_from_json, result_from_json, schedule_from_json
 from mig_opt.files.fleet.states import state_from_json
 from mig_opt.files.fleet.traces import trace_from_json
@@ -69,6 +70,10 @@ CERTIFICATE: dict[str, Any] = {
     "interrupted": False,
     "better": SCHEDULE,
     "digest": "ef" * 32,
+}
+COMMANDS: dict[str, Any] = {
+    "schema": "mig-opt/commands/1",
+    "tasks": {"gaussian": ["./gaussian", "-s", "4096"], "lu": ["./lu"]},
 }
 STUDY = {
     "schema": "mig-opt/study/1",
@@ -179,6 +184,7 @@ DOCUMENTS = {
     "schedule": SCHEDULE,
     "result": RESULT,
     "certificate": CERTIFICATE,
+    "commands": COMMANDS,
     "study": STUDY,
     "services": SERVICES,
     "profiles": PROFILES,
@@ -192,6 +198,7 @@ READERS = {
     "schedule": schedule_from_json,
     "result": result_from_json,
     "certificate": certificate_from_json,
+    "commands": commands_from_json,
     "study": study_from_json,
     "services": demand_from_json,
     "profiles": profiles_from_json,

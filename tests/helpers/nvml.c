@@ -32,6 +32,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,11 +99,28 @@ static struct gpu *gpu_by(const char *uuid) {
 
 static void drop_ci(struct gpu *g, int at) { g->cis[at] = g->cis[--g->n_cis]; }
 
+static struct stat seen;
+static int dirty;
+
+static void forget_lingering(void) { /* what has lingered long enough is gone */
+  for (int i = 0; i < S.n; i++)
+    for (int k = S.gpus[i].n_gis - 1; k >= 0; k--)
+      if (S.gpus[i].gis[k].until > 0 && S.gpus[i].gis[k].until <= now()) S.gpus[i].gis[k] = S.gpus[i].gis[--S.gpus[i].n_gis];
+}
+
 static void load(void) {
   char line[1024], word[TEXT], starts[TEXT];
   int fd = locked("lock");
-  memset(&S, 0, sizeof S);
   lock_fd = fd;
+  struct stat is;
+  if (stat(getenv("FAKE_NVML"), &is)) memset(&is, 0, sizeof is);
+  if (is.st_ino == seen.st_ino && is.st_size == seen.st_size && is.st_mtim.tv_sec == seen.st_mtim.tv_sec &&
+      is.st_mtim.tv_nsec == seen.st_mtim.tv_nsec && is.st_dev == seen.st_dev && is.st_ino) {
+    forget_lingering();
+    return;
+  }
+  seen = is;
+  memset(&S, 0, sizeof S);
   S.clock = -1, S.scale = 1;
   FILE *f = fopen(getenv("FAKE_NVML"), "r");
   struct gpu *g = NULL;
@@ -138,12 +156,8 @@ static void load(void) {
     }
   }
   if (f) fclose(f);
-  for (int i = 0; i < S.n; i++) /* what has lingered long enough is gone */
-    for (int k = S.gpus[i].n_gis - 1; k >= 0; k--)
-      if (S.gpus[i].gis[k].until > 0 && S.gpus[i].gis[k].until <= now()) S.gpus[i].gis[k] = S.gpus[i].gis[--S.gpus[i].n_gis];
+  forget_lingering();
 }
-
-static void unload(void) { close(lock_fd); }
 
 static void save(void) {
   char path[4096];
@@ -167,6 +181,13 @@ static void save(void) {
   }
   fclose(f);
   rename(path, getenv("FAKE_NVML"));
+  if (stat(getenv("FAKE_NVML"), &seen)) memset(&seen, 0, sizeof seen);
+  dirty = 0;
+}
+
+static void unload(void) {
+  if (dirty) save();
+  close(lock_fd);
 }
 
 static void note(const char *verb, const struct gpu *g, uint gi, const char *what) {
@@ -181,7 +202,7 @@ static void note(const char *verb, const struct gpu *g, uint gi, const char *wha
 static struct fault *fault(struct gpu *g, const char *name) {
   for (struct fault *t = g->faults; t < g->faults + g->n_faults; t++)
     if (!strcmp(t->name, name) && t->times) {
-      if (t->times > 0) t->times--;
+      if (t->times > 0) t->times--, dirty = 1;
       return t;
     }
   return NULL;
@@ -211,17 +232,16 @@ static struct gi *gi_by_id(struct gpu *g, uint id) {
   return NULL;
 }
 
-/* Every call: begins with ENTER (state read and locked), ends with LEAVE (written back if changed). */
+/* Every call: begins with ENTER (state locked, and read if it has changed), ends with LEAVE (written if it is dirty). */
 #define ENTER() do { if (!initialised) return UNINITIALIZED; load(); } while (0)
 #define LEAVE(code) do { int c_ = (code); unload(); return c_; } while (0)
-#define LEAVE_CHANGED(code) do { int c_ = (code); save(); unload(); return c_; } while (0)
 #define GPU(h) \
   struct handle *H = (h); \
   ENTER(); \
   struct gpu *g = H ? gpu_by(H->gpu) : NULL; \
   if (!g) LEAVE(INVALID); \
   if (fault(g, "lost")) LEAVE(LOST)
-#define ROOT() do { if (fault(g, "no-permission")) LEAVE_CHANGED(NO_PERMISSION); } while (0)
+#define ROOT() do { if (fault(g, "no-permission")) LEAVE(NO_PERMISSION); } while (0)
 #define MIG() do { if (!g->n_profiles || !g->mode) LEAVE(NOT_SUPPORTED); } while (0)
 
 static int text(char *to, uint size, const char *from) {
@@ -311,7 +331,8 @@ int nvmlDeviceSetMigMode(void *device, uint mode, int *activation) {
   ROOT();
   if (!g->n_profiles) LEAVE(NOT_SUPPORTED);
   g->pending = mode, *activation = g->mode == mode ? OK : IN_USE;
-  LEAVE_CHANGED(OK);
+  dirty = 1;
+  LEAVE(OK);
 }
 
 /* GPU instances */

@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -187,15 +188,17 @@ class Machine:
         return uuid if compute else ""
 
     def instances(self, gpu: int) -> list[GpuInstance]:
-        """The GPU instances of a GPU, by its first number; those that linger included."""
+        """The GPU instances of a GPU, by its first number; those that still linger included."""
         lines = self.path.read_text().splitlines()
+        clock = next(float(line.split()[1]) for line in lines if line.startswith("clock "))
+        now = time.time() if clock < 0 else clock
         block = [line.split() for line in lines[slice(*self._block(lines, gpu))]]
         names = {words[2]: words[11] for words in block if words[0] == "profile"}
         uuids = {words[1]: words[4] for words in block if words[0] == "ci"}
         return sorted(
             GpuInstance(names[words[2]], int(words[3]), uuids.get(words[1], ""), int(words[1]))
             for words in block
-            if words[0] == "gi"
+            if words[0] == "gi" and not 0 < float(words[4]) <= now
         )
 
     @property

@@ -1,0 +1,322 @@
+"""Journals: everything that happened while a schedule was executed, and the schedule that it was in truth.
+
+A journal begins with the plan. Each event names an instance by its place among the lifetimes of the plan
+(:attr:`Journal.lifetimes`), or a task by its name. An intention (``create``, ``destroy``, ``run``) is noted before
+anything is done about it, so that whoever goes on after a crash knows where to look.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.model import OperationCosts
+
+EventKind = Literal[
+    "begin",
+    "resume",
+    "found",
+    "create",
+    "created",
+    "destroy",
+    "destroyed",
+    "lost",
+    "run",
+    "ran",
+    "died",
+    "refused",
+    "stop",
+    "undo",
+    "end",
+]
+"""Kinds of events.
+
+``begin``, ``resume``, ``stop`` (by Ctrl-C), ``undo`` and ``end`` are of the execution; ``found`` (it exists from the
+beginning), ``create``, ``created``, ``destroy``, ``destroyed`` and ``lost`` (it was gone) are of an instance; ``run``,
+``ran`` and ``died`` (without an end of its own) are of a try at a task; ``refused`` says why an instance could not be
+created or destroyed.
+"""
+
+INTENTIONS: tuple[EventKind, ...] = ("begin", "resume", "create", "destroy", "run")
+"""Events that are noted before something is done."""
+
+_DIGITS = 6
+"""Times in measured schedules are in whole microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """Commands of tasks.
+
+    Attributes
+    ----------
+    tasks : mapping of str to tuple of str
+        For each task its program and the arguments. No shell reads them.
+
+    Raises
+    ------
+    InputError
+        If there is no task, or a command is empty.
+
+    Examples
+    --------
+    >>> Commands({"gaussian": ("./gaussian", "-s", "4096")}).tasks["gaussian"][0]
+    './gaussian'
+    """
+
+    tasks: Mapping[str, tuple[str, ...]]
+
+    def __post_init__(self) -> None:
+        problems = [
+            Problem(f"tasks.{name}", "needs a program, and then its arguments, each a text of its own")
+            for name, words in self.tasks.items()
+            if not words or not words[0]
+        ]
+        if not self.tasks:
+            problems.append(Problem("tasks", "needs the command of at least one task, is empty"))
+        if problems:
+            raise InputError(problems)
+
+    def missing(self, batch: Batch) -> list[Problem]:
+        """Return a problem for each task of a batch that has no command."""
+        return [
+            Problem("tasks", f"has no command for the task {task.name!r}; add it")
+            for task in batch.tasks
+            if task.name not in self.tasks
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened in an execution, or is about to be done.
+
+    Attributes
+    ----------
+    time : float
+        Seconds since 1970.
+    kind : str
+        One of :data:`EventKind`.
+    instance : int or None
+        The instance that it is about.
+    task : str or None
+        The task that it is about.
+    attempt : int
+        Of a task: which try, from 1.
+    uuid : str
+        Of an instance that has been created: its MIG UUID.
+    number : int or None
+        Of the same: the driver's number.
+    others : tuple of int
+        Of an intention to create: the numbers of the instances that exist on the GPU.
+    code : int or None
+        Of a task that has ended: its exit code.
+    text : str
+        Why something was refused.
+    """
+
+    time: float
+    kind: EventKind
+    instance: int | None = None
+    task: str | None = None
+    attempt: int = 0
+    uuid: str = ""
+    number: int | None = None
+    others: tuple[int, ...] = ()
+    code: int | None = None
+    text: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(EventKind):
+            raise InputError([Problem("kind", f"unknown kind of event {self.kind!r}")])
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredOperation:
+    """A creation or destruction as it was: the instance, its kind, and seconds since the beginning."""
+
+    instance: int
+    kind: OperationKind
+    begin: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """A task as it ran: its instance, its exit code, and seconds since the beginning."""
+
+    task: str
+    instance: int
+    begin: float
+    end: float
+    code: int
+
+
+@dataclass
+class Journal:
+    """An execution: its plan, and what has happened so far.
+
+    Attributes
+    ----------
+    batch, schedule
+        The plan.
+    commands : Commands
+        The command of each task.
+    gpus : tuple of str
+        The UUID of each GPU.
+    folder : str
+        The folder in which the commands run.
+    events : list of Event
+        Everything so far, in order.
+    """
+
+    batch: Batch
+    schedule: Schedule
+    commands: Commands
+    gpus: tuple[str, ...]
+    folder: str = "."
+    events: list[Event] = field(default_factory=list)
+
+    @cached_property
+    def lifetimes(self) -> list[Lifetime]:
+        """The planned lifetimes of all instances, with their runs."""
+        return lifetimes_with_runs(self.batch, self.schedule)
+
+    @cached_property
+    def instance_of(self) -> dict[str, int]:
+        """The instance of each task in the plan."""
+        return {run.task: index for index, each in enumerate(self.lifetimes) for run in each.runs}
+
+    @property
+    def began(self) -> float:
+        """The second, since 1970, at which the execution began; 0 if it did not."""
+        return next((event.time for event in self.events if event.kind == "begin"), 0.0)
+
+    @property
+    def ended(self) -> bool:
+        """True if there is nothing left to do."""
+        return any(event.kind in ("end", "undo") for event in self.events)
+
+    def runs(self) -> list[MeasuredRun]:
+        """Return the runs that came to their end, in the order of their ends; the last one of each task counts."""
+        found: dict[str, MeasuredRun] = {}
+        begun: dict[tuple[str, int], float] = {}
+        for event in self.events:
+            if event.kind == "run" and event.task is not None:
+                begun[event.task, event.attempt] = event.time
+            elif event.kind == "ran" and event.task is not None:
+                begin = self._since(begun[event.task, event.attempt])
+                end = max(begin, self._since(event.time))
+                run = MeasuredRun(event.task, self.instance_of[event.task], begin, end, event.code or 0)
+                found[event.task] = run
+        return sorted(found.values(), key=lambda run: (run.end, run.begin))
+
+    def operations(self) -> list[MeasuredOperation]:
+        """Return the operations that were done, in the order of their ends.
+
+        Of an instance that was lost and made again only the first creation counts, as if it had lived on.
+        """
+        found: list[MeasuredOperation] = []
+        begun: dict[int, float] = {}
+        there: set[int] = set()
+        for event in self.events:
+            if event.instance is None:
+                continue
+            if event.kind in ("create", "destroy"):
+                begun[event.instance] = self._since(event.time)
+            elif event.kind == "created" and event.instance not in there:
+                there.add(event.instance)
+                span = begun[event.instance], self._since(event.time)
+                found.append(MeasuredOperation(event.instance, "create", *span))
+            elif event.kind == "destroyed":
+                span = begun[event.instance], self._since(event.time)
+                found.append(MeasuredOperation(event.instance, "destroy", *span))
+        return found
+
+    def _since(self, time: float) -> float:
+        return round(max(time - self.began, 0.0), _DIGITS)
+
+    def costs(self) -> OperationCosts:
+        """Return the operation costs that were measured, the median of each size; elsewhere those of the batch."""
+        spans = self._spans()
+        tables: dict[str, dict[int, float]] = {}
+        for kind, known in (("create", self.batch.operations.create), ("destroy", self.batch.operations.destroy)):
+            medians = {
+                size: round(statistics.median(there), 4) for (verb, size), there in spans.items() if verb == kind
+            }
+            tables[kind] = {**known, **medians}
+        return OperationCosts(tables["create"], tables["destroy"], source="measured")
+
+    def _spans(self) -> dict[tuple[OperationKind, int], list[float]]:
+        """Return the lengths of the operations by kind and compute slices."""
+        spans: dict[tuple[OperationKind, int], list[float]] = defaultdict(list)
+        for each in self.operations():
+            spans[each.kind, self.size(each.instance)].append(round(each.end - each.begin, _DIGITS))
+        return spans
+
+    def size(self, instance: int) -> int:
+        """Return the compute slices of an instance."""
+        return self.batch.gpu.profile(self.lifetimes[instance].profile).compute_slices
+
+    def measured_batch(self) -> Batch:
+        """Return the batch with the times and operation costs that were measured, for the next plan."""
+        return self._batch(self.costs())
+
+    def _batch(self, costs: OperationCosts) -> Batch:
+        spans = ((run.task, self.size(run.instance), round(run.end - run.begin, _DIGITS)) for run in self.runs())
+        times = {task: {size: span} for task, size, span in spans if span > 0}
+        tasks = tuple(
+            Task(task.name, {**task.times, **times.get(task.name, {})}, task.memory_gb) for task in self.batch.tasks
+        )
+        return self.batch.replace(tasks=tasks, operations=costs)
+
+    def measured(self) -> tuple[Batch, Schedule]:
+        """Return the schedule as it was, and the batch with times as they were, for the validator.
+
+        A batch has one time for each kind and size of operation: the shortest one that was measured. The rest of a
+        longer creation counts as a wait before it, that of a longer destruction as a wait after it.
+        """
+        shortest = {key: min(there) for key, there in self._spans().items()}
+        tables = {
+            kind: {**known, **{size: cost for (verb, size), cost in shortest.items() if verb == kind}}
+            for kind, known in (("create", self.batch.operations.create), ("destroy", self.batch.operations.destroy))
+        }
+        costs = OperationCosts(tables["create"], tables["destroy"], source="measured, the shortest of each kind")
+        operations = []
+        for each in self.operations():
+            place = self.lifetimes[each.instance]
+            cost = shortest[each.kind, self.size(each.instance)]
+            begin = each.begin if each.kind == "destroy" else round(each.end - cost, _DIGITS)
+            span = begin, round(begin + cost, _DIGITS)
+            operations.append(Operation(each.kind, place.gpu, place.profile, place.start, *span))
+        runs = []
+        for run in self.runs():
+            place = self.lifetimes[run.instance]
+            runs.append(Run(run.task, place.gpu, place.profile, place.start, run.begin, run.end))
+        runs.sort(key=lambda run: run.begin)
+        operations.sort(key=lambda operation: operation.begin)
+        initial = [dataclasses.replace(live, free=min(live.free, self._first(live))) for live in self.batch.initial]
+        return self._batch(costs).replace(initial=tuple(initial)), Schedule(tuple(runs), tuple(operations))
+
+    def _first(self, live: LiveInstance) -> float:
+        """Return the second from which an instance of the initial state was in use; infinity if it never was."""
+        there = [run.begin for run in self.runs() if self._initially(run.instance, live)]
+        there += [each.begin for each in self.operations() if self._initially(each.instance, live)]
+        return min(there, default=float("inf"))
+
+    def _initially(self, instance: int, live: LiveInstance) -> bool:
+        each = self.lifetimes[instance]
+        return each.initial and each.location == (live.gpu, live.profile, live.start)
+
+
+def latest(events: Iterable[Event], kinds: Sequence[EventKind]) -> Event | None:
+    """Return the last event of one of these kinds."""
+    return next((event for event in reversed(list(events)) if event.kind in kinds), None)

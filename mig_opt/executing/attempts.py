@@ -1,0 +1,120 @@
+"""Tries at tasks: programs that go on when whoever started them is killed, and that are found again by whoever resumes.
+
+Each try has files of its own: its output (``.out``), and while the execution lasts its exit code (``.end``), the
+number of its group of processes (``.pid``) and a lock (``.lock``), which is held as long as any of its processes lives.
+So a try that is still running is told from one that has died, whatever was killed in between, and no task is started
+twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_KEEPER = 'echo "$$" >"$0.pid"; "$@"; echo "$?" >"$0.end"'
+"""A shell that keeps a program, and notes its exit code once it has ended; starts no other program to do so."""
+
+_POLL = 0.05
+"""Seconds between looks at a try that was started by a process that is no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of a try.
+
+    Attributes
+    ----------
+    time : float
+        Seconds since 1970.
+    code : int or None
+        Exit code; None if it died without one.
+    """
+
+    time: float
+    code: int | None
+
+
+class Attempts:
+    """The tries at tasks of an execution.
+
+    Parameters
+    ----------
+    folder : Path
+        Where their files are; made when the first one begins.
+    working : Path
+        The folder in which commands run.
+    """
+
+    def __init__(self, folder: Path, working: Path) -> None:
+        self.folder, self._working = folder.absolute(), working
+
+    def _path(self, name: str, suffix: str) -> Path:
+        return self.folder / f"{name}.{suffix}"
+
+    def begin(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Start a program; ``environment`` is added to that of this process."""
+        self.folder.mkdir(exist_ok=True)
+        with self._path(name, "lock").open("w") as lock, self._path(name, "out").open("ab") as output:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return subprocess.Popen(  # noqa: S603 - the commands are what the user wants to run
+                ["/bin/sh", "-c", _KEEPER, str(self.folder / name), *command],
+                env={**os.environ, **environment},
+                cwd=self._working,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                pass_fds=[lock.fileno()],
+            )
+
+    def outcome(self, name: str) -> Outcome | None:
+        """Return the end of a try, None while it still runs; one that never began has died, too."""
+        alive = self._alive(name)
+        end = self._path(name, "end")
+        with contextlib.suppress(FileNotFoundError):
+            text = end.read_text(encoding="ascii")
+            if text.endswith("\n"):  # all of it has been written
+                return Outcome(end.stat().st_mtime, int(text))
+        return None if alive else Outcome(time.time(), None)
+
+    def _alive(self, name: str) -> bool:
+        try:
+            with self._path(name, "lock").open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def wait(self, name: str, process: subprocess.Popen[bytes] | None = None) -> Outcome:
+        """Wait for the end of a try; ``process`` is what :meth:`begin` has returned, if this process has begun it."""
+        if process is not None:
+            process.wait()
+        while (outcome := self.outcome(name)) is None:
+            time.sleep(_POLL)
+        return outcome
+
+    def stop(self, name: str, patience: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
+        """End a try with all of its processes, politely at first."""
+        limit = clock() + patience
+        sign = signal.SIGTERM
+        while self.outcome(name) is None:
+            with contextlib.suppress(OSError, ValueError):
+                os.killpg(int(self._path(name, "pid").read_text(encoding="ascii")), sign)
+            if clock() > limit:
+                sign = signal.SIGKILL
+            time.sleep(_POLL)
+
+    def clear(self) -> None:
+        """Remove all files but the outputs."""
+        for suffix in ("lock", "pid", "end"):
+            for path in self.folder.glob(f"*.{suffix}"):
+                path.unlink(missing_ok=True)

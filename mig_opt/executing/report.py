@@ -1,0 +1,215 @@
+"""The report of an execution: planned against measured, and where the difference came from."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.journal import Journal
+from mig_opt.batch.schedule import Schedule
+from mig_opt.gpu.model import OperationCosts
+
+StepKind = Literal["create", "run", "destroy"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutedStep:
+    """A task or an operation as it was planned and as it was.
+
+    Attributes
+    ----------
+    kind : str
+        ``run``, ``create`` or ``destroy``.
+    task : str
+        Name of the task; empty for operations.
+    gpu : int
+        Index of the GPU.
+    profile : str
+        Profile of the instance.
+    start : int
+        Start slice of the instance.
+    planned : tuple of float
+        Begin and end in the plan, in seconds.
+    measured : tuple of float
+        Begin and end as they were, in seconds after the beginning of the execution.
+    code : int
+        Exit code of the task.
+    """
+
+    kind: StepKind
+    task: str
+    gpu: int
+    profile: str
+    start: int
+    planned: tuple[float, float]
+    measured: tuple[float, float]
+    code: int = 0
+
+    @property
+    def longer(self) -> float:
+        """Seconds by which it took longer than planned."""
+        return (self.measured[1] - self.measured[0]) - (self.planned[1] - self.planned[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The parts of the difference between two makespans, in seconds.
+
+    All that is on the measured critical path counts: what took longer than planned (less than 0: shorter), and the
+    waits between, compared with those of the plan.
+
+    Attributes
+    ----------
+    tasks, operations : float
+        By how much tasks, and operations, took longer.
+    waits : float
+        By how much more there was to wait for: the driver, starts of programs, another order.
+    """
+
+    tasks: float
+    operations: float
+    waits: float
+
+
+@dataclass
+class Execution:
+    """The outcome of an execution.
+
+    Attributes
+    ----------
+    journal : Journal
+        The plan, and everything that happened.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu, solve
+    >>> from mig_opt.batch.journal import Commands, Event, Journal
+    >>> batch = Batch((Task("a", {4: 2.0}),), get_gpu("A30"))
+    >>> plan = solve(batch, "far").schedule
+    >>> happened = [Event(0.0, "begin"), Event(0.0, "create", 0), Event(0.2, "created", 0, uuid="MIG-1", number=1)]
+    >>> happened += [Event(0.2, "run", task="a", attempt=1), Event(2.3, "ran", task="a", attempt=1, code=0)]
+    >>> execution = Execution(Journal(batch, plan, Commands({"a": ("./a",)}), ("GPU-1",), events=happened))
+    >>> execution.planned_makespan, execution.makespan
+    (2.13, 2.3)
+    >>> difference = execution.difference()
+    >>> round(difference.tasks, 3), round(difference.operations, 3)
+    (0.1, 0.07)
+    """
+
+    journal: Journal
+
+    @property
+    def complete(self) -> bool:
+        """True if all of the plan has been done."""
+        return any(event.kind == "end" for event in self.journal.events)
+
+    @property
+    def failed(self) -> dict[str, int]:
+        """The tasks that ended with an exit code other than 0, with that code."""
+        return {run.task: run.code for run in self.journal.runs() if run.code}
+
+    @property
+    def refusals(self) -> list[str]:
+        """Messages about instances that could not be created or destroyed, each once."""
+        last: dict[int | None, str] = {}
+        for event in self.journal.events:
+            if event.kind == "refused":
+                last[event.instance] = event.text
+            elif event.kind in ("created", "destroyed"):
+                last.pop(event.instance, None)
+        return list(dict.fromkeys(last.values()))
+
+    @property
+    def planned_makespan(self) -> float:
+        """The makespan of the plan in seconds."""
+        return self.journal.schedule.makespan
+
+    @cached_property
+    def makespan(self) -> float:
+        """The last end of a task in seconds; 0 if none has ended."""
+        return max((run.end for run in self.journal.runs()), default=0.0)
+
+    @cached_property
+    def steps(self) -> tuple[ExecutedStep, ...]:
+        """Everything that was done, by the begin that was measured."""
+        return tuple(sorted(self._steps(), key=lambda step: step.measured))
+
+    def _steps(self) -> Iterator[ExecutedStep]:
+        lifetimes = self.journal.lifetimes
+        for each in self.journal.operations():
+            place = lifetimes[each.instance]
+            planned = (place.begin, place.ready) if each.kind == "create" else (place.close, place.end)
+            yield ExecutedStep(each.kind, "", *place.location, planned, (each.begin, each.end))
+        for run in self.journal.runs():
+            place = lifetimes[run.instance]
+            (entry,) = (one for one in place.runs if one.task == run.task)
+            measured = run.begin, run.end
+            yield ExecutedStep("run", run.task, *place.location, (entry.begin, entry.end), measured, run.code)
+
+    def critical_path(self) -> list[ExecutedStep]:
+        """Return the steps that the measured makespan consists of, with the waits between them, in order."""
+        ends = sorted(self.steps, key=lambda step: step.measured[1])
+        keys = [step.measured[1] for step in ends]
+        current = max((step for step in ends if step.kind == "run"), key=lambda step: step.measured[1], default=None)
+        path: list[ExecutedStep] = []
+        while current is not None:
+            path.append(current)
+            before = ends[: bisect.bisect_right(keys, current.measured[0])]
+            current = next((step for step in reversed(before) if self._enables(step, path[-1])), None)
+        return path[::-1]
+
+    def _enables(self, step: ExecutedStep, later: ExecutedStep) -> bool:
+        """Return True if a step had to end before a later one could begin."""
+        if step.gpu != later.gpu or step is later:
+            return False
+        same = (step.profile, step.start) == (later.profile, later.start)
+        return same if "run" in (step.kind, later.kind) else True
+
+    def difference(self) -> Difference:
+        """Return where the difference between planned and measured makespan came from."""
+        path = self.critical_path()
+        tasks = sum(step.longer for step in path if step.kind == "run")
+        operations = sum(step.longer for step in path if step.kind != "run")
+        return Difference(tasks, operations, self.makespan - self.planned_makespan - tasks - operations)
+
+    def costs(self) -> OperationCosts:
+        """Return the operation costs that were measured, for the next plan."""
+        return self.journal.costs()
+
+    def measured(self) -> tuple[Batch, Schedule]:
+        """Return the batch with times as they were, and the schedule as it was, for :func:`mig_opt.validate`."""
+        return self.journal.measured()
+
+    def document(self) -> dict[str, Any]:
+        """Return the report as an object of JSON."""
+        difference, costs = self.difference(), self.costs()
+        return {
+            "complete": self.complete,
+            "makespan": self.makespan,
+            "planned_makespan": self.planned_makespan,
+            "difference": {
+                "tasks": round(difference.tasks, 6),
+                "operations": round(difference.operations, 6),
+                "waits": round(difference.waits, 6),
+            },
+            "failed": self.failed,
+            "refusals": self.refusals,
+            "operations": {
+                "create": {str(size): cost for size, cost in costs.create.items()},
+                "destroy": {str(size): cost for size, cost in costs.destroy.items()},
+            },
+            "steps": [_document(step) for step in self.steps],
+        }
+
+
+def _document(step: ExecutedStep) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": step.kind}
+    if step.kind == "run":
+        found |= {"task": step.task, "code": step.code}
+    found |= {"gpu": step.gpu, "profile": step.profile, "start": step.start}
+    found |= {"planned_begin": step.planned[0], "planned_end": step.planned[1]}
+    return found | {"begin": step.measured[0], "end": step.measured[1]}

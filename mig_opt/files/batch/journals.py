@@ -1,0 +1,224 @@
+"""Commands of tasks as JSON, and journals of executions: lines of JSON, each on disk before anything else is done."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from mig_opt.batch.journal import INTENTIONS, Commands, Event, Journal
+from mig_opt.errors import InputError, Problem
+from mig_opt.files.batch.batches import BATCH
+from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.files.documents import file_path, parsed, read_text
+from mig_opt.files.kinds import FileKind
+from mig_opt.files.reading import Findings, Raw, encoded, read_keys, read_object
+from mig_opt.files.shapes import CommandsFile, JournalHead
+
+_SCHEMA = "mig-opt/journal/1"
+
+
+def read_commands(path: str | Path) -> Commands:
+    """Read the commands of tasks from a JSON file.
+
+    Raises
+    ------
+    InputError
+        With every problem of the file.
+    """
+    return COMMANDS.read(path)
+
+
+def write_commands(commands: Commands, path: str | Path) -> None:
+    """Write the commands of tasks to a JSON file; an existing file is replaced only when all is written.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    COMMANDS.write(commands, path)
+
+
+def _commands(raw: Raw, path: str, findings: Findings) -> Commands:
+    values = read_keys(CommandsFile, raw, findings, path)
+    findings.check()
+    return Commands(values["tasks"])
+
+
+def _encoded_commands(commands: Commands) -> Raw:
+    return {"tasks": {name: list(words) for name, words in commands.tasks.items()}}
+
+
+COMMANDS = FileKind("commands", _commands, _encoded_commands)
+commands_from_json, commands_to_json = COMMANDS.from_json, COMMANDS.to_json
+
+
+def is_journal(path: str | Path) -> bool:
+    """Return True if a file begins as a journal does."""
+    try:
+        with Path(path).open("rb") as file:
+            return _SCHEMA.encode() in file.read(100)
+    except OSError:
+        return False
+
+
+def read_journal(path: str | Path) -> Journal:
+    """Read a journal of an execution.
+
+    A last line without an end is one that was being written when the program was killed: it is left out.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Returns
+    -------
+    Journal
+        The plan and the events.
+
+    Raises
+    ------
+    InputError
+        With the first line that is damaged.
+    """
+    lines = read_text(path).split("\n")[:-1]
+    if not lines:
+        raise InputError([Problem("", "is no journal: has no line that is complete")], str(path))
+    findings = Findings(str(path))
+    journal = _head(_line(lines[0], 1, path), findings)
+    for number, line in enumerate(lines[1:], 2):
+        event = read_object(Event, _line(line, number, path), f"line {number}", findings)
+        findings.check()
+        assert event is not None
+        _check_event(event, journal, number, findings)
+        findings.check()
+        journal.events.append(event)
+    return journal
+
+
+def _line(text: str, number: int, path: str | Path) -> Raw:
+    try:
+        raw, repeated = parsed(text, "")
+    except InputError as error:
+        problems = [Problem(f"line {number}", problem.message) for problem in error.problems]
+        raise InputError(problems, str(path)) from None
+    if repeated:
+        raise InputError([problem.below(f"line {number}") for problem in repeated], str(path))
+    return raw
+
+
+def _head(raw: Raw, findings: Findings) -> Journal:
+    if raw.get("schema") != _SCHEMA:
+        raise InputError([Problem("line 1", f'is no journal: "schema" must be "{_SCHEMA}"')], findings.source)
+    values = read_keys(
+        JournalHead,
+        raw,
+        findings,
+        readers={"batch": BATCH.part, "schedule": SCHEDULE.part, "commands": COMMANDS.part},
+    )
+    findings.check()
+    batch = values["batch"].replace(name=values["name"])
+    return Journal(batch, values["schedule"], values["commands"], tuple(values["gpus"]), values["folder"])
+
+
+def _check_event(event: Event, journal: Journal, number: int, findings: Findings) -> None:
+    where = f"line {number}"
+    if event.instance is not None and not 0 <= event.instance < len(journal.lifetimes):
+        most = len(journal.lifetimes) - 1
+        findings.add(f"{where}.instance", f"must be from 0 to {most}, is {event.instance}")
+    if event.task is not None and event.task not in journal.instance_of:
+        findings.add(f"{where}.task", f"the plan has no task {event.task!r}")
+
+
+class JournalFile:
+    """A journal that is open for more events; nobody else can open it at the same time.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    journal : Journal, optional
+        A journal to begin a new file with; without it, an existing file is gone on with.
+
+    Raises
+    ------
+    InputError
+        If a new file exists already, an old one is damaged or in use, or the file cannot be written.
+    """
+
+    def __init__(self, path: str | Path, journal: Journal | None = None) -> None:
+        self.path, self._dirty = file_path(path), False
+        flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT | os.O_EXCL if journal else 0)
+        try:
+            self._file = os.open(self.path, flags, 0o644)
+        except FileExistsError:
+            message = "exists already; go on with it by --resume, take back what it made by --undo, or name another"
+            raise InputError([Problem("", message)], str(path)) from None
+        except FileNotFoundError:
+            message = "there is no such folder; create it first" if journal else "no such file"
+            raise InputError([Problem("", message)], str(path)) from None
+        except OSError as error:
+            raise InputError([Problem("", f"cannot be opened: {error.strerror}")], str(path)) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._file)
+            message = "is in use: the execution still goes on in another process; end that one first"
+            raise InputError([Problem("", message)], str(path)) from None
+        if journal is None:
+            try:
+                self.journal = read_journal(self.path)
+            except InputError:
+                os.close(self._file)
+                raise
+            self._drop_torn_line()
+        else:
+            self.journal = journal
+            self._append(_encoded_head(journal))
+
+    def _drop_torn_line(self) -> None:
+        data = self.path.read_bytes()
+        os.ftruncate(self._file, data.rfind(b"\n") + 1)
+
+    def append(self, event: Event) -> None:
+        """Add an event. An intention is on disk when this returns, with everything before it."""
+        self.journal.events.append(event)
+        self._append(encoded(event))
+        if event.kind in INTENTIONS:
+            self.sync()
+
+    def sync(self) -> None:
+        """Bring everything to the disk."""
+        if self._dirty:
+            os.fdatasync(self._file)
+        self._dirty = False
+
+    def _append(self, raw: Raw) -> None:
+        data = json.dumps(raw, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
+        while data:
+            data = data[os.write(self._file, data) :]
+        self._dirty = True
+
+    def close(self) -> None:
+        """Close the file, so that others may open it."""
+        self.sync()
+        os.close(self._file)
+
+    def __enter__(self) -> JournalFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _encoded_head(journal: Journal) -> dict[str, Any]:
+    head: dict[str, Any] = {"schema": _SCHEMA}
+    if journal.batch.name:
+        head["name"] = journal.batch.name
+    head |= {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
+    head |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus)}
+    return {**head, "folder": journal.folder}

@@ -1,0 +1,94 @@
+"""The command run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from command_line import Command, refuses
+from nvml_machine import Machine
+
+from mig_opt.files.batch.batches import read_batch
+
+
+@pytest.fixture(autouse=True)
+def _nobody_owns_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mig_opt.executing.entry.owner_of_partitions", lambda: "")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    with Machine(tmp_path, "A30").loaded() as found:
+        yield found
+
+
+@pytest.fixture
+def commands(tmp_path: Path) -> Path:
+    path = tmp_path / "commands.json"
+    path.write_text(json.dumps({"schema": "mig-opt/commands/1", "tasks": {name: ["true"] for name in "abc"}}))
+    return path
+
+
+def test_a_plan_is_run_validated_and_taken_back(
+    run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path
+) -> None:
+    journal, measured, chart = (tmp_path / name for name in ("run.journal", "measured.json", "run.svg"))
+    files = ["--journal", journal, "--measured", measured, "--plot", chart]
+    outcome = run("run", batch_file, plan_file, "--commands", commands, *files)
+    assert outcome.code == 0, outcome.err
+    assert "status      complete" in outcome.out
+    assert "3 of 3 tasks ended" in outcome.out
+    assert f"Chart written to {chart}." in outcome.out
+    assert "measured" in chart.read_text()
+    assert read_batch(measured).operations.source == "measured"
+    valid = run("validate", batch_file, journal)
+    assert valid.code == 0
+    assert "small, as measured (3 tasks)" in valid.out
+    assert "as they were measured" in valid.out
+    assert run("plot", batch_file, journal, tmp_path / "measured.svg").code == 0
+    refuses(run("run", "--resume", journal), "there is nothing to go on with")
+    assert machine.instances(0)
+    assert run("run", "--undo", journal).code == 0
+    assert machine.instances(0) == []
+
+
+def test_a_rehearsal_changes_nothing(
+    run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path
+) -> None:
+    outcome = run("run", batch_file, plan_file, "--commands", commands, "--dry-run")
+    assert outcome.code == 0
+    assert "nothing was changed" in outcome.out
+    assert machine.log == []
+    machine.mode(0, 0)
+    refuses(run("run", batch_file, plan_file, "--commands", commands, "--dry-run"), "MIG mode is off")
+
+
+def test_a_rehearsal_without_bindings(
+    run: Command, batch_file: Path, plan_file: Path, commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    outcome = run("run", batch_file, plan_file, "--commands", commands, "--dry-run")
+    assert outcome.code == 0
+    assert 'The GPUs were not checked: needs nvidia-ml-py; install it with: pip install "mig-opt[nvml]"' in outcome.out
+    refuses(run("run", batch_file, plan_file, "--commands", commands), 'pip install "mig-opt[nvml]"')
+
+
+def test_failures_are_told(run: Command, machine: Machine, batch_file: Path, plan_file: Path, tmp_path: Path) -> None:
+    words = {"a": ["false"], "b": ["true"], "c": ["true"]}
+    (tmp_path / "some.json").write_text(json.dumps({"schema": "mig-opt/commands/1", "tasks": words}))
+    files = ["--commands", tmp_path / "some.json", "--journal", tmp_path / "j"]
+    outcome = run("run", batch_file, plan_file, *files)
+    assert outcome.code == 1
+    assert "task 'a' has failed with exit code 1" in outcome.out
+    found = run(
+        "run", batch_file, plan_file, "--commands", tmp_path / "some.json", "--journal", tmp_path / "k", "--json"
+    )
+    refuses(found, "in the way")
+
+
+def test_arguments(run: Command, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path) -> None:
+    refuses(run("run", batch_file), "SCHEDULE: is missing", "--commands: is missing")
+    refuses(run("run", "--resume", "a", "--undo", "b"), "--resume exclude each other")
+    refuses(run("run", "--resume", tmp_path / "none", "--dry-run"), "--dry-run: is for a new execution", "no such file")

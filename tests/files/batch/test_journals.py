@@ -1,0 +1,140 @@
+"""Journals of executions: read as they were written, whatever was killed in between; damaged lines are told."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tiny
+
+from mig_opt.batch.journal import Commands, Event, Journal
+from mig_opt.errors import InputError
+from mig_opt.files.batch.journals import (
+    JournalFile,
+    commands_from_json,
+    commands_to_json,
+    is_journal,
+    read_commands,
+    read_journal,
+    write_commands,
+)
+from mig_opt.validation import validate
+
+COMMANDS = Commands({"big": ("./big", "-s", "4 096"), "left": ("true",), "right": ("./ü",)})
+CREATED = {"uuid": "MIG-1", "number": 5}
+EVENTS = [
+    Event(100.0, "begin"),
+    Event(100.0, "create", 0, others=(1, 2)),
+    Event(100.2, "created", 0, **CREATED),
+    Event(100.2, "run", task="big", attempt=1),
+    Event(102.3, "ran", task="big", attempt=1, code=0),
+    Event(102.3, "destroy", 0),
+    Event(102.45, "destroyed", 0),
+    Event(102.5, "create", 1),
+    Event(102.61, "created", 1, **CREATED),
+    Event(102.7, "run", task="right", attempt=1),
+    Event(102.7, "create", 2),
+    Event(102.9, "created", 2, **CREATED),
+    Event(103.0, "run", task="left", attempt=1),
+    Event(104.0, "died", task="left", attempt=1),
+    Event(104.0, "run", task="left", attempt=2),
+    Event(106.5, "ran", task="right", attempt=1, code=2),
+    Event(107.5, "ran", task="left", attempt=2, code=0),
+    Event(107.5, "end"),
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "run.journal"
+    with JournalFile(path, Journal(tiny.BATCH, tiny.BEST, COMMANDS, ("GPU-1",), "/work")) as file:
+        for event in EVENTS:
+            file.append(event)
+    return path
+
+
+def test_what_was_written_is_read(path: Path) -> None:
+    found = read_journal(path)
+    assert (found.batch, found.batch.name, found.schedule) == (tiny.BATCH, "tiny", tiny.BEST)
+    assert (found.commands, found.gpus, found.folder) == (COMMANDS, ("GPU-1",), "/work")
+    assert found.events == EVENTS
+    assert is_journal(path)
+    assert found.ended
+
+
+def test_the_schedule_as_it_was(path: Path) -> None:
+    journal = read_journal(path)
+    batch, schedule = journal.measured()
+    assert validate(batch, schedule).valid
+    assert schedule.makespan == 7.5
+    assert [(run.task, run.begin, run.end) for run in schedule.runs] == [
+        ("big", 0.2, 2.3),
+        ("right", 2.7, 6.5),
+        ("left", 4.0, 7.5),
+    ]
+    assert journal.costs().create == {1: 0.11, 2: 0.2, 4: 0.2}
+    assert journal.costs().destroy == {1: 0.1, 2: 0.1, 4: 0.15}
+    assert journal.measured_batch().tasks[1].times == {1: 5.0, 2: 3.5}
+
+
+def test_a_line_that_was_not_finished_is_left_out_and_then_dropped(path: Path) -> None:
+    whole = path.read_bytes()
+    for cut in (1, 20, len(whole.splitlines(keepends=True)[-1]) - 1):
+        path.write_bytes(whole[:-cut])
+        assert read_journal(path).events == EVENTS[:-1]
+        with JournalFile(path) as file:
+            file.append(EVENTS[-1])
+        assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "message"),
+    [
+        (1, '{"schema": "mig-opt/batch/1"}', "line 1: is no journal"),
+        (3, '{"time": 1}', "line 3.kind: is missing"),
+        (3, '{"time": 1, "kind": "sleep"}', "line 3.kind: must be"),
+        (4, '{"time": 1, "kind": "create", "instance": 9}', "line 4.instance: must be from 0 to 2, is 9"),
+        (5, '{"time": 1, "kind": "run", "task": "?"}', "line 5.task: the plan has no task '?'"),
+        (6, "{", "line 6: not valid JSON"),
+        (6, '{"time": 1, "time": 2, "kind": "end"}', "line 6.time: this key is given more than once"),
+    ],
+)
+def test_damaged_lines(path: Path, line: int, text: str, message: str) -> None:
+    lines = path.read_text().splitlines()
+    lines[line - 1] = text
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError) as error:
+        read_journal(path)
+    assert message in str(error.value)
+
+
+def test_files_that_are_there_or_not(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="exists already; go on with it by --resume"):
+        JournalFile(path, read_journal(path))
+    with pytest.raises(InputError, match="no such file"):
+        JournalFile(tmp_path / "none")
+    with pytest.raises(InputError, match="no such folder"):
+        JournalFile(tmp_path / "none" / "run.journal", read_journal(path))
+    with JournalFile(path), pytest.raises(InputError, match="is in use"):
+        JournalFile(path)
+    (tmp_path / "empty").touch()
+    with pytest.raises(InputError, match="has no line that is complete"):
+        read_journal(tmp_path / "empty")
+    assert not is_journal(tmp_path / "empty")
+
+
+def test_commands(tmp_path: Path) -> None:
+    write_commands(COMMANDS, tmp_path / "commands.json")
+    assert read_commands(tmp_path / "commands.json") == COMMANDS
+    assert commands_from_json(commands_to_json(COMMANDS)) == COMMANDS
+    assert [problem.message for problem in Commands({"big": ("x",)}).missing(tiny.BATCH)] == [
+        "has no command for the task 'left'; add it",
+        "has no command for the task 'right'; add it",
+    ]
+    document = {"schema": "mig-opt/commands/1", "tasks": {"b": "./b"}}
+    with pytest.raises(InputError) as error:
+        commands_from_json(json.dumps(document))
+    assert 'tasks.b: must be a list [...], is "./b"' in str(error.value)
+    with pytest.raises(InputError, match=r"tasks\.a: needs a program"):
+        commands_from_json(json.dumps({"schema": "mig-opt/commands/1", "tasks": {"a": []}}))
