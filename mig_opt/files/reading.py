@@ -38,7 +38,6 @@ _EXPECTED = {
     "dict": "an object {...}",
     "mapping": "an object {...}",
     "dataclass": "an object {...}",
-    "tuple": "a list [...]",
 }
 """Words for what a value must be, by the first word of the code that pydantic gives to the error."""
 

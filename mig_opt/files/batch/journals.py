@@ -34,6 +34,13 @@ def read_commands(path: str | Path) -> Commands:
 def write_commands(commands: Commands, path: str | Path) -> None:
     """Write the commands of tasks to a JSON file; an existing file is replaced only when all is written.
 
+    Parameters
+    ----------
+    commands : Commands
+        The commands.
+    path : str or Path
+        The file.
+
     Raises
     ------
     InputError
