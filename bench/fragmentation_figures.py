@@ -1,4 +1,4 @@
-"""The figure of the study of the fragmentation-aware scheduler: its ablation."""
+"""The figures of the study of the fragmentation-aware scheduler: its ablation, and instances over time."""
 
 from __future__ import annotations
 
@@ -48,4 +48,30 @@ def ablation(
     several[0].set_ylabel("wait + execution, share of the baseline")
     several[0].set_ylim(0, 1.45)
     several[0].legend(fontsize=8, loc="upper left", ncols=2)
+    figure.savefig(path, metadata={"Date": None})
+
+
+def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]], path: Path) -> None:
+    """Write a figure with the desired and the actual number of instances of each profile over time (Figure 6).
+
+    Parameters
+    ----------
+    counts : mapping
+        For each profile the seconds at which something changes, with both numbers from then on.
+    path : Path
+        Where to write it.
+    """
+    figure = Figure(figsize=(10.5, 5.6), layout="constrained")
+    several = figure.subplots(len(counts), 1, sharex=True, squeeze=False)[:, 0]
+    end = max(points[-1][0] for points in counts.values())
+    for axes, (profile, points) in zip(several, sorted(counts.items()), strict=True):
+        seconds, desired, actual = zip((0.0, 0, 0), *points, (end, *points[-1][1:]), strict=True)
+        axes.fill_between(seconds, actual, step="post", color=_COLOURS[0], linewidth=0, label="instances")
+        axes.step(seconds, desired, where="post", color=_COLOURS[2], linewidth=1.2, label="jobs that want or have one")
+        axes.set_ylabel(profile, rotation=0, ha="right", va="center")
+        axes.set_ylim(0, max(*desired, *actual) + 1)
+        axes.grid(visible=True, axis="y", color="#dddddd")
+        axes.set_axisbelow(True)
+    several[0].legend(fontsize=8, loc="upper right", ncols=2)
+    several[-1].set_xlabel("seconds")
     figure.savefig(path, metadata={"Date": None})

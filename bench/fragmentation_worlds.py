@@ -94,6 +94,8 @@ class Way:
     """Whether jobs pass those before them that do not fit: as with a queue for each size."""
     placement: int = 0
     """Which of the static partitions."""
+    source_load: str = "after"
+    """With which load of the GPU that a job leaves the other is compared: after the migration or before."""
 
     def run(self, trace: Trace, threshold: float) -> Metrics:
         """Return its outcome."""
@@ -105,7 +107,9 @@ class Way:
             load_balancing=self.balancing,
             dynamic_partitioning=self.partitioning,
             migration=self.migration,
+            source_load=self.source_load,
             backfill=self.queues,
+            patience=None,
             **options,
         )
         assert not done.unfinished

@@ -35,6 +35,13 @@ def known_at(series: Sequence[float], tolerance: float, limit_gb: float = _LIMIT
     return None
 
 
+def known_median(model: str, seeds: int, noise: float, tolerance: float = 0.05) -> tuple[float | None, float]:
+    """Return the median iteration at which the lack is known, and the share of the seeds in which it is at all."""
+    found = [known_at(_series(model, seed, noise), tolerance) for seed in range(seeds)]
+    known = [at for at in found if at is not None]
+    return statistics.median(known) if known else None, len(known) / seeds
+
+
 def forecast_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
     """Return when the lack of memory is predicted, by noise and by what counts as convergence."""
     models = printed["forecast"]
@@ -47,10 +54,8 @@ def forecast_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
         for tolerance in TOLERANCES if noise else TOLERANCES[1:2]:
             cells = []
             for model in models:
-                found = [known_at(_series(model, seed, noise), tolerance) for seed in range(seeds)]
-                known = [at for at in found if at is not None]
-                middle = f"{statistics.median(known):.0f}" if known else "-"
-                cells.append(f"{middle} ({len(known) / seeds:.0%})")
+                middle, share = known_median(model, seeds, noise, tolerance)
+                cells.append(f"{'-' if middle is None else f'{middle:.0f}'} ({share:.0%})")
             lines.append(f"| {noise:g} GB | {tolerance:.0%} | {' | '.join(cells)} |")
     return lines
 
@@ -63,6 +68,11 @@ def peak_error(series: Sequence[float]) -> float:
     return forecast.peak / max(series) - 1
 
 
+def peak_errors(model: str, seeds: int, noise: float) -> list[float]:
+    """Return the error of the predicted peak of a model, seed by seed."""
+    return [peak_error(_series(model, seed, noise)) for seed in range(seeds)]
+
+
 def peak_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
     """Return how far the predicted peak is from the true one."""
     models = printed["forecast"]
@@ -70,7 +80,7 @@ def peak_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
     shown = [f"{own['predicted_gb'] / own['peak_gb'] - 1:+.1%}" if "peak_gb" in own else "-" for own in models.values()]
     lines.append(f"| printed | {' | '.join(shown)} | {printed['forecast_error']['mean']:.1%} |")
     for noise in NOISES:
-        errors = [[peak_error(_series(model, seed, noise)) for seed in range(seeds)] for model in models]
+        errors = [peak_errors(model, seeds, noise) for model in models]
         sizes = [abs(error) for own in errors for error in own]
         cells = [f"{statistics.fmean(own):+.1%}" for own in errors]
         lines.append(f"| {noise:g} GB | {' | '.join(cells)} | {statistics.fmean(sizes):.1%} |")
@@ -80,7 +90,8 @@ def peak_table(printed: Mapping[str, Any], seeds: int) -> list[str]:
 State = tuple[Placement, ...]
 
 
-def _readings() -> Iterator[tuple[str, Callable[[Placement], int]]]:
+def readings() -> Iterator[tuple[str, Callable[[Placement], int]]]:
+    """Yield what may be counted as reachable from a placement on an empty A100, each with its name."""
     gpu = get_gpu("A100")
 
     def finals(key: Callable[[State], object], profiles: Any = "base") -> Callable[[Placement], int]:
@@ -169,7 +180,7 @@ def reachability_table(printed: Mapping[str, Any]) -> list[str]:
     lines = ["| counted | " + " | ".join(f"slice {start}" for start in range(7)) + " |", f"|{'---|' * 8}"]
     own = printed["reachability"]
     lines.append(f"| printed | {own['first']} | {own['first']} | - | - | - | - | {own['last']} |")
-    for label, count in _readings():
+    for label, count in readings():
         cells = " | ".join(str(count(gpu.placement("1g.5gb", start))) for start in range(7))
         lines.append(f"| {label} | {cells} |")
     return lines

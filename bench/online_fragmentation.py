@@ -9,9 +9,9 @@ import dataclasses
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
 
-from fragmentation_figures import ablation
+from fragmentation_figures import ablation, instance_figure
+from fragmentation_tables import concurrency, instance_counts, instances, migration, spread
 from fragmentation_worlds import (
     ALL,
     CONTENTION,
@@ -29,14 +29,8 @@ from fragmentation_worlds import (
 )
 from report import describe, markdown, parser_of, save
 
-from mig_opt import Job, simulate
+from mig_opt import simulate
 from mig_opt.simulation import Metrics
-
-
-def spread(values: Sequence[float], digits: int = 0) -> str:
-    """Return mean and standard deviation."""
-    deviation = statistics.stdev(values) if len(values) > 1 else 0.0
-    return f"{statistics.fmean(values):.{digits}f} ± {deviation:.{digits}f}"
 
 
 def waits(bench: Bench) -> Iterator[str]:
@@ -198,39 +192,6 @@ def _range(values: Iterable[float], digits: int = 0) -> str:
     return f"{min(found):.{digits}f} to {max(found):.{digits}f}"
 
 
-def concurrency(seeds: int) -> Iterator[str]:
-    """Yield the table for the paper's Figure 5."""
-    yield "## Concurrent tasks (Figure 5; printed: conditional load balancing has the least time per token, no figures)"
-    yield ""
-    yield "Tasks that all arrive in the first second and take less than three quarters of the GPUs, each held up by"
-    yield "PCIe; the threshold is the load of all tasks. Mean slowdown against a task alone on its GPU."
-    yield ""
-    rows = []
-    for count in (2, 4, 6, 8):
-        found: dict[str, list[float]] = {}
-        for seed in range(seeds):
-            drawn = make_trace("normal-25", seed, World(jobs=30, contention="all jobs", uniform=True))
-            chosen: list[Job] = []
-            load = 0
-            for job in drawn.jobs:
-                size = next(iter(job.times))
-                if len(chosen) < count and load + size <= 0.75 * 28 - (count - len(chosen) - 1):
-                    chosen.append(dataclasses.replace(job, arrival=0.0, times={size: 1000.0}))
-                    load += size
-            trace = drawn.replace(jobs=tuple(chosen))
-            given: dict[str, dict[str, Any]] = {
-                "fragmentation-aware": {"threshold": load / 28},
-                "first-fit": {},
-                "best-fit": {},
-                "load-balancing": {},
-            }
-            for policy, options in given.items():
-                metrics = simulate(trace, policy, **options).metrics
-                found.setdefault(policy, []).append(metrics.execution.mean / 1000.0)
-        rows.append([str(count), *(spread(values, 2) for values in found.values())])
-    yield from markdown(["tasks", "fragmentation-aware", "first-fit", "best-fit", "load-balancing"], rows)
-
-
 def report(bench: Bench, *, cut: bool) -> str:
     """Return the page."""
     parts: list[Iterable[str]] = [
@@ -246,6 +207,8 @@ def report(bench: Bench, *, cut: bool) -> str:
         executions(bench),
         steps(bench),
         concurrency(bench.seeds),
+        instances(bench.seeds, bench.world.jobs),
+        migration(min(bench.seeds, 10), bench.world.jobs),
         sensitivity(bench, cut=cut),
     ]
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
@@ -261,7 +224,7 @@ def figure_data(bench: Bench, *, queues: bool) -> dict[str, list[list[float]]]:
 
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    parser = parser_of(__doc__, "online_fragmentation.md and .svg", "one seed, 25 jobs, fewer assumptions")
+    parser = parser_of(__doc__, "online_fragmentation.md and two .svg", "one seed, 25 jobs, fewer assumptions")
     parser.add_argument("--seeds", type=int, default=20, help="traces of each workload (20)")
     options = parser.parse_args(arguments)
     bench = Bench(1, World(jobs=25)) if options.cut else Bench(options.seeds, World())
@@ -274,6 +237,8 @@ def main(arguments: Sequence[str]) -> None:
         },
         options.results / "online_fragmentation.svg",
     )
+    shown = simulate(make_trace("normal-25", 0, bench.world), "fragmentation-aware").log
+    instance_figure(instance_counts(shown), options.results / "online_fragmentation_instances.svg")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from report import describe, parser_of, some_of, start
 
 from mig_opt.studies.environment import fingerprint
 
-PAPERS: tuple[str, ...] = ("far", "parvagpu")
+PAPERS: tuple[str, ...] = ("far", "parvagpu", "migm", "fragmentation", "pcie")
 """Each is a module ``paper_<name>.py`` with a :class:`claims.Paper` called ``PAPER``."""
 
 

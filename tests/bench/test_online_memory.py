@@ -38,6 +38,7 @@ def test_a_tiny_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "| Ml2, scheme A | 1.58 | 1.12 | 29% |" in text
 
 
+@pytest.mark.deep
 def test_scheme_a_beats_b_where_runtimes_are_similar() -> None:
     """Sorted by memory, the longer jobs come last and are dealt equally; in any order B ends with one of them."""
     found = online_memory.similar_throughputs(20, 0.0, 1.25)
