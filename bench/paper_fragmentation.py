@@ -167,8 +167,8 @@ def concurrent(cut: bool) -> Group:
         assumed="Tasks that arrive together and ask for less than three quarters of 4 GPUs; each asks for"
         " 17.65 GB/s; the"
         " threshold is the load of all tasks, as printed. The mean over 20 draws of the tasks.",
-        reason="Times per token are points of a picture, measured on GPUs. The paper names both rivals and defines neither."
-        " OWP (arXiv 2409.06646), by its abstract, places a set that is known in advance on as few GPUs as it can;"
+        reason="Times per token are points of a picture, measured on GPUs. The paper names both rivals and defines"
+        " neither. OWP (arXiv 2409.06646), by its abstract, places a set known in advance on as few GPUs as it can;"
         " ElasticBatch (IEEE TPDS 35, 2024) is not openly accessible, and chooses the sizes of instances itself, while"
         " here jobs ask for theirs. Rules written from abstracts would be ours and not theirs. What packing on few GPUs"
         " means for contention shows `best-fit`, which fills GPUs too: it is nearly as slow as first fit. Plain load"
