@@ -191,6 +191,13 @@ def written(
     return [f"{noun.capitalize()} written to {path}{purpose}."]
 
 
+def plotted(noun: str, content: T | None, path: Path | None, draw: Callable[[T, Path], object]) -> list[str]:
+    """Draw a chart that is wanted if there is something to draw; return the remark about it."""
+    if path is not None and content is None:
+        return [f"There is no {noun} to draw in {path}."]
+    return written("chart", content, path, draw)
+
+
 def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **outputs: Path | None) -> None:
     """Refuse files that cannot be written, that are inputs, or that are wanted for two purposes, with every reason.
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer import Option
 
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
-from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share, written
+from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share, plotted, written
 from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, say, say_infeasible
-from mig_opt.cli.screens import bullets, show, show_remarks, show_written
+from mig_opt.cli.screens import bullets, show, show_remarks
 from mig_opt.control import check_run
 from mig_opt.registry import AUTO, METHODS, get_method
 from mig_opt.result import Status
@@ -77,11 +80,11 @@ def solve(
     remarks = [] if reached else hints_on_time(entry, result, time_limit, deterministic=deterministic)
     with checks.step():
         remarks += written("schedule", result.schedule, output, write_schedule)
+    with checks.step():
+        remarks += plotted("schedule", result.schedule, chart, partial(_draw, problem, result))
     no_partition = result.status is Status.NO_SOLUTION and result.method == "fixpart-best"
     if no_partition:
         remarks.append(_NO_PARTITION)
-    if chart is not None and result.schedule is None:
-        remarks.append(f"There is no schedule to draw in {chart}.")
     if as_json:
         print_json(result_summary(result))
         if result.status is Status.INFEASIBLE:
@@ -95,11 +98,11 @@ def solve(
         if result.schedule is not None and not quiet:
             show("", schedule_table(problem, result.schedule))
         show_remarks(remarks)
-    if chart is not None and result.schedule is not None:
-        from mig_opt.plotting import save_plot
-
-        with checks.step():
-            save_plot(problem, result.schedule, chart, lower_bound=result.lower_bound)
-            show_written("Chart", chart, quiet=as_json)
     checks.finish()
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
+
+
+def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path) -> None:
+    from mig_opt.plotting import save_plot
+
+    save_plot(batch, schedule, chart, lower_bound=result.lower_bound)

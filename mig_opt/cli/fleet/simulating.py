@@ -6,16 +6,16 @@ import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from typer import Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, load_trace
+from mig_opt.cli.inputs import check_outputs, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, print_json
-from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_written, table, tenths
+from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
 from mig_opt.control import check_run
 from mig_opt.result import relative_gap
 from mig_opt.texts import plural
@@ -116,23 +116,25 @@ def simulate(
         with shown_progress(choice.text, quiet=as_json):
             done.append(choice.run(found))
     references = _references(found, time_limit if optimum else None, quiet=as_json)
+    remarks = written("log", done, log, _write_log) + plotted("simulation", done, chart, partial(_draw, references))
     if as_json:
         print_json(_document(done, references))
     else:
         show(*_parts(done, references))
-    if (log or chart) and not as_json:
-        typer.echo("")
-    if log is not None:
-        from mig_opt.files.fleet.traces import write_log
-
-        write_log(done, log)
-        show_written("Log", log, quiet=as_json)
-    if chart is not None:
-        from mig_opt.plotting import save_simulation_plot
-
-        save_simulation_plot(done, chart, bounds=references.bounds)
-        show_written("Chart", chart, quiet=as_json)
+        show_remarks(remarks)
     finish(good=not any(simulation.unfinished for simulation in done))
+
+
+def _write_log(done: Sequence[Simulation], log: Path) -> None:
+    from mig_opt.files.fleet.traces import write_log
+
+    write_log(done, log)
+
+
+def _draw(references: References, done: Sequence[Simulation], chart: Path) -> None:
+    from mig_opt.plotting import save_simulation_plot
+
+    save_simulation_plot(done, chart, bounds=references.bounds)
 
 
 def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> References:

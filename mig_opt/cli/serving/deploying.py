@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from typer import Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, parsed_devices, written
+from mig_opt.cli.inputs import check_outputs, parsed_devices, plotted, written
 from mig_opt.cli.outcome import (
     EXIT_CODES,
     Checks,
@@ -23,7 +24,7 @@ from mig_opt.cli.outcome import (
     say,
     say_infeasible,
 )
-from mig_opt.cli.screens import bullets, show, show_remarks, show_written
+from mig_opt.cli.screens import bullets, show, show_remarks
 from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.control import check_run
@@ -117,8 +118,7 @@ def deploy(
         remarks += written("deployment", deployment, output, write_deployment)
     else:
         remarks += written("deployment", deployment, output, lambda _, path: write_text(path, text), f" for {export}")
-    if chart is not None and deployment is None:
-        remarks.append(f"There is no deployment to draw in {chart}.")
+    remarks += plotted("deployment", deployment, chart, partial(_draw, demand))
     if to_stdout:
         print_text(text)
     elif as_json:
@@ -129,12 +129,13 @@ def deploy(
         show_remarks(remarks)
     if deployment is None and (as_json or to_stdout):
         _say_why_not(demand, result)
-    if chart is not None and deployment is not None:
-        from mig_opt.plotting import save_deployment_plot
-
-        save_deployment_plot(deployment, chart, demand=demand)
-        show_written("Chart", chart, quiet=as_json or to_stdout)
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
+
+
+def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
+    from mig_opt.plotting import save_deployment_plot
+
+    save_deployment_plot(deployment, chart, demand=demand)
 
 
 def check_export(form: str | None, devices: str | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, parsed_share
+from mig_opt.cli.inputs import check_outputs, parsed_share, plotted
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json, refuse
 from mig_opt.cli.screens import (
     BAD,
@@ -22,7 +23,7 @@ from mig_opt.cli.screens import (
     noted,
     percent,
     show,
-    show_written,
+    show_remarks,
     styled,
     table,
 )
@@ -140,18 +141,19 @@ def serve(
             if len(in_file) == len(error.problems):
                 raise InputError(in_file, str(deployment)) from None
             raise
+    remarks = plotted("simulation", simulation, chart, functools.partial(_draw, share))
     if as_json:
         print_json(_document(simulation, share))
     else:
         show(*_parts(demand, simulation, share))
-    if chart is not None:
-        from mig_opt.plotting import save_latency_plot
-
-        save_latency_plot(simulation, chart, promise=share)
-        if not as_json:
-            show("")
-        show_written("Chart", chart, quiet=as_json)
+        show_remarks(remarks)
     finish(good=share is None or simulation.keeps(share))
+
+
+def _draw(promise: float | None, simulation: RequestSimulation, chart: Path) -> None:
+    from mig_opt.plotting import save_latency_plot
+
+    save_latency_plot(simulation, chart, promise=promise)
 
 
 def parsed_promise(text: str, option: str = "--promise") -> float:
