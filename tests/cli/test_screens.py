@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from mig_opt.cli.app import command_line
+from mig_opt.cli.app import GROUPS, command_line
 from mig_opt.cli.screens import seconds
 from mig_opt.gpu.catalogue import catalogue
 
@@ -30,7 +30,8 @@ def test_every_help_has_an_example(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     outcome = run(*command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
-    assert f"Example: {' '.join(['mig-opt', *command])}" in outcome.out or command == ("trace",)
+    _, _, example = outcome.out.partition("Example: ")
+    assert " ".join(["mig-opt", *command]) in " ".join(example.split()) or " ".join(command) in GROUPS
     assert max(map(len, outcome.out.splitlines())) <= 80
 
 
