@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
-from demands import A30, A100, assert_serves, featured_demands, flat_table, one_model, places
+from demands import A30, A100, assert_serves, demands, featured_demands, flat_table, one_model, places
 from hypothesis import given, settings
 
 from mig_opt.control import Control
 from mig_opt.deploying import deploy
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.serving.mig_serving import partitions_into
 from mig_opt.registry import deploy_methods, get_deploy_method
 from mig_opt.result import Status
@@ -117,6 +120,41 @@ def test_the_fast_algorithm_weighs_by_what_is_lacking() -> None:
     assert [{segment.service for segment in deployment.on(gpu)} for gpu in range(4)] == [{"a"}, {"b"}, {"a"}, {"b"}]
 
 
+@pytest.mark.deep
+@settings(max_examples=40)
+@given(demands(max_services=3, gpus=(A100, A30), max_pools=1))
+def test_no_configuration_of_any_mix_scores_more(wanted: Demand) -> None:
+    """The fast algorithm against every service on every instance of every partition, GPU after GPU."""
+    deployment = run("mig-serving-fast", wanted)
+    assert deployment is not None
+    gpu = wanted.pools[0].gpu
+    given_by = [
+        {option.profile: option.point.throughput / service.rate for option in options}
+        for service, options in zip(wanted.services, wanted.options, strict=True)
+    ]
+    names = [service.name for service in wanted.services]
+    rate, segments = [1.0] * len(names), [float(service.min_replicas) for service in wanted.services]
+    profiles = frozenset(profile for given in given_by for profile in given)
+    for number in range(len(deployment.gpus)):
+        shares = zip(rate, segments, wanted.services, strict=True)
+        lacks = [max(0.0, left, count / service.min_replicas) for left, count, service in shares]
+        best = max(
+            sum(
+                lacks[who] * given_by[who].get(placement.profile, 0.0)
+                for who, placement in zip(mix, partition, strict=True)
+            )
+            for partition in partitions_into(gpu, profiles)
+            for mix in itertools.product(range(len(names)), repeat=len(partition))
+        )
+        score = 0.0
+        for segment in deployment.on(number):
+            who = names.index(segment.service)
+            score += lacks[who] * given_by[who][deployment.placement(segment).profile]
+            rate[who] -= segment.throughput / wanted.services[who].rate
+            segments[who] -= 1
+        assert score == pytest.approx(best, rel=1e-6)
+
+
 # gpulet
 
 
@@ -152,6 +190,33 @@ def test_no_gpu_of_gpulet_has_three_segments(wanted: Demand) -> None:
     deployment = run("gpulet", wanted)
     if deployment is not None:
         assert all(len(deployment.on(gpu)) <= 2 for gpu in range(len(deployment.gpus)))
+
+
+@pytest.mark.deep
+@settings(max_examples=60)
+@given(featured_demands(limited=False))
+def test_the_second_segment_has_all_that_the_first_leaves(wanted: Demand) -> None:
+    deployment = run("gpulet", wanted)
+    if deployment is None:
+        return
+    options = dict(zip((service.name for service in wanted.services), wanted.options, strict=True))
+
+    def largest_beside(first: Placement, service: str) -> int:
+        profiles = [option.profile for option in options[service] if option.profile in first_gpu.profiles]
+        return max(
+            profile.compute_slices
+            for profile in profiles
+            if any(not first_gpu.placement(profile.name, start).conflicts(first) for start in profile.starts)
+        )
+
+    for gpu in range(len(deployment.gpus)):
+        held = [(segment.service, deployment.placement(segment)) for segment in deployment.on(gpu)]
+        if len(held) == 2:
+            first_gpu = deployment.model(gpu)
+            assert any(
+                second.profile.compute_slices == largest_beside(first, service)
+                for (_, first), (service, second) in itertools.permutations(held)
+            )
 
 
 # igniter
