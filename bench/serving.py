@@ -1,4 +1,4 @@
-"""Fleets for inference services: every method on the scenarios of ParvaGPU, beside the printed and the exact counts.
+"""Fleets for inference services: every method on the scenarios of ParvaGPU, beside the published and the exact counts.
 
 Run: python bench/serving.py. It takes a few minutes; with --cut seconds.
 """
