@@ -14,21 +14,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import dataclasses
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from mig_opt.control import Limits
+from mig_opt.defragmentation.emptying import emptying_moves, least_used, least_weight
 from mig_opt.defragmentation.ordering import ordered
-from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks, Layout, Masks, Relocation, relocated
+from mig_opt.defragmentation.problem import DefragmentationGoal, FleetMasks, Layout, Look, Masks, Relocation, relocated
 from mig_opt.defragmentation.references import greedy_moves
 from mig_opt.defragmentation.searching import FIRST_SEARCH, LAST_SEARCH, BreadthFirstSearch
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.models.fleet.defragmentation import TargetChoice, TargetColumn, TargetProblem, choose_targets
 from mig_opt.result import Status
 from mig_opt.texts import plural
+
+_FIRST_SHARE = 0.3
+"""Share of the time in which the least number of GPUs or nodes is looked for, before one close to it is enough."""
+
+_MOST_COLUMNS, _MOST_LEAVING = 1000, 0
+"""Columns from which on a plan is looked for first in which only so many instances leave a GPU that stays in use."""
+
+_MOST_SEARCHED = 12
+"""GPUs of a fleet up to which the states are searched in which more GPUs or nodes are free."""
 
 _MOST_RETRIES = 12
 """Other targets that are tried if there is no order without detours for the first ones."""
@@ -40,7 +51,8 @@ class MigrationIncumbent:
 
     moves: list[Relocation] | None  # the plan
     masks: Masks  # instances on each GPU at its end
-    cost: int  # its fragmentation cost
+    cost: int  # its cost: its fragmentation, or the GPUs or nodes that it uses
+    weight: int  # weight of its migrations: their number unless some count more
     least_cost: int  # no allowed plan ends with less
     infeasible: str = ""  # the reason why there is no plan, if that is proven
     _bound: int = 0
@@ -48,12 +60,12 @@ class MigrationIncumbent:
 
     @property
     def lower_bound(self) -> int:
-        """Least migrations of an allowed plan that ends with as little cost as this one, or reaches the goal."""
+        """Least weight of an allowed plan that ends with as little cost as this one, or reaches the goal."""
         return self._bound if self._bounded_cost is None or self.cost <= self._bounded_cost else 0
 
-    def bound(self, moves: int, cost: int | None) -> None:
-        """Note that no allowed plan has fewer migrations, of those that cost no more if a cost is given."""
-        self._bound, self._bounded_cost = max(moves, 0), cost
+    def bound(self, weight: int, cost: int | None) -> None:
+        """Note that no allowed plan has less weight, of those that cost no more if a cost is given."""
+        self._bound, self._bounded_cost = max(weight, 0), cost
 
 
 class Planner:
@@ -73,19 +85,21 @@ class Planner:
         limits: Limits,
         report: Callable[[], None] = lambda: None,
     ) -> None:
-        # as given
-        self.fleet = fleet
+        # as given; shortest paths within GPUs count migrations, whatever their weights
+        self._within = within or len(fleet.masks) == 1
+        self.fleet = fleet = dataclasses.replace(fleet, weights={}) if self._within else fleet
         self.goal = goal
         self._most_moves = most_moves
         self._limits = limits
         self._report = report
-        self._within = within or len(fleet.masks) == 1
-        cost, least_cost = fleet.cost(fleet.masks), 0
-        if goal.least:
+        cost, least_cost = goal.cost(fleet, fleet.masks), 0
+        if goal.free:
+            least_cost = max(fleet.used(fleet.pinned), least_used(fleet, most_moves))
+        elif goal.least:
             layouts = fleet.layouts
             least_cost = sum(min(one.cost for one in layouts if one.mask & own == own) for own in fleet.pinned)
         # the results so far, also if the run ends early
-        self.found = MigrationIncumbent(None, fleet.masks, cost, least_cost)
+        self.found = MigrationIncumbent(None, fleet.masks, cost, 0, least_cost)
         if goal.holds(fleet.masks, cost):
             self.found.moves = []
 
@@ -95,7 +109,15 @@ class Planner:
         self._report()
         if self._limits.done or (found.moves is not None and not self.goal.least):
             return
+        if self.goal.free:
+            self._offer(emptying_moves(self.fleet, self._most_moves))
+            found.bound(least_weight(self.fleet, found.cost), found.cost)
+            self._report()
+            if "migrations" in self.proven or self._limits.done:
+                return
         columns = target_columns(self.fleet, self.goal, within=self._within)
+        if self.goal.free and len(columns) > _MOST_COLUMNS and self._offer_nearby(columns):
+            return
         choice = self._choose_only(columns) if len(self.fleet.masks) == 1 else self._choose(columns)
         self._report()
         if choice is None:
@@ -106,40 +128,90 @@ class Planner:
             self._order(columns, choice)
         if self.goal.least and found.moves is not None and found.cost > found.least_cost:
             # The least fragmentation was not reached: the bound for the one that was.
-            found.bound(self._solve(columns, "moves", found.cost).bound or 0, found.cost)
+            found.bound(self._solve(columns, "weight", found.cost).bound or 0, found.cost)
 
     # Phase 1: targets
 
     def _solve(
         self,
         columns: list[TargetColumn],
-        objective: Literal["cost", "moves"],
+        objective: Literal["cost", "weight"],
         most_cost: int | None,
         most_moves: int | None = None,
         without: Sequence[dict[TargetColumn, int]] = (),
+        *,
+        share: float = 1.0,
     ) -> TargetChoice:
         sizes = tuple(map(len, self.fleet.groups.values()))
         totals = () if self._within else self.fleet.totals
         most_moves = self._most_moves if most_moves is None else most_moves
-        problem = TargetProblem(sizes, totals, self.goal.wanted, most_cost, most_moves)
-        return choose_targets(columns, problem, self._limits, objective, without)
+        nodes: dict[int, Counter[int]] = defaultdict(Counter)
+        for group, gpus in enumerate(self.fleet.groups.values()):
+            for gpu in gpus if self.fleet.nodes else ():
+                nodes[self.fleet.nodes[gpu]][group] += 1
+        by_node = tuple(tuple(sorted(nodes[node].items())) for node in sorted(nodes))
+        problem = TargetProblem(sizes, totals, self.goal.wanted, by_node, most_cost, most_moves)
+        return choose_targets(columns, problem, self._limits, objective, without, share=share)
 
     def _choose(self, columns: list[TargetColumn]) -> TargetChoice | None:
         """Return the targets of least fragmentation, if that is the goal, and of fewest migrations for that."""
         most_cost = self.goal.most_cost
-        if self.goal.least:
-            least = self._solve(columns, "cost", None)
+        if self.goal.free and self.found.moves is not None and self.found.cost <= self.found.least_cost:
+            most_cost = self.found.cost
+        elif self.goal.least:
+            least = self._solve(columns, "cost", None, share=_FIRST_SHARE if self.goal.free else 1.0)
             if least.bound is not None:
                 self.found.least_cost = max(self.found.least_cost, least.bound)
                 self._report()
+            if self.goal.free and least.status is not Status.OPTIMAL:
+                return self._near(columns, least)
             if not least.counts:
                 return None
             most_cost = least.cost
-        choice = self._solve(columns, "moves", most_cost)
-        self.found.bound(choice.bound or 0, most_cost if self.goal.least else None)
+        choice = self._solve(columns, "weight", most_cost)
+        if choice.bound is not None:
+            self.found.bound(choice.bound, most_cost if self.goal.least else None)
         if choice.status is Status.INFEASIBLE:
             self.found.infeasible = self._no_targets()
         return choice if choice.counts else None
+
+    def _offer_nearby(self, columns: list[TargetColumn]) -> bool:
+        """Look for a plan in which hardly anything leaves GPUs that stay in use; return True if nothing is better."""
+        masks = [look.mask for look in self.fleet.groups]
+        few = [
+            column
+            for column in columns
+            if not column.target or (masks[column.group] & ~column.target).bit_count() <= _MOST_LEAVING
+        ]
+        for more in (0, 1, 2, 4):
+            cost = self.found.least_cost + more
+            if self.found.moves is not None and self.found.cost <= cost:
+                return "migrations" in self.proven
+            choice = self._solve(few, "weight", cost, share=_FIRST_SHARE)
+            if choice.counts:
+                return self._offer(ordered(self.fleet.geometry, self.fleet.masks, self._targets(choice)))
+        return self._limits.done
+
+    def _near(self, columns: list[TargetColumn], known: TargetChoice) -> TargetChoice | None:
+        """Return targets close to the bound, where the least number of GPUs or nodes was not found in time.
+
+        With that number as a constraint a program is mostly easier than with it as the objective.
+        """
+        cost = self.found.least_cost
+        while not known.counts or cost < known.cost:
+            choice = self._solve(columns, "weight", cost, share=_FIRST_SHARE)
+            if choice.counts:
+                self.found.bound(choice.bound or 0, cost)
+                return choice
+            if choice.status is Status.INFEASIBLE and cost == self.found.least_cost:
+                self.found.least_cost = cost + 1
+                self._report()
+            if self._limits.expired:
+                return known if known.counts else None
+            cost += 1
+        choice = self._solve(columns, "weight", known.cost)
+        self.found.bound(choice.bound or 0, known.cost)
+        return choice if choice.counts else known
 
     def _choose_only(self, columns: list[TargetColumn]) -> TargetChoice | None:
         """Return the best target of a single GPU, without a solver."""
@@ -163,7 +235,9 @@ class Planner:
     def _no_targets(self) -> str:
         where = "within their GPUs" if self._within else "on these GPUs"
         limit = "" if self._most_moves is None else f" with at most {plural(self._most_moves, 'migration')}"
-        what = "has that room" if self.goal.wanted else "has as little fragmentation"
+        what = (
+            "has that room" if self.goal.wanted else "uses as few" if self.goal.free else "has as little fragmentation"
+        )
         return f"no arrangement of these instances {where}{limit} {what}"
 
     def _targets(self, choice: TargetChoice) -> list[int]:
@@ -173,6 +247,10 @@ class Planner:
             taken[column.group] += [column.target] * count
         targets = list(self.fleet.masks)
         for group, gpus in enumerate(self.fleet.groups.values()):
+            if choice.used:
+                # The GPUs of nodes that are to be empty come first, and so do empty targets.
+                gpus = sorted(gpus, key=lambda gpu: choice.used[self.fleet.nodes[gpu]])  # noqa: PLW2901
+                taken[group].sort(key=bool)
             for gpu, target in zip(gpus, taken[group], strict=True):
                 targets[gpu] = target
         return targets
@@ -186,23 +264,23 @@ class Planner:
             return True
         if moves is None or (self._most_moves is not None and len(moves) > self._most_moves):
             return False
-        masks = relocated(self.fleet.masks, moves)
-        cost = self.fleet.cost(masks)
+        masks, weight = relocated(self.fleet.masks, moves), self.fleet.weight(moves)
+        cost = goal.cost(self.fleet, masks)
         if not goal.holds(masks, cost):
             return False
-        if found.moves is None or goal.rank(cost, len(moves)) < goal.rank(found.cost, len(found.moves)):
-            found.moves, found.masks, found.cost = moves, masks, cost
+        if found.moves is None or goal.rank(cost, weight) < goal.rank(found.cost, found.weight):
+            found.moves, found.masks, found.cost, found.weight = moves, masks, cost, weight
             self._report()
         return self._limits.done or "migrations" in self.proven
 
     @property
     def proven(self) -> tuple[str, ...]:
-        """The goals in which no plan is better: ``fragmentation`` if it is to be least, ``migrations``."""
+        """The goals in which no plan is better: ``fragmentation`` or ``free`` if asked for, then ``migrations``."""
         goal, found = self.goal, self.found
         if found.moves is None or (goal.least and found.cost > found.least_cost):
             return ()
-        fewest = ("migrations",) if len(found.moves) <= found.lower_bound else ()
-        return (*(("fragmentation",) if goal.least else ()), *fewest)
+        fewest = ("migrations",) if found.weight <= found.lower_bound else ()
+        return (*(("free" if goal.free else "fragmentation",) if goal.least else ()), *fewest)
 
     def _order(self, columns: list[TargetColumn], choice: TargetChoice) -> None:
         """Find an order for these targets or for others that are as good, else search."""
@@ -215,6 +293,8 @@ class Planner:
             if other is choice and self._search(FIRST_SEARCH):
                 return
         if self._search(LAST_SEARCH):
+            return
+        if self.goal.free:
             return
         inner = Planner(self.fleet, self.goal, within=True, most_moves=self._most_moves, limits=self._limits)
         inner.run()
@@ -234,11 +314,13 @@ class Planner:
             refused.append({column: count for column, count in choice.counts.items() if column.blocked})
             if not refused[-1]:
                 return
-            choice = self._solve(columns, "moves", most_cost, most_moves, refused)
+            choice = self._solve(columns, "weight", most_cost, most_moves, refused)
 
     def _search(self, most_work: int) -> bool:
         """Search state by state; return True if that settles the matter, or the run is over."""
         goal, found = self.goal, self.found
+        if self.fleet.weights or (goal.free and len(self.fleet.masks) > _MOST_SEARCHED):
+            return self._limits.done  # it counts migrations, and large fleets have too many states
         search = BreadthFirstSearch(self.fleet, goal, found.least_cost)
         end = search.run(self._limits, self._most_moves, most_work)
         self._offer(end.moves)
@@ -268,24 +350,33 @@ def target_columns(fleet: FleetMasks, goal: DefragmentationGoal, *, within: bool
     that comes to a GPU takes one.
     """
     similar: dict[object, list[TargetColumn]] = defaultdict(list)
+    looks = list(fleet.groups)
     for group, layout, moves, blocked in (_targets_within if within else _targets_between)(fleet):
+        cost = int(layout.mask > 0) if goal.free else layout.cost
+        weight = moves if within or not fleet.weights else _weight_of_leaving(looks[group], layout.mask)
         for room in goal.rooms(layout.mask) if goal.wanted else ((),):
-            column = TargetColumn(group, layout.mask, layout.counts, moves, blocked, layout.cost, room)
+            column = TargetColumn(group, layout.mask, layout.counts, moves, blocked, cost, room, weight)
             similar[group, layout.counts, room].append(column)
     columns: list[TargetColumn] = []
     for same in similar.values():
         best: list[TargetColumn] = []
-        for column in sorted(same, key=lambda column: (column.moves, column.blocked, column.cost)):
-            if not best or (not goal.wanted and column.cost < best[-1].cost):
+        for column in sorted(same, key=lambda column: (column.weight, column.moves, column.blocked, column.cost)):
+            better = (other for other in best if other.moves <= column.moves)
+            if all(not goal.wanted and column.cost < other.cost for other in better):
                 best.append(column)
         columns += best
     return columns
 
 
+def _weight_of_leaving(look: Look, target: int) -> int:
+    """Return the weight of the instances that leave their places; each of them migrates once at least."""
+    return sum(weight for place, weight in look.weights if not target >> place & 1)
+
+
 def _targets_between(fleet: FleetMasks) -> Iterator[_Target]:
     geometry, totals = fleet.geometry, fleet.totals
     possible = [layout for layout in fleet.layouts if all(map(int.__le__, layout.counts, totals))]
-    for group, (mask, pinned) in enumerate(fleet.groups):
+    for group, (mask, pinned, *_) in enumerate(fleet.groups):
         for layout in possible:
             if layout.mask & pinned == pinned:
                 arriving, leaving = layout.mask & ~mask, mask & ~layout.mask
@@ -295,7 +386,7 @@ def _targets_between(fleet: FleetMasks) -> Iterator[_Target]:
 
 def _targets_within(fleet: FleetMasks) -> Iterator[_Target]:
     layouts = {layout.mask: layout for layout in fleet.layouts}
-    for group, (mask, pinned) in enumerate(fleet.groups):
+    for group, (mask, pinned, *_) in enumerate(fleet.groups):
         distance: dict[int, int] = {}
         for reached, before in _paths_within(fleet.geometry, mask, pinned).items():
             distance[reached] = 0 if before is None else distance[before] + 1

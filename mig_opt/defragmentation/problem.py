@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import NamedTuple
 
-from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.fleet.state import FleetState, HeldInstance, Migration
 from mig_opt.gpu.geometry import Geometry, geometry_of, members
 from mig_opt.gpu.model import GpuModel, ProfileSet
 
@@ -48,6 +48,15 @@ class Layout:
     cost: int
 
 
+class Look(NamedTuple):
+    """Everything about a GPU that tells it from others."""
+
+    mask: int
+    pinned: int
+    node: int = 0  # index of its node, where nodes are told apart
+    weights: tuple[tuple[int, int], ...] = ()  # of the migrations of its instances, if they are not all 1
+
+
 @dataclass(frozen=True)
 class FleetMasks:
     """A fleet state in numbers."""
@@ -57,12 +66,15 @@ class FleetMasks:
     # instances on each GPU, and those of them that must stay
     masks: Masks
     pinned: Masks
+    nodes: tuple[int, ...] = ()  # index of the node of each GPU, if whole nodes are to be empty
+    weights: dict[Place, int] = field(default_factory=dict)  # of migrations, if they are not all 1
 
     @classmethod
-    def of(cls, state: FleetState, *, all_profiles: bool = False) -> FleetMasks:
+    def of(cls, state: FleetState, *, all_profiles: bool = False, by_node: bool = False) -> FleetMasks:
         """Return a state in numbers, without idle instances.
 
-        Variants of profiles count if there are some, or if that is wanted.
+        Variants of profiles count if there are some, or if that is wanted. Instances of owners whose disruption budget
+        is 0 are pinned.
         """
         state = state.busy()
         plain = {profile.name for profile in state.gpu.profiles_of("double-memory")}
@@ -73,8 +85,15 @@ class FleetMasks:
         for held in state.instances:
             bit = 1 << geometry.index(held.profile, held.start)
             masks[held.gpu] |= bit
-            pinned[held.gpu] |= bit if held.pinned else 0
-        return cls(geometry, profiles, tuple(masks), tuple(pinned))
+            pinned[held.gpu] |= bit if stays(state, held) else 0
+        names = list(dict.fromkeys(state.nodes)) if by_node else []
+        weights = {(held.gpu, geometry.index(held.profile, held.start)): held.weight for held in state.instances}
+        uniform = all(weight == 1 for weight in weights.values())
+        return cls(
+            *(geometry, profiles, tuple(masks), tuple(pinned)),
+            nodes=tuple(map(names.index, state.nodes)) if by_node else (),
+            weights={} if uniform else weights,
+        )
 
     @property
     def layouts(self) -> tuple[Layout, ...]:
@@ -82,16 +101,39 @@ class FleetMasks:
         return layouts_of(self.geometry.gpu, self.profiles)
 
     @cached_property
-    def groups(self) -> dict[tuple[int, int], list[int]]:
-        """The GPUs that are alike, by their instances and the pinned ones of them."""
-        return self.alike(self.masks)
-
-    def alike(self, masks: Masks) -> dict[tuple[int, int], list[int]]:
-        """Return the GPUs that are alike with these instances."""
-        found: dict[tuple[int, int], list[int]] = defaultdict(list)
-        for gpu, look in enumerate(zip(masks, self.pinned, strict=True)):
-            found[look].append(gpu)
+    def groups(self) -> dict[Look, list[int]]:
+        """The GPUs that are alike, whatever their nodes."""
+        weights: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        for (gpu, place), weight in sorted(self.weights.items()):
+            weights[gpu].append((place, weight))
+        found: dict[Look, list[int]] = defaultdict(list)
+        for gpu, (mask, pinned) in enumerate(zip(self.masks, self.pinned, strict=True)):
+            found[Look(mask, pinned, weights=tuple(weights[gpu]))].append(gpu)
         return found
+
+    def alike(self, masks: Masks) -> dict[Look, list[int]]:
+        """Return the GPUs that are alike with these instances, and on the same node where that matters."""
+        found: dict[Look, list[int]] = defaultdict(list)
+        nodes = self.nodes or (0,) * len(masks)
+        for gpu, look in enumerate(zip(masks, self.pinned, nodes, strict=True)):
+            found[Look(*look)].append(gpu)
+        return found
+
+    def weight(self, moves: Iterable[Relocation]) -> int:
+        """Return the weight of migrations, which is their number unless some count more."""
+        weights = dict(self.weights)
+        total = 0
+        for source, target in moves:
+            weight = weights.pop(source, 1)
+            total += weight
+            if self.weights:
+                weights[target] = weight
+        return total
+
+    def used(self, masks: Masks) -> int:
+        """Return the number of GPUs with instances, or of nodes if these are told apart."""
+        used = [gpu for gpu, mask in enumerate(masks) if mask]
+        return len({self.nodes[gpu] for gpu in used}) if self.nodes else len(used)
 
     @cached_property
     def totals(self) -> tuple[int, ...]:
@@ -109,13 +151,21 @@ class FleetMasks:
     def migrations(self, state: FleetState, moves: Iterable[Relocation]) -> tuple[Migration, ...]:
         """Return moves as migrations of the state that this stands for."""
         placements = self.geometry.placements
-        names = {(held.gpu, self.geometry.index(held.profile, held.start)): held.name for held in state.instances}
+        names = {
+            (held.gpu, self.geometry.index(held.profile, held.start)): (held.name, held.owner)
+            for held in state.instances
+        }
         found = []
         for source, target in moves:
-            names[target] = name = names.pop(source)
+            names[target] = of = names.pop(source)
             old, new = placements[source[1]], placements[target[1]]
-            found.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, name))
+            found.append(Migration(source[0], old.profile.name, old.start, target[0], new.start, *of))
         return tuple(found)
+
+
+def stays(state: FleetState, held: HeldInstance) -> bool:
+    """Return True if an instance must stay where it is."""
+    return held.pinned or state.budgets.get(held.owner or held.name, 1) == 0
 
 
 def _counts(geometry: Geometry, mask: int) -> tuple[int, ...]:
@@ -145,19 +195,24 @@ class DefragmentationGoal:
     wanted: tuple[int, ...] = ()
     # Most fragmentation cost of all GPUs together. Without it and without wanted room the goal is the least cost.
     most_cost: int | None = None
+    free: bool = False  # true if the cost is the number of GPUs or nodes that are used
     _rooms: dict[int, tuple[tuple[int, ...], ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def least(self) -> bool:
-        """True if the goal is the least fragmentation, whatever that is."""
+        """True if the goal is the least cost, whatever that is."""
         return not self.wanted and self.most_cost is None
 
-    def rank(self, cost: int, moves: int) -> tuple[int, int]:
+    def cost(self, fleet: FleetMasks, masks: Masks) -> int:
+        """Return the cost of all GPUs together."""
+        return fleet.used(masks) if self.free else fleet.cost(masks)
+
+    def rank(self, cost: int, weight: int) -> tuple[int, int]:
         """Return the order of plans that reach the goal: cost counts only if the goal is the least."""
-        return cost if self.least else 0, moves
+        return cost if self.least else 0, weight
 
     def holds(self, masks: Masks, cost: int) -> bool:
-        """Return True if these instances with this fragmentation cost satisfy the conditions."""
+        """Return True if these instances with this cost satisfy the conditions."""
         return (self.most_cost is None or cost <= self.most_cost) and self.places(masks) is not None
 
     def rooms(self, mask: int) -> tuple[tuple[int, ...], ...]:

@@ -19,7 +19,7 @@ class SearchOutcome:
     """Outcome of a search."""
 
     moves: list[Relocation] | None  # the best plan; None if no state that was visited satisfies the goal
-    cost: int  # its fragmentation cost at the end
+    cost: int  # its cost at the end
     complete: bool  # true if no better plan exists
     depth: int  # all states that so many migrations lead to were visited
 
@@ -27,21 +27,22 @@ class SearchOutcome:
 class BreadthFirstSearch:
     """Search for a plan of fewest migrations, level by level; GPUs with the same pinned instances are interchangeable.
 
-    ``least_cost`` is a lower bound for the fragmentation cost: a state with it needs no better one.
+    ``least_cost`` is a lower bound for the cost: a state with it needs no better one.
     """
 
     def __init__(self, fleet: FleetMasks, goal: DefragmentationGoal, least_cost: int) -> None:
         self._fleet = fleet
         self._goal = goal
         self._least_cost = least_cost
-        interchangeable: dict[int, list[int]] = defaultdict(list)
-        for gpu, pinned in enumerate(fleet.pinned):
-            interchangeable[pinned].append(gpu)
+        interchangeable: dict[tuple[int, int], list[int]] = defaultdict(list)
+        nodes = fleet.nodes or (0,) * len(fleet.masks)
+        for gpu, kind in enumerate(zip(fleet.pinned, nodes, strict=True)):
+            interchangeable[kind].append(gpu)
         self._interchangeable = tuple(interchangeable.values())
         self._came_from: dict[Masks, tuple[Masks, Relocation] | None] = {fleet.masks: None}
         self._known = {self._key(fleet.masks)}
         self._best = fleet.masks if goal.least else None
-        self._cost = fleet.cost(fleet.masks)
+        self._cost = goal.cost(fleet, fleet.masks)
         self._depth = 0
         self._work = 0
 
@@ -51,16 +52,17 @@ class BreadthFirstSearch:
         while frontier and not any(map(self._settles, frontier)) and self._depth != most_moves:
             following: list[Masks] = []
             for masks in frontier:
-                if self._work > most_work or limits.expired:
-                    return self._outcome(complete=False)
-                following += self._successors(masks)
+                for reached in self._successors(masks):
+                    following.append(reached)
+                    if self._work > most_work or limits.expired:
+                        return self._outcome(complete=False)
             frontier = following
             self._depth += 1
         return self._outcome(complete=True)
 
     def _settles(self, masks: Masks) -> bool:
         """Keep a state if it is the best so far; return whether none can be better."""
-        cost = self._fleet.cost(masks)
+        cost = self._goal.cost(self._fleet, masks)
         if self._goal.least:
             if cost < self._cost:
                 self._best, self._cost = masks, cost
@@ -84,10 +86,10 @@ class BreadthFirstSearch:
     def _moves(self, masks: Masks) -> Iterator[Relocation]:
         """Yield the possible migrations; of GPUs that are alike one stands for all."""
         geometry, alike = self._fleet.geometry, self._fleet.alike(masks)
-        for (mask, pinned), gpus in alike.items():
+        for look, gpus in alike.items():
             # From the first of them to the first of the others, to itself, and to another one that is alike.
             targets = {others[0] for others in alike.values()} | set(gpus[:2])
-            for place in members(mask & ~pinned):
+            for place in members(look.mask & ~look.pinned):
                 profile = geometry.profile_of[place]
                 for other in targets:
                     for target in geometry.usage(masks[other]).available[profile]:

@@ -71,6 +71,8 @@ class Migration:
         GPU and start slice of the new instance.
     name : str
         Name of the job.
+    owner : str
+        To whom the job belongs.
     """
 
     gpu: int
@@ -79,6 +81,7 @@ class Migration:
     to_gpu: int
     to_start: int
     name: str = ""
+    owner: str = ""
 
     def __str__(self) -> str:
         return f"{self.profile}@{self.start} of GPU {self.gpu} to {self.to_start} of GPU {self.to_gpu}"
@@ -159,6 +162,14 @@ class FleetState:
             return self
         return dataclasses.replace(self, instances=tuple(held for held in self.instances if not held.idle))
 
+    def free(self, kind: str) -> tuple[int | str, ...]:
+        """Return the GPUs, or with ``nodes`` the names of the nodes, that have no instances that something runs on."""
+        used = {held.gpu for held in self.instances if not held.idle}
+        if kind != "nodes":
+            return tuple(gpu for gpu in range(self.gpus) if gpu not in used)
+        full = {self.nodes[gpu] for gpu in used}
+        return tuple(node for node in dict.fromkeys(self.nodes) if node not in full)
+
     def on(self, gpu: int) -> tuple[HeldInstance, ...]:
         """Return the instances of a GPU, by start slice."""
         return tuple(sorted((i for i in self.instances if i.gpu == gpu), key=lambda instance: instance.start))
@@ -224,22 +235,31 @@ class MigrationPlan:
     room : tuple of (int, str, int)
         GPU, profile and start slice of the instances for which room was asked: where they can all be created at the
         end.
+    rounds : tuple of int
+        Round of each migration, from 1. Those of a round can be done together, within the limits of their owners.
+    weight : int
+        Weight of the migrations: their number unless some count more.
+    free : tuple of int or str
+        GPUs, or nodes by their names, that are empty at the end, if that is the goal.
     """
 
     migrations: tuple[Migration, ...]
     fragmentation: float
     room: tuple[tuple[int, str, int], ...] = ()
+    rounds: tuple[int, ...] = ()
+    weight: int = 0
+    free: tuple[int | str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefragmentationResult(Result[MigrationPlan]):
     """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`MigrationPlan`.
 
-    The status is ``optimal`` if no plan is better in any goal. The lower bound is a number of migrations: no plan that
-    ends with as little fragmentation, or with the room that was asked for, has fewer. The trajectory is about the first
-    goal, which is the mean fragmentation unless room was asked for. ``proven`` has some of ``fragmentation`` and
-    ``migrations``. Fragmentation is the mean over the GPUs of the fragmentation cost (the fragmentation-aware paper,
-    section IV-B).
+    The status is ``optimal`` if no plan is better in any goal. The lower bound is a weight of migrations, which is
+    their number unless instances have weights: no plan that ends with as little fragmentation, with the room that was
+    asked for, or with as many GPUs or nodes free, has less. The trajectory is about the first goal, which is the mean
+    fragmentation unless there is another. ``proven`` has some of ``fragmentation``, ``free`` and ``migrations``.
+    Fragmentation is the mean over the GPUs of the fragmentation cost (the fragmentation-aware paper, section IV-B).
 
     Attributes
     ----------
@@ -249,12 +269,21 @@ class DefragmentationResult(Result[MigrationPlan]):
         Its mean fragmentation, from 0 to 1.
     least_fragmentation : float
         No allowed plan ends with less fragmentation; 0 where that was not asked for.
+    freeing : str
+        ``gpus`` or ``nodes`` if these are to be free, else empty.
+    free_before : tuple of int or str
+        Those that are free before, if that is the goal.
+    most_free : int
+        No allowed plan ends with more of them free; 0 where that was not asked for.
     """
 
     lower_bound: int
     state: FleetState
     fragmentation_before: float
     least_fragmentation: float
+    freeing: str = ""
+    free_before: tuple[int | str, ...] = ()
+    most_free: int = 0
 
     @property
     def migrations(self) -> tuple[Migration, ...] | None:
@@ -263,8 +292,8 @@ class DefragmentationResult(Result[MigrationPlan]):
 
     @property
     def objective(self) -> int | None:
-        """Number of migrations; None without a plan."""
-        return None if self.plan is None else len(self.plan.migrations)
+        """Weight of the migrations, which is their number unless instances have weights; None without a plan."""
+        return None if self.plan is None else self.plan.weight
 
     @property
     def fragmentation(self) -> float | None:
@@ -275,6 +304,20 @@ class DefragmentationResult(Result[MigrationPlan]):
     def room(self) -> tuple[tuple[int, str, int], ...]:
         """Places where the instances for which room was asked can be created: GPU, profile and start slice."""
         return () if self.plan is None else self.plan.room
+
+    @property
+    def free(self) -> tuple[int | str, ...]:
+        """GPUs, or nodes by their names, that are free at the end, if that is the goal."""
+        return () if self.plan is None else self.plan.free
+
+    @property
+    def rounds(self) -> tuple[tuple[Migration, ...], ...]:
+        """Migrations of each round: those of one can be done together, within the limits of their owners."""
+        if self.plan is None:
+            return ()
+        numbered = list(zip(self.plan.rounds, self.plan.migrations, strict=True))
+        last = max(self.plan.rounds, default=0)
+        return tuple(tuple(step for number, step in numbered if number == at) for at in range(1, last + 1))
 
     @property
     def after(self) -> FleetState | None:

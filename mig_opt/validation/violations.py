@@ -103,6 +103,8 @@ class MigrationViolationCode(RuleCode):
     TOO_MANY_INSTANCES = "too-many-instances", "more instances of a profile exist at once than the GPU allows"
     OTHER_GPU = "other-gpu", "a migration leads to another GPU where instances have to stay on theirs"
     TOO_MANY_MIGRATIONS = "too-many-migrations", "there are more migrations than are allowed"
+    TOO_MANY_OF_OWNER = "too-many-of-owner", "more instances of an owner migrate at a time than may"
+    NOT_TOGETHER = "not-together", "a migration of a round needs another one of the round to be over"
     TOO_FRAGMENTED = "too-fragmented", "the fleet is more fragmented in the end than it may be"
     NO_ROOM = "no-room", "an instance for which there should be room cannot be created in the end"
 

@@ -390,7 +390,7 @@ def test_without_time_there_is_a_plan_but_no_proof() -> None:
 
 
 def test_ctrl_c_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(planning, "choose_targets", interrupt)
@@ -403,7 +403,7 @@ def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.Mon
     """The run ends where the fewest migrations for the least fragmentation are sought: the plan so far is to stay."""
     goals = []
 
-    def end_early(columns: object, task: object, limits: object, goal: str, *rest: object) -> TargetChoice:
+    def end_early(columns: object, task: object, limits: object, goal: str, *_: object, share: float) -> TargetChoice:
         goals.append(goal)
         if goal == "cost":
             return choose_targets(columns, task, limits, goal)  # type: ignore[arg-type]
@@ -413,7 +413,7 @@ def test_a_bound_counts_only_for_as_little_fragmentation(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(planning, "choose_targets", end_early)
     result = defragment(random_fleet(10, 0.7, seed=3))
-    assert goals == ["cost", "moves"]
+    assert goals == ["cost", "weight"]
     assert (result.migrations, result.lower_bound, result.proven) == ((), 0, ())
     assert result.status is (Status.INTERRUPTED if interrupted else Status.FEASIBLE)
     assert result.least_fragmentation < (result.fragmentation or 0.0)

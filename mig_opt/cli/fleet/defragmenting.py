@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast
 
 import typer
 from typer import Argument, Option
@@ -19,7 +19,8 @@ from mig_opt.result import Status
 from mig_opt.texts import plural
 
 _MOST_WANTED = 10_000
-_GOALS = {"fragmentation": "least fragmentation", "migrations": "fewest migrations"}
+_GOALS = {"fragmentation": "least fragmentation", "free": "most free", "migrations": "fewest migrations"}
+_OWNERS = {"dra": "NVIDIA's DRA driver", "hami": "HAMi", "device-plugin": "the device plugin", "slurm": "Slurm"}
 
 
 def defragment(
@@ -34,8 +35,14 @@ def defragment(
     fragmentation: Annotated[
         str | None, Option(metavar="SHARE", help="Mean fragmentation that is enough, e.g. 0.05 or 5%.")
     ] = None,
+    free: Annotated[
+        str | None, Option(metavar="WHAT", help="gpus or nodes: as many of them as possible are to be free.")
+    ] = None,
     within_gpus: Annotated[bool, Option("--within-gpus", help="Instances stay on their GPUs.")] = False,
     most_migrations: Annotated[int | None, Option(metavar="K", help="How many migrations there may be.")] = None,
+    per_owner: Annotated[
+        int | None, Option(metavar="N", help="How many instances of one owner may migrate at a time.")
+    ] = None,
     gpu: Annotated[str | None, options.in_place_of_gpu("GPU that STATE")] = None,
     gpus: Annotated[int | None, options.in_place_of_gpus("STATE")] = None,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
@@ -47,8 +54,9 @@ def defragment(
 ) -> None:
     """Move instances so that there is room, with the fewest migrations.
 
-    Without --for and --fragmentation the goal is the least mean fragmentation. A replica runs before its old instance
-    ends, so nothing is interrupted.
+    Without --for, --free and --fragmentation the goal is the least mean fragmentation. A replica runs before its old
+    instance ends, so nothing is interrupted. The migrations of a round can be done together; disruption budgets of
+    STATE and --per-owner limit how many of an owner are in a round.
 
     Exits with 0 if there is a plan, 1 if there is none, and 130 after Ctrl-C.
     """
@@ -62,9 +70,15 @@ def defragment(
     share = None if fragmentation is None else checks.attempt(parsed_share, "--fragmentation", fragmentation)
     one_goal = wanted is None or fragmentation is None
     checks.require(one_goal, "--fragmentation", "is another goal than --for; give one of the two")
-    also = defragment_problems(most_migrations=most_migrations)
+    also = defragment_problems(free=free, most_migrations=most_migrations, per_owner=per_owner)
     checks.attempt(check_run, time_limit=time_limit, seed=seed, also=also)
     found = checks.attempt(load_state, state, gpu, gpus)
+    if free is not None:
+        with checks.step(), options_named({"free": "--free", "within_gpus": "--within-gpus"}):
+            other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
+            check_run(also=[problem for problem in other if problem not in also])
+    if script is not None and found is not None:
+        checks.attempt(_check_owned, found)
     if room is not None and found is not None:
         with checks.step(), options_named({f"room[{index}]": "--for" for index in range(len(room))}):
             check_run(also=defragment_problems(found, room))
@@ -79,12 +93,14 @@ def defragment(
             found,
             room,
             fragmentation=share,
+            free=cast("Literal['gpus', 'nodes'] | None", free),
             within_gpus=within_gpus,
             most_migrations=most_migrations,
+            per_owner=per_owner,
             time_limit=time_limit,
             seed=seed,
         )
-    remarks = _written(result, output, script, names)
+    remarks = [*_left_to_do(found, result), *_written(result, output, script, names)]
     if as_json:
         from mig_opt.files.fleet.states import defragmentation_document
 
@@ -99,6 +115,25 @@ def defragment(
             show("", _maps(result), "", _steps(result))
         show_remarks(remarks)
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
+
+
+def _check_owned(state: FleetState) -> None:
+    """Refuse a script for GPUs whose partitions belong to a program that would undo it."""
+    if state.manager in ("dra", "hami"):
+        owner = _OWNERS[state.manager]
+        message = f"{owner} owns the partitions of this fleet and destroys those that others create"
+        refuse("--script", f"{message}; leave the script out, and let the pods move in the order of the steps")
+
+
+def _left_to_do(state: FleetState, result: DefragmentationResult) -> list[str]:
+    """Return remarks on what whoever carries out the plan has to see to."""
+    remarks = []
+    if state.idle and result.migrations is not None:
+        idle = plural(len(state.idle), "idle instance")
+        remarks.append(f"{idle} of the state count as free slices: destroy those that are in the way.")
+    if state.manager in _OWNERS and result.migrations:
+        remarks.append(f"{_OWNERS[state.manager]} owns the partitions: the steps say which pods (jobs) move where.")
+    return remarks
 
 
 def _profiles(text: str) -> list[str]:
@@ -148,7 +183,16 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
     yield "status", status(result.status)
     if result.migrations is not None:
         yield "migrations", str(len(result.migrations))
-        yield "lower bound", plural(result.lower_bound, "migration")
+        weighed = result.objective != len(result.migrations)
+        if weighed:
+            yield "weight", str(result.objective)
+        yield "lower bound", f"a weight of {result.lower_bound}" if weighed else plural(result.lower_bound, "migration")
+        if len(result.rounds) > 1:
+            yield "rounds", str(len(result.rounds))
+        if result.freeing:
+            before, after = len(result.free_before), len(result.free)
+            of = len(set(state.nodes)) if result.freeing == "nodes" else state.gpus
+            yield f"free {result.freeing}", f"{before} before, {after} after, at most {result.most_free} of {of}"
         yield "fragmentation", f"{result.fragmentation_before:.4f} before, {result.fragmentation:.4f} after"
     if result.room:
         yield "room for", ", ".join(f"{profile}@{start} of GPU {gpu}" for gpu, profile, start in result.room)
@@ -210,16 +254,23 @@ def gpu_map(state: FleetState, instances: Sequence[HeldInstance]) -> str:
 def _steps(result: DefragmentationResult) -> Part:
     """Return the migrations in order."""
     migrations = result.migrations or ()
+    owners = any(migration.owner for migration in migrations)
+    rounds = result.plan.rounds if result.plan else ()
+    nodes = result.state.nodes
+
+    def place(gpu: int, start: int) -> str:
+        return f"{nodes[gpu]} {gpu}@{start}" if nodes else f"{gpu}@{start}"
+
     rows = (
         [
-            str(number),
-            migration.profile,
-            f"{migration.gpu}@{migration.start}",
-            f"{migration.to_gpu}@{migration.to_start}",
+            *(str(number), *([str(rounds[number - 1])] if len(result.rounds) > 1 else []), migration.profile),
+            *(place(migration.gpu, migration.start), place(migration.to_gpu, migration.to_start)),
+            *([migration.owner] if owners else []),
             migration.name,
         ]
         for number, migration in enumerate(migrations[:MOST_ROWS], 1)
     )
+    columns = [">step", *([">round"] if len(result.rounds) > 1 else []), "instance", ">from GPU@slice", ">to GPU@slice"]
     remark = f"The first {MOST_ROWS} of {len(migrations)} migrations; --json gives every one."
-    shown = table([">step", "instance", ">from GPU@slice", ">to GPU@slice", "/name"], rows)
+    shown = table([*columns, *(["owner"] if owners else []), "/name"], rows)
     return noted(shown, [remark] * (len(migrations) > MOST_ROWS))

@@ -15,7 +15,7 @@ from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.reading import Findings, Raw, gpu_of, in_place
 from mig_opt.files.shapes import StateFile
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
-from mig_opt.fleet.state import DefragmentationResult, FleetState, surroundings_problems
+from mig_opt.fleet.state import DefragmentationResult, FleetState, Migration, surroundings_problems
 from mig_opt.gpu.model import GpuModel
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
@@ -126,6 +126,28 @@ def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:
         "runtime_s": result.runtime_s,
         "seed": result.seed,
         "room": [{"gpu": gpu, "profile": profile, "start": start} for gpu, profile, start in result.room],
-        "steps": [dataclasses.asdict(migration) for migration in result.migrations or ()],
+        **_freed(result),
+        "rounds": len(result.rounds),
+        "steps": [
+            {**dataclasses.asdict(step), **_nodes(result.state, step), "round": number}
+            for number, step in zip(result.plan.rounds, result.plan.migrations, strict=True)
+        ]
+        if result.plan
+        else [],
         "versions": dict(result.versions),
     }
+
+
+def _freed(result: DefragmentationResult) -> dict[str, Any]:
+    """Return the figures about GPUs or nodes that are to be free, if that is the goal."""
+    if not result.freeing:
+        return {}
+    kept = {"free_before": list(result.free_before), "free": list(result.free), "most_free": result.most_free}
+    return {"freeing": result.freeing, **kept, "weight": result.objective}
+
+
+def _nodes(state: FleetState, step: Migration) -> dict[str, str]:
+    """Return nodes and UUIDs of the GPUs of a migration, where the state has them."""
+    nodes = {"node": state.nodes[step.gpu], "to_node": state.nodes[step.to_gpu]} if state.nodes else {}
+    uuids = {"uuid": state.uuids[step.gpu], "to_uuid": state.uuids[step.to_gpu]} if state.uuids else {}
+    return nodes | uuids

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
@@ -49,6 +50,8 @@ def validate_migrations(
     fragmentation: float | None = None,
     within_gpus: bool = False,
     most_migrations: int | None = None,
+    rounds: Sequence[int] = (),
+    per_owner: int | None = None,
 ) -> MigrationValidation:
     """Check migrations: apply one after the other, then check the limits and the room at the end.
 
@@ -66,6 +69,11 @@ def validate_migrations(
         True if instances have to stay on their GPUs.
     most_migrations : int, optional
         Most migrations that are allowed.
+    rounds : sequence of int, optional
+        Round of each migration, from 1: those of one are done together, beside everything that is there before it.
+    per_owner : int, optional
+        Most instances of one owner that may migrate at a time; the disruption budgets of the state hold anyway. Without
+        rounds each migration is a time of its own.
 
     Returns
     -------
@@ -87,7 +95,45 @@ def validate_migrations(
     >>> print(validate_migrations(state, [Migration(0, "1g.5gb", 0, 0, 4)]).violations[0])
     migrations[0]: 1g.5gb@4 of GPU 0 shares memory slices with 2g.10gb@4 (instances-overlap)
     """
-    problems = list(_wrong_limits(fragmentation, within_gpus, most_migrations))
+    wrong = _wrong_limits(fragmentation, within_gpus, most_migrations, per_owner)
+    steps, places = _checked(state, migrations, room, rounds, wrong)
+    held = _Held(state)
+    violations = [
+        violation for index, step in enumerate(steps) for violation in held.migrate(f"migrations[{index}]", step)
+    ]
+    for index, step in enumerate(steps if within_gpus else ()):
+        if step.gpu != step.to_gpu:
+            message = f"leads from GPU {step.gpu} to GPU {step.to_gpu}, and instances have to stay on their GPUs"
+            violations.append(Violation(Code.OTHER_GPU, f"migrations[{index}].to_gpu", message))
+    if most_migrations is not None and len(steps) > most_migrations:
+        message = f"there are {plural(len(steps), 'migration')}, and {most_migrations} at most are allowed"
+        violations.append(Violation(Code.TOO_MANY_MIGRATIONS, "migrations", message))
+    violations += _wrong_rounds(state, steps, tuple(rounds), per_owner)
+    reached = held.fragmentation()
+    if fragmentation is not None and reached > fragmentation + _ROUNDING:
+        message = f"is {float(reached):.6g} afterwards, and may be {fragmentation:.6g}"
+        violations.append(Violation(Code.TOO_FRAGMENTED, "fragmentation", message))
+    for index, (gpu, profile, start) in enumerate(places):
+        lacking = held.create(f"room[{index}]", gpu, profile, start)
+        violations += [Violation(Code.NO_ROOM, violation.path, violation.message) for violation in lacking]
+    return MigrationValidation(float(reached), tuple(violations))
+
+
+def _checked(
+    state: object,
+    migrations: Iterable[Migration],
+    room: Iterable[tuple[int, str, int]],
+    rounds: Sequence[int],
+    wrong: Iterable[Problem],
+) -> tuple[tuple[Migration, ...], tuple[tuple[int, str, int], ...]]:
+    """Return migrations and places of room as tuples.
+
+    Raises
+    ------
+    InputError
+        If one of the arguments is of another kind, or something else is ``wrong``.
+    """
+    problems = list(wrong)
     steps: tuple[Migration, ...] = ()
     places: tuple[tuple[int, str, int], ...] = ()
     if not isinstance(state, FleetState):
@@ -103,35 +149,45 @@ def validate_migrations(
     problems += [
         wrong_type(f"room[{index}]", place, _PLACE) for index, place in enumerate(places) if not _is_place(place)
     ]
+    if rounds and not problems and len(rounds) != len(steps):
+        problems.append(Problem("rounds", f"has {len(rounds)} entries for {plural(len(steps), 'migration')}"))
     if problems:
         raise InputError(problems)
+    return steps, places
+
+
+def _wrong_rounds(
+    state: FleetState, steps: Sequence[Migration], rounds: Sequence[int], per_owner: int | None
+) -> Iterator[Violation]:
+    """Yield what is wrong with the rounds: places that are not free at their begin, and limits of owners."""
     held = _Held(state)
-    violations = [
-        violation for index, step in enumerate(steps) for violation in held.migrate(f"migrations[{index}]", step)
-    ]
-    for index, step in enumerate(steps if within_gpus else ()):
-        if step.gpu != step.to_gpu:
-            message = f"leads from GPU {step.gpu} to GPU {step.to_gpu}, and instances have to stay on their GPUs"
-            violations.append(Violation(Code.OTHER_GPU, f"migrations[{index}].to_gpu", message))
-    if most_migrations is not None and len(steps) > most_migrations:
-        message = f"there are {plural(len(steps), 'migration')}, and {most_migrations} at most are allowed"
-        violations.append(Violation(Code.TOO_MANY_MIGRATIONS, "migrations", message))
-    reached = held.fragmentation()
-    if fragmentation is not None and reached > fragmentation + _ROUNDING:
-        message = f"is {float(reached):.6g} afterwards, and may be {fragmentation:.6g}"
-        violations.append(Violation(Code.TOO_FRAGMENTED, "fragmentation", message))
-    for index, (gpu, profile, start) in enumerate(places):
-        lacking = held.create(f"room[{index}]", gpu, profile, start)
-        violations += [Violation(Code.NO_ROOM, violation.path, violation.message) for violation in lacking]
-    return MigrationValidation(float(reached), tuple(violations))
+    for number in sorted(set(rounds)):
+        together = [index for index, at in enumerate(rounds) if at == number]
+        for index in together:
+            step = steps[index]
+            for violation in held.create(f"migrations[{index}]", step.to_gpu, step.profile, step.to_start):
+                message = f"cannot be in round {number}: {violation.message}"
+                yield Violation(Code.NOT_TOGETHER, violation.path, message)
+        for index in together:
+            held.remove(steps[index])
+        owners = Counter((bool(step.owner), step.owner or step.name) for step in map(steps.__getitem__, together))
+        for (named, owner), count in owners.items():
+            most = min(state.budgets.get(owner, count), per_owner if named and per_owner is not None else count)
+            if count > most:
+                message = f"{count} instances of {owner} migrate at a time, and {most} may"
+                yield Violation(Code.TOO_MANY_OF_OWNER, f"rounds[{number}]", message)
 
 
-def _wrong_limits(fragmentation: object, within_gpus: object, most_migrations: object) -> Iterator[Problem]:
+def _wrong_limits(
+    fragmentation: object, within_gpus: object, most_migrations: object, per_owner: object
+) -> Iterator[Problem]:
     if fragmentation is not None:
         yield from wrong_share("fragmentation", fragmentation)
     yield from wrong_flag("within_gpus", within_gpus)
     if most_migrations is not None:
         yield from wrong_integer("most_migrations", most_migrations, 0, _MOST)
+    if per_owner is not None:
+        yield from wrong_integer("per_owner", per_owner, 1, _MOST)
 
 
 def _is_place(value: tuple[object, ...]) -> bool:
@@ -147,7 +203,8 @@ class _Held:
         self._gpu: GpuModel = state.gpu
         self._there: list[dict[Placement, bool]] = [{} for _ in range(state.gpus)]
         for held in state.instances:
-            self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = held.pinned
+            stays = held.pinned or state.budgets.get(held.owner or held.name, 1) == 0
+            self._there[held.gpu][state.gpu.placement(held.profile, held.start)] = stays
 
     def migrate(self, path: str, step: Migration) -> Iterator[Violation]:
         """Apply a migration if that is possible; yield what prevents it."""
@@ -164,6 +221,12 @@ class _Held:
         yield from problems
         if not problems:
             del self._there[step.gpu][source]
+
+    def remove(self, step: Migration) -> None:
+        """Destroy the old instance of a migration, if it is there."""
+        source = self._place(step.gpu, step.profile, step.start)
+        if source is not None:
+            self._there[step.gpu].pop(source, None)
 
     def create(self, path: str, gpu: int, profile: str, start: int) -> Iterator[Violation]:
         """Create an instance if that is possible; yield what prevents it."""

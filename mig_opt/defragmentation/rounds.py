@@ -1,0 +1,51 @@
+"""Migrations in rounds: those of a round are done together, and only so many of them are of one owner."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from mig_opt.fleet.state import FleetState, Migration
+
+
+def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int | None = None) -> tuple[int, ...]:
+    """Return the round of each migration, from 1: the earliest that its place and its owner allow.
+
+    ``migrations`` are in an order in which each can be done; ``per_owner`` limits those of an owner in a round, and so
+    does the disruption budget of the owner in the state, if it has one.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> held = [HeldInstance(0, "1g.5gb", start, f"web-{start}", owner="web") for start in (0, 1)]
+    >>> state = FleetState(get_gpu("A100"), 2, tuple(held))
+    >>> steps = [Migration(0, "1g.5gb", start, 1, start, f"web-{start}", "web") for start in (0, 1)]
+    >>> rounds_of(state, steps), rounds_of(state, steps, per_owner=1)
+    ((1, 1), (1, 2))
+    """
+    found: list[int] = []
+    taken: Counter[tuple[str, int]] = Counter()
+    for index, step in enumerate(migrations):
+        number = 1 + max((found[at] for at in range(index) if _waits(state, step, migrations[at])), default=0)
+        owner = step.owner or step.name
+        limits = [state.budgets.get(owner), per_owner if step.owner else None]
+        most = min((limit for limit in limits if limit is not None), default=len(migrations))
+        while taken[owner, number] >= most:
+            number += 1
+        taken[owner, number] += 1
+        found.append(number)
+    return tuple(found)
+
+
+def _waits(state: FleetState, step: Migration, earlier: Migration) -> bool:
+    """Return True if a migration needs an earlier one to be over, for its place or since its instance is the same."""
+    if (step.gpu, step.profile, step.start) == (earlier.to_gpu, earlier.profile, earlier.to_start):
+        return True
+    if step.to_gpu != earlier.gpu:
+        return False
+    place, left = (
+        state.gpu.placement(step.profile, step.to_start),
+        state.gpu.placement(earlier.profile, earlier.start),
+    )
+    return place.excludes(left)
