@@ -22,6 +22,8 @@ from .defragmentation import defragment as defragment
 from .defragmentation import excess_fragmentation as excess_fragmentation
 from .defragmentation import least_fragmentation as least_fragmentation
 from .deploying import deploy as deploy
+from .deploying.promises import PromiseResult as PromiseResult
+from .deploying.promises import deploy_with_promise as deploy_with_promise
 from .errors import DriverError as DriverError
 from .errors import InputError as InputError
 from .errors import MigOptError as MigOptError
@@ -142,6 +144,9 @@ from .simulation import Job as Job
 from .simulation import Simulation as Simulation
 from .simulation import Trace as Trace
 from .simulation import simulate as simulate
+from .simulation.serving.capacity import Capacity as Capacity
+from .simulation.serving.capacity import Promise as Promise
+from .simulation.serving.capacity import pool_capacity as pool_capacity
 from .simulation.serving.outcome import RequestSimulation as RequestSimulation
 from .simulation.serving.outcome import SegmentLoad as SegmentLoad
 from .simulation.serving.outcome import ServiceLatencies as ServiceLatencies

@@ -64,7 +64,7 @@ RUNS: dict[str, Callable[..., Result[Any]]] = {
 }
 VALIDATORS = {
     "solve": "mig_opt.solving.validate",
-    "deploy": "mig_opt.deploying.validate_deployment",
+    "deploy": "mig_opt.deploying.entry.validate_deployment",
     "room": "mig_opt.defragmentation.entry.validate_migrations",
     "makespan": "mig_opt.models.fleet.optimum.validate",
     "change": "mig_opt.change.planning.validate_change",

@@ -175,7 +175,7 @@ def test_ctrl_c_while_bounds_are_computed_is_an_answer_too(monkeypatch: pytest.M
     def interrupted(demand: Demand) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mig_opt.deploying.Relaxation", interrupted)
+    monkeypatch.setattr("mig_opt.deploying.entry.Relaxation", interrupted)
     result = deploy(SMALL)
     assert (result.status, result.deployment, result.lower_bound, result.proven) == (Status.INTERRUPTED, None, 0, ())
 

@@ -265,6 +265,29 @@ class Demand:
         reachable = [(points[0].latency, profile) for _, profile, points in self._fronts.get(service.model, ())]
         return min(reachable, key=lambda found: found[0], default=None)
 
+    def with_headroom(self, share: float) -> Demand:
+        """Return the demand with all rates higher by a share of them.
+
+        Raises
+        ------
+        InputError
+            If the share is not from 0 to 100.
+
+        Examples
+        --------
+        >>> from mig_opt import load_demand
+        >>> [round(load_demand("parvagpu-s1").with_headroom(0.2).services[0].rate, 3)]
+        [22.8]
+        """
+        wanted = "a share of the rates from 0 to 100 (0.2 is 20 %)"
+        problems = list(wrong_number("headroom", share, wanted, at_least=0))
+        if not problems and share > 100:
+            problems.append(Problem("headroom", f"must be {wanted}, is {share:g}"))
+        if problems:
+            raise InputError(problems)
+        services = (dataclasses.replace(service, rate=service.rate * (1 + share)) for service in self.services)
+        return self.replace(services=tuple(services))
+
     def replace(self, **changes: object) -> Demand:
         """Return a copy with some attributes changed."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]  # the constructor checks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -26,6 +26,7 @@ from mig_opt.cli.outcome import (
 )
 from mig_opt.cli.screens import bullets, show, show_remarks
 from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
+from mig_opt.cli.serving.promising import PromiseOptions, planned, promise_document, promise_rows
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.control import check_run
 from mig_opt.errors import InputError, nearest
@@ -36,6 +37,7 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
+    from mig_opt.simulation.serving.capacity import Promise
 
 FORMATS = ("json", "csv", "mig-parted", "nvidia-smi", "kubernetes")
 WITH_DEVICES = FORMATS[2:]
@@ -47,6 +49,7 @@ _CHANGE_TIME_LIMIT = 10.0
 
 def deploy(
     services: options.ServicesArgument,
+    room: PromiseOptions,
     *,
     profiles: options.Profiles = None,
     gpu: Annotated[str | None, options.in_place_of_gpu("GPUs that SERVICES")] = None,
@@ -80,13 +83,15 @@ def deploy(
 ) -> None:
     """Find the fewest GPUs that serve all services in time.
 
+    With --promise each segment has the rate up to which so many of its requests are in time, in place of its
+    throughput, and what is found is simulated.
+
     With --export nvidia-smi the script makes the deployment, or with --from changes what is running into it.
 
     Exits with 0 if there is a deployment, 1 if there is none, and 130 after Ctrl-C, which ends the run but keeps the
     best deployment found so far.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.deploying import deploy as run_method
     from mig_opt.deploying import updating
     from mig_opt.files.documents import write_text
     from mig_opt.files.serving.deployments import change_document, deployment_result_summary, write_deployment
@@ -102,13 +107,16 @@ def deploy(
     names = checks.attempt(parsed_devices, devices, None)
     given = options.ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
     demand = checks.attempt(_load, services, given, export)
+    promise, headroom = checks.attempt(room.read) or (None, 0.0)
+    checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
     old = checks.attempt(_what_runs, running, demand, export, only, method)
     checks.attempt(check_outputs, [services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
 
     entry = get_deploy_method(method)
+    demand, limit = planned(demand, headroom), limit_of(entry, time_limit)
     with shown_progress(entry.name, quiet=quiet or as_json):
-        result = run_method(demand, method, running=old, only=only, time_limit=limit_of(entry, time_limit), seed=seed)
+        result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)
         change = _change(demand, old, result)
 
     deployment = result.deployment
@@ -123,7 +131,7 @@ def deploy(
         print_text(text)
     elif as_json:
         steps = {} if old is None else {"change": None if change is None else change_document(change)}
-        print_json(deployment_result_summary(result, demand) | steps)
+        print_json(deployment_result_summary(result, demand) | promise_document(result) | steps)
     else:
         _show(demand, result, change, quiet=quiet)
         show_remarks(remarks)
@@ -136,6 +144,18 @@ def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
     from mig_opt.plotting import save_deployment_plot
 
     save_deployment_plot(deployment, chart, demand=demand)
+
+
+def _run(
+    demand: Demand, method: str, promise: Promise | None, *, only: Sequence[str] | None, **given: Any
+) -> DeploymentResult:
+    """Return what the method finds, with the promise if there is one."""
+    from mig_opt.deploying import deploy as run_method
+    from mig_opt.deploying.promises import deploy_with_promise
+
+    if promise is None:
+        return run_method(demand, method, only=only, **given)
+    return deploy_with_promise(demand, promise, method, **given)
 
 
 def check_export(form: str | None, devices: str | None) -> None:
@@ -222,7 +242,7 @@ def _exported(form: str, deployment: Deployment, change: ChangePlan | None, devi
 
 
 def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *, quiet: bool) -> None:
-    show(result_card(demand, result))
+    show(result_card(demand, result, promise_rows(result)))
     if result.status is Status.INFEASIBLE:
         show("", bullets(_reasons(demand, result)))
     deployment = result.deployment

@@ -55,8 +55,8 @@ def demand_rows(demand: Demand) -> Rows:
     ]
 
 
-def result_card(demand: Demand, result: DeploymentResult) -> Part:
-    """Return the card of a result."""
+def result_card(demand: Demand, result: DeploymentResult, more: Rows = ()) -> Part:
+    """Return the card of a result, with ``more`` rows."""
     deployment, bound = result.deployment, result.lower_bound
     known = bound > 0 and result.status is not Status.INFEASIBLE
     return card(
@@ -68,6 +68,7 @@ def result_card(demand: Demand, result: DeploymentResult) -> Part:
             ("lower bound", f"{plural(bound, 'GPU')}: {result.reason}" if known else None),
             *([] if deployment is None else _shares(demand, deployment)),
             ("proven", ", then ".join(_GOALS[goal] for goal in result.proven) or None),
+            *more,
             ("runtime", runtime(result)),
         ]
     )
