@@ -33,6 +33,9 @@ from .errors import SolverError as SolverError
 from .errors import UnknownGpuError as UnknownGpuError
 from .errors import UnknownMethodError as UnknownMethodError
 from .executing import Execution as Execution
+from .executing import ProfileOutcome as ProfileOutcome
+from .executing import ProfilePlan as ProfilePlan
+from .executing import profile_tasks as profile_tasks
 from .executing import resume_schedule as resume_schedule
 from .executing import run_schedule as run_schedule
 from .executing import undo_schedule as undo_schedule

@@ -114,6 +114,11 @@ class Batch:
         True if creations and destructions on one GPU may overlap in time. By default the driver serialises them.
     name : str
         For display only.
+    source : str
+        Where the times come from, for display only.
+    spread : mapping of str to mapping of int to float
+        For tasks whose times were measured, by size: seconds between the shortest and the longest run; for display
+        only.
     profile_set : ProfileSet
         The profiles that methods have to consider, derived from the rest.
 
@@ -137,6 +142,8 @@ class Batch:
     initial: tuple[LiveInstance, ...] = ()
     parallel_operations: bool = False
     name: str = dataclasses.field(default="", compare=False)
+    source: str = dataclasses.field(default="", compare=False)
+    spread: Mapping[str, Mapping[int, float]] = dataclasses.field(default_factory=dict, compare=False, repr=False)
     profile_set: ProfileSet = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -147,6 +154,7 @@ class Batch:
         if not self.operations.create and not self.operations.destroy:
             object.__setattr__(self, "operations", self.gpu.operation_costs)
         problems = batch_problems(self.gpu, self.gpus, self.tasks, self.operations, self.initial)
+        problems += spread_problems(self.spread)
         if problems:
             raise InputError(problems)
         object.__setattr__(self, "profile_set", _profile_set(self.gpu, self.tasks, self.initial))
@@ -256,6 +264,16 @@ def batch_problems(
     problems += operation_problems(gpu, operations)
     problems += _initial_problems(gpu, gpus, initial)
     return problems
+
+
+def spread_problems(spread: Mapping[str, Mapping[int, float]]) -> Iterator[Problem]:
+    """Yield a problem for each entry of a table of spreads that is none."""
+    for name, figures in spread.items():
+        for size, seconds in figures.items():
+            if not 1 <= size <= 99:
+                yield Problem(f"spread.{name}.{size}", "the key must be a number of compute slices, like 1 or 4")
+            if not 0 <= seconds < math.inf:
+                yield Problem(f"spread.{name}.{size}", f"must be a finite number of seconds >= 0, is {seconds}")
 
 
 def operation_problems(gpu: GpuModel, operations: OperationCosts) -> Iterator[Problem]:

@@ -55,17 +55,20 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Commands of tasks.
+    """Commands of tasks, and of the programs that measure models of services.
 
     Attributes
     ----------
     tasks : mapping of str to tuple of str
         For each task its program and the arguments. No shell reads them.
+    models : mapping of str to tuple of str
+        For each model the program that serves it for a while and prints throughput and latency; ``{size}``,
+        ``{batch}`` and ``{processes}`` in its arguments stand for numbers.
 
     Raises
     ------
     InputError
-        If there is no task, or a command is empty.
+        If there is no command, or one is empty.
 
     Examples
     --------
@@ -73,15 +76,17 @@ class Commands:
     './gaussian'
     """
 
-    tasks: Mapping[str, tuple[str, ...]]
+    tasks: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    models: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         problems = [
-            Problem(f"tasks.{name}", "needs a program, and then its arguments, each a text of its own")
-            for name, words in self.tasks.items()
+            Problem(f"{kind}.{name}", "needs a program, and then its arguments, each a text of its own")
+            for kind, table in (("tasks", self.tasks), ("models", self.models))
+            for name, words in table.items()
             if not words or not words[0]
         ]
-        if not self.tasks:
+        if not self.tasks and not self.models:
             problems.append(Problem("tasks", "needs the command of at least one task, is empty"))
         if problems:
             raise InputError(problems)

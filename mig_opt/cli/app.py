@@ -46,6 +46,7 @@ COMMANDS: Mapping[str, Command] = {
     "plot": Command("planning", "mig-opt plot batch.json plan.json plan.svg"),
     "script": Command("planning", "mig-opt script batch.json plan.json plan.sh"),
     "run": Command("batch.running", "mig-opt run batch.json plan.json --commands commands.json --plot run.png"),
+    "profile": Command("profiling", "mig-opt profile --commands commands.json --gpu A100 -o batch.json"),
     "compare": Command("batch.comparing", "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5"),
     "bench": Command("benching", "mig-opt bench study.json --jobs 2"),
     "simulate": Command("fleet.simulating", "mig-opt simulate trace.json --policy fragmentation-aware,first-fit"),

@@ -198,11 +198,16 @@ def check_plan(batch: Batch, schedule: Schedule, commands: Commands) -> tuple[Sc
     problems = [Problem(violation.path, violation.message) for violation in found.violations]
     problems += commands.missing(batch)
     for task in batch.tasks:
-        words = commands.tasks.get(task.name)
-        if words and shutil.which(words[0]) is None:
-            message = f"there is no program {words[0]!r}, or it may not be run; give its path, or chmod +x"
-            problems.append(Problem(f"commands.{task.name}", message))
+        if task.name in commands.tasks:
+            problems += missing_program(task.name, commands.tasks[task.name])
     return found.schedule, problems
+
+
+def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
+    """Yield a problem if the program of a command does not exist."""
+    if shutil.which(words[0]) is None:
+        message = f"there is no program {words[0]!r}, or it may not be run; give its path, or chmod +x"
+        yield Problem(f"commands.{name}", message)
 
 
 def check_machine(driver: Nvml, batch: Batch, schedule: Schedule, devices: Sequence[str] | None) -> Check:

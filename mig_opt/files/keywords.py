@@ -145,6 +145,7 @@ _PAIRS = (("batches", "methods"), ("traces", "policies"))
 """Lists of a study that need each other."""
 
 WHOLE_OBJECT: dict[type, Keywords] = {
+    shapes.CommandsFile: {"anyOf": [{"required": ["tasks"]}, {"required": ["models"]}]},
     shapes.ServicesFile: {
         "oneOf": [
             {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},

@@ -68,6 +68,12 @@ GpuName = Annotated[str, Field(description="Name of the GPU in the catalogue, or
 Seconds = Annotated[float, Field(description="Wall-clock seconds.")]
 Versions = Mapping[str, str]
 
+_SPREAD: dict[str, Any] = {
+    "type": "object",
+    "patternProperties": {"^[1-9][0-9]?$": {"type": "number", "minimum": 0}},
+    "additionalProperties": False,
+}
+
 # Files about batches
 
 
@@ -82,6 +88,10 @@ class BatchFile:
     operations: OperationCosts | None = None
     initial: tuple[LiveInstance, ...] = ()
     parallel_operations: bool = False
+    source: str = ""
+    spread: Annotated[Mapping[str, Mapping[int, float]], Field(json_schema_extra={"additionalProperties": _SPREAD})] = (
+        field(default_factory=dict)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +165,11 @@ Command = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class CommandsFile:
-    """Commands of tasks: the program and its arguments, which no shell reads."""
+    """Commands of tasks, and of programs that measure models: a program and its arguments, which no shell reads."""
 
     schema: Literal["mig-opt/commands/1"]
-    tasks: Annotated[Mapping[str, Command], Field(json_schema_extra={"minProperties": 1})]
+    tasks: Mapping[str, Command] = field(default_factory=dict)
+    models: Mapping[str, Command] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

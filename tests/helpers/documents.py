@@ -31,6 +31,8 @@ BATCH: dict[str, Any] = {
     "operations": {"create": {"1": 0.11, "2": 0.12, "4": 0.13}, "destroy": {"1": 0.1, "2": 0.1, "4": 0}},
     "initial": [{"gpu": 1, "profile": "2g.12gb", "start": 0, "free": 1.5}],
     "parallel_operations": True,
+    "source": "measured",
+    "spread": {"gaussian": {"1": 0.2, "4": 0}},
 }
 SCHEDULE: dict[str, Any] = {
     "schema": "mig-opt/schedule/1",
@@ -74,6 +76,7 @@ CERTIFICATE: dict[str, Any] = {
 COMMANDS: dict[str, Any] = {
     "schema": "mig-opt/commands/1",
     "tasks": {"gaussian": ["./gaussian", "-s", "4096"], "lu": ["./lu"]},
+    "models": {"resnet50": ["./serve", "{batch}"]},
 }
 STUDY = {
     "schema": "mig-opt/study/1",

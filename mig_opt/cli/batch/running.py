@@ -94,7 +94,7 @@ def run(
         checks.finish()
         if undo is not None:
             _finish_undo(undo_schedule(undo), undo)
-        with _live(quiet=quiet or as_json) as observe:
+        with shown_execution(quiet=quiet or as_json) as observe:
             execution = resume_schedule(earlier, observe=observe)
     else:
         for name, given in (("BATCH", batch), ("SCHEDULE", schedule), ("--commands", commands)):
@@ -144,7 +144,7 @@ def _begin(
     checks.finish()
     if dry_run:
         _rehearse(problem, plan, words, names)
-    with _live(quiet=quiet) as observe:
+    with shown_execution(quiet=quiet) as observe:
         return run_schedule(problem, plan, words, journal=journal, devices=names, observe=observe)
 
 
@@ -253,7 +253,7 @@ class _View:
 
 
 @contextlib.contextmanager
-def _live(*, quiet: bool) -> Iterator[Observer | None]:
+def shown_execution(*, quiet: bool) -> Iterator[Observer | None]:
     """Show an execution while it goes on, on a terminal; without one, a line for each event on standard error."""
     if quiet:
         yield None

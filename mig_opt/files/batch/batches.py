@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mig_opt.batch.batch import Batch, Task, batch_problems
+from mig_opt.batch.batch import Batch, Task, batch_problems, spread_problems
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
@@ -79,7 +79,9 @@ def _batch(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, name
 
 
 def _problems(gpu: GpuModel, values: dict[str, Any]) -> list[Problem]:
-    return batch_problems(gpu, values["gpus"], values["tasks"], values["operations"], values["initial"])
+    found = batch_problems(gpu, values["gpus"], values["tasks"], values["operations"], values["initial"])
+    spread = values["spread"]
+    return [*found, *spread_problems(spread if isinstance(spread, dict) else {})]  # what cannot be read is reported
 
 
 def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object) -> Table:
@@ -112,6 +114,11 @@ def _encoded(batch: Batch) -> Raw:
         document["initial"] = [encoded(live) for live in batch.initial]
     if batch.parallel_operations:
         document["parallel_operations"] = True
+    if batch.source:
+        document["source"] = batch.source
+    if batch.spread:
+        tables = batch.spread.items()
+        document["spread"] = {name: {str(size): found for size, found in each.items()} for name, each in tables}
     return document
 
 

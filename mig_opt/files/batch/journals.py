@@ -52,11 +52,12 @@ def write_commands(commands: Commands, path: str | Path) -> None:
 def _commands(raw: Raw, path: str, findings: Findings) -> Commands:
     values = read_keys(CommandsFile, raw, findings, path)
     findings.check()
-    return Commands(values["tasks"])
+    return Commands(values["tasks"], values["models"])
 
 
 def _encoded_commands(commands: Commands) -> Raw:
-    return {"tasks": {name: list(words) for name, words in commands.tasks.items()}}
+    tables = {"tasks": commands.tasks, "models": commands.models}
+    return {key: {name: list(words) for name, words in table.items()} for key, table in tables.items() if table}
 
 
 COMMANDS = FileKind("commands", _commands, _encoded_commands)

@@ -182,7 +182,9 @@ def test_layout_of_the_text() -> None:
         '  "initial": [\n'
         '    {"gpu": 0, "profile": "2g.12gb", "start": 0}\n'
         "  ],\n"
-        '  "parallel_operations": true\n'
+        '  "parallel_operations": true,\n'
+        '  "source": "measured",\n'
+        '  "spread": {"gaussian": {"1": 0.2, "4": 0.0}}\n'
         "}\n"
     )
     nested = result_to_json(result_from_json(RESULT))
