@@ -7,7 +7,9 @@ largest load can be made by choosing places for the tasks, whatever the order in
 * :mod:`.tables` solves it exactly for some twenty tasks and lists all its solutions (dynamic programming);
 * :mod:`.state`, :mod:`.neighbourhood`, :mod:`.local_search` and :mod:`.pattern_starts` improve solutions for any number
   of tasks (local search);
-* :mod:`.branches` and :mod:`.pricing` bound the tasks that one GPU can run within some time (patterns and dual prices).
+* :mod:`.branches` and :mod:`.pricing` bound the tasks that one GPU can run within some time (patterns and dual prices);
+* :mod:`.layouts`, :mod:`.layout_values` and :mod:`.layout_sets` list all solutions for some dozens of tasks that are
+  close to that bound, for each choice of the placements in use.
 
 The innermost loops are in C (:mod:`mig_opt.native`).
 """

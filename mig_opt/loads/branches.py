@@ -38,6 +38,14 @@ class Branch(NamedTuple):
     orders: tuple[Order, ...]  # each choice and order of the members inside; one of them is empty
 
 
+class Region(NamedTuple):
+    """Slices of the first GPU that some placements cover, and no more."""
+
+    slices: frozenset[int]  # by number
+    branch: int  # the index of its branch
+    places: dict[int, int]  # the index of the place of each profile, by the index of the profile
+
+
 @dataclass(frozen=True, slots=True)
 class Branches:
     """Branches of a GPU on which nothing is live; those that are alike are one."""
@@ -46,6 +54,7 @@ class Branches:
     branches: tuple[Branch, ...]  # inner ones first
     orders: tuple[Order, ...]  # each choice and order of the members of the whole GPU
     wait: int  # ticks that each creation waits for the one before: the shortest creation, or 0 if they do not wait
+    regions: tuple[Region, ...]  # inner ones first
 
     @property
     def uses(self) -> list[Use]:
@@ -65,21 +74,24 @@ def branches_of(batch: IntegerBatch) -> Branches:
     covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == 0]
     # A slice that only some of the placements around another one cover is never on the longer path.
     paths = [at for at in covering if not any(at < other for other in covering)]
-    regions: dict[frozenset[int], list[Place]] = {}
+    regions: dict[frozenset[int], dict[str, int]] = {}
     for at, place in enumerate(batch.places):
         if place.gpu == 0:
             region = frozenset(number for number, path in enumerate(paths) if at in path)
-            regions.setdefault(region, []).append(place)
-    profiles = {place.placement.profile.name: place for places in regions.values() for place in places}
+            regions.setdefault(region, {})[place.placement.profile.name] = at
+    profiles = {name: batch.places[at] for places in regions.values() for name, at in places.items()}
     wait = 0 if batch.batch.parallel_operations else min(place.create for place in profiles.values())
     listing = _Listing(tuple(profiles), tuple(profiles.values()), wait > 0)
     number: dict[frozenset[int], int] = {}
     for region in sorted(regions, key=len):
-        names = {place.placement.profile.name for place in regions[region]}
         inside = [number[other] for other in _outer([other for other in number if other < region])]
-        number[region] = listing.add(sorted(map(listing.profiles.index, names)), sorted(inside))
+        number[region] = listing.add(sorted(map(listing.profiles.index, regions[region])), sorted(inside))
     whole = sorted(number[region] for region in _outer(list(regions)))
-    return Branches(listing.places, tuple(listing.branches), listing.orders(whole), wait)
+    found = (
+        Region(region, at, {listing.profiles.index(name): place for name, place in regions[region].items()})
+        for region, at in number.items()
+    )
+    return Branches(listing.places, tuple(listing.branches), listing.orders(whole), wait, tuple(found))
 
 
 def _outer(regions: list[frozenset[int]]) -> list[frozenset[int]]:

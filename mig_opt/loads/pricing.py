@@ -26,7 +26,6 @@ from mig_opt.native import loop
 _fill_knapsack = loop("fill_knapsack")
 _knapsack_choice = loop("knapsack_choice")
 _combine_in_orders = loop("combine_in_orders")
-_combine_nested = loop("combine_nested")
 
 _HIGHEST = 2**31 - 1
 """Largest value that fits into a table."""
@@ -67,7 +66,10 @@ class PricingProblem:
         self._dual_prices = np.zeros(count, np.int32)
         self._times = {use: np.ascontiguousarray(times[:, list(use.kinds)]) for use in branches.uses}
         self._knapsacks = {use: np.zeros((count + 1, size), np.int32) for use in branches.uses}
-        self._orders = [order_rows(branch.orders) for branch in branches.branches]
+        self._orders = order_rows(branches.orders)
+        self._inner_orders = [order_rows(branch.orders) for branch in branches.branches]
+        self._outermost = [at for at in range(len(branches.branches)) if at not in self._inner]
+        self._work = np.empty((count + 1, size), np.int32)
         # True: the last destruction on each path is spared; False: none is.
         self._members = {spared: np.full((len(branches.branches), size), -1, np.int32) for spared in (False, True)}
         self._inside = {spared: np.zeros((len(branches.branches), size), np.int32) for spared in (False, True)}
@@ -84,14 +86,17 @@ class PricingProblem:
             for spared in (False, True):
                 members, inside = self._members[spared], self._inside[spared][at]
                 inside[:] = 0
-                combine_in_orders(members, self._orders[at], self._wait, inside)
+                combine_in_orders(members, self._inner_orders[at], self._wait, inside)
             if at in self._inner:
                 for spared in (False, True):
                     member = self._members[spared][at]
                     member[:] = -1
                     for use in branch.uses:
                         for within, operations in self._ends(use, spared):
-                            combine_nested(self._knapsacks[use][-1], self._inside[within][at], operations, member)
+                            self._work[0] = self._inside[within][at]
+                            fill_knapsack(self._times[use], self._dual_prices, self._work)
+                            late = min(operations, len(member))
+                            np.maximum(member[late:], self._work[-1, : len(member) - late], out=member[late:])
 
     def _ends(self, use: Use, spared: bool) -> tuple[tuple[bool, int], ...]:
         """Return for each case: True if the last destruction inside is spared, and the grains of operations."""
@@ -101,19 +106,17 @@ class PricingProblem:
     def best_values(self, ticks: int) -> Integers:
         """Return the value of the best pattern within so many ticks, for each choice and order of members of a GPU."""
         room = min(ticks // self._grain, self._members[True].shape[1] - 1)
-        return np.array([self._best_value(order, room) for order in self._branches.orders])
-
-    def _best_value(self, order: Order, room: int) -> int:
-        total = 0
-        for place, at in enumerate(order):
+        members = self._members[True]
+        total, possible = np.zeros(len(self._orders), np.int64), np.ones(len(self._orders), np.bool_)
+        for place, branches in enumerate(self._orders.T):
             left = room - place * self._wait
-            if left < 0:
-                return -1
-            value = int(self._members[True][at, left]) if at in self._inner else self._best(at, True, left)[0]
-            if value < 0:
-                return -1
-            total += value
-        return total
+            values = members[:, left].astype(np.int64) if left >= 0 else np.full(len(members), -1, np.int64)
+            for at in self._outermost if left >= 0 else ():
+                values[at] = self._best(at, True, left)[0]
+            some = np.where(branches >= 0, values[branches], 0)
+            total += some
+            possible &= some >= 0
+        return np.where(possible, total, -1)
 
     def _best(self, at: int, spared: bool, room: int) -> tuple[int, Use, bool, int, int]:
         """Return value and use of a branch, True if spared inside, grains of the operations and of its own tasks."""
@@ -223,7 +226,8 @@ def fill_knapsack(times: Table, prices: Table, table: Table) -> None:
     prices : array of int32, shape (tasks,)
         Dual price of each task.
     table : array of int32, shape (tasks + 1, grains + 1)
-        Filled in place: row ``i`` has the highest sum of dual prices of the first ``i`` tasks.
+        The first row has the value without any of the tasks. Row ``i`` is filled in place: it has the highest sum of
+        that and of dual prices of some of the first ``i`` tasks.
     """
     _fill_knapsack(times, prices, table)
 
@@ -258,18 +262,3 @@ def combine_in_orders(tables: Table, orders: npt.NDArray[np.int64], wait: int, b
         Raised in place.
     """
     _combine_in_orders(tables, orders, wait, best, np.empty_like(best))
-
-
-def combine_nested(own: Table, inside: Table, operations: int, best: Table) -> None:
-    """Raise ``best`` to the joint value of a placement with its tasks and all that is inside of it.
-
-    Parameters
-    ----------
-    own, inside : array of int32, shape (grains + 1,)
-        Value of the tasks of the placement itself, and of all inside of it, within so many grains, at least 0.
-    operations : int
-        Grains of its creation and destruction.
-    best : array of int32, shape (grains + 1,)
-        Raised in place.
-    """
-    _combine_nested(own, inside, operations, best)

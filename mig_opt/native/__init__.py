@@ -22,6 +22,9 @@ LIBRARY = Path(__file__).with_name("loops.shared")
 INTEGER, NUMBER = ctypes.c_int64, ctypes.c_double
 """Types of what a loop returns."""
 
+_VIEWS = tuple(struct.Struct("q" * fields).pack for fields in (2, 3))
+"""Structures of arrays of one and two dimensions."""
+
 Result = type[ctypes.c_int64] | type[ctypes.c_double] | None
 
 
@@ -68,6 +71,10 @@ def _library() -> ctypes.CDLL:
 
 def _argument(argument: Any) -> Any:
     """Return an argument as ctypes passes it: numbers as they are, all else by address."""
+    if type(argument) is np.ndarray and argument.ndim <= len(_VIEWS):
+        # The same as below, but for loops that are called often.
+        assert argument.flags.c_contiguous, "loops take contiguous arrays"
+        return _VIEWS[argument.ndim - 1](argument.__array_interface__["data"][0], *argument.shape)
     if isinstance(argument, np.ndarray | tuple):
         cells: list[int | float] = []
         _append_cells(cells, argument)

@@ -6,7 +6,6 @@
 VECTORISED EXPORT void fill_knapsack(const TableRows *times, const Table *prices, TableRows *table)
 {
     int64_t columns = table->columns;
-    memset(table->at, 0, (size_t)columns * sizeof *table->at);
     for (int64_t task = 0; task < times->rows; task++) {
         const int32_t *before = table->at + task * columns;
         int32_t *after = table->at + (task + 1) * columns, price = prices->at[task];
@@ -67,21 +66,5 @@ VECTORISED EXPORT void combine_in_orders(
         }
         for (int64_t at = 0; at < best->count; at++)
             result[at] = result[at] > together[at] ? result[at] : together[at];
-    }
-}
-
-VECTORISED EXPORT void combine_nested(const Table *own, const Table *inside, int64_t operations, Table *best)
-{
-    int32_t last = -1;
-    for (int64_t time = 0; time < best->count - operations; time++) {
-        if (own->at[time] <= last)
-            continue;
-        last = own->at[time];
-        int32_t *restrict longer = best->at + operations + time;
-        const int32_t *restrict within = inside->at;
-        for (int64_t at = 0; at < best->count - operations - time; at++) {
-            int32_t sum = last + within[at];
-            longer[at] = longer[at] > sum ? longer[at] : sum;
-        }
     }
 }

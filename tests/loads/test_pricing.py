@@ -15,7 +15,6 @@ from mig_opt.loads.branches import branches_of
 from mig_opt.loads.pricing import (
     PricingProblem,
     combine_in_orders,
-    combine_nested,
     fill_knapsack,
     knapsack_choice,
     order_rows,
@@ -64,16 +63,6 @@ def test_members_in_orders(members: list[np.ndarray], orders: list[list[int]], w
             if min(values, default=0) >= 0:
                 highest = max(highest, sum(map(int, values)))
         assert best[room] == highest
-
-
-@given(tables, tables, st.integers(0, 10))
-def test_tasks_around_what_is_inside(own: np.ndarray, inside: np.ndarray, operations: int) -> None:
-    own, inside = np.maximum(own, 0), np.maximum(inside, 0)
-    best = np.full(9, -1, np.int32)
-    combine_nested(own, inside, operations, best)
-    for room in range(9):
-        sums = [int(own[at] + inside[room - operations - at]) for at in range(room - operations + 1)]
-        assert best[room] == max(sums, default=-1)
 
 
 @pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])

@@ -7,7 +7,9 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
    (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds
    (:mod:`mig_opt.models.batch.load_program`, :mod:`mig_opt.models.batch.dual_price_bound`).
-3. The rest is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local search
+3. Up to some thirty tasks, and more where the bound is close, dual prices leave few choices of placements, and of the
+   sets of tasks that these run (:mod:`mig_opt.models.batch.layout_proof`).
+4. The rest is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local search
    where that has no chance of a proof.
 """
 
@@ -24,7 +26,8 @@ from mig_opt.loads.local_search import Incumbent, TimedSearch
 from mig_opt.loads.pattern_starts import PatternStarts
 from mig_opt.loads.tables import MOST_TASKS
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
-from mig_opt.models.batch.dual_price_bound import has_dual_price_bound, raise_bound_by_dual_prices
+from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
+from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.search import BlockSearch
 from mig_opt.models.batch.slots import BlockForm
@@ -90,6 +93,8 @@ class Portfolio:
         True if there is a limit of time.
     local_search : TimedSearch or None
         The local search, once it has begun.
+    dual_prices : DualPrices or None
+        Good dual prices of the tasks, once there are any.
     """
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
@@ -97,6 +102,7 @@ class Portfolio:
         self.tasks, self.gpus = len(batch.tasks), batch.gpus
         self.limited = control.remaining is not None
         self.local_search: TimedSearch | None = None
+        self.dual_prices: DualPrices | None = None
         self._polishing = 0.0
 
     @property
@@ -138,9 +144,14 @@ class Portfolio:
 
     def price(self, share: float) -> None:
         """Raise the bound by dual prices, and let fresh starts of the local search come from the best patterns."""
-        patterns = raise_bound_by_dual_prices(self.search, share=share)
-        if patterns and self.local_search is not None:
-            self.local_search.start_from(PatternStarts(self.search.problem, patterns).draw)
+        self.dual_prices = found = raise_bound_by_dual_prices(self.search, share=share)
+        if found is not None and found.patterns and self.local_search is not None:
+            self.local_search.start_from(PatternStarts(self.search.problem, found.patterns).draw)
+
+    def prove_by_layouts(self) -> None:
+        """Look through all layouts that the dual prices leave."""
+        if self.dual_prices is not None:
+            prove_by_layouts(self.search, self.dual_prices)
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
@@ -180,6 +191,7 @@ PHASES = (
         share=0.3,
     ),
     Phase("bound of dual prices", lambda run: run.improves and run.priced, Portfolio.price, share=0.3),
+    Phase("proof by layouts", lambda run: run.dual_prices is not None, lambda run, _: run.prove_by_layouts()),
     Phase(
         "long local search",
         lambda run: run.improves,

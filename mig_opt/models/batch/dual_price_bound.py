@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,18 @@ def has_dual_price_bound(problem: IntegerBatch) -> bool:
     return not problem.live and len(problem.batch.tasks) <= _MOST_TASKS
 
 
-def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> list[tuple[int, ...]]:
+@dataclass(frozen=True, slots=True)
+class DualPrices:
+    """Dual prices of the tasks, and what they belong to."""
+
+    branches: Branches  # of each GPU
+    prices: Reals  # the best dual prices
+    patterns: list[tuple[int, ...]]
+    """If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
+    without repetitions."""
+
+
+def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> DualPrices | None:
     """Report the bound of the best dual prices to a search.
 
     Parameters
@@ -72,24 +84,23 @@ def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> list[tup
 
     Returns
     -------
-    list of tuple of int
-        If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
-        without repetitions; none, if no dual prices were found.
+    DualPrices or None
+        The best ones that were found; None, if there is no time for them, or nothing left to prove.
     """
     problem, control = search.problem, search.control
     count = len(problem.batch.tasks)
     seconds = math.inf if control.remaining is None else control.remaining * share
     if not has_dual_price_bound(problem) or seconds < _LEAST or Highs().missing() or not search.open:
-        return []
+        return None
     end = control.clock + seconds
     branches = branches_of(problem)
     most = search.upper - 1
-    grain = _grain(branches, most)
+    grain = grain_of(branches, most, _GRAINS)
     pricing = PricingProblem(problem, branches, most + 1, grain)
     if not pricing.possible.any(axis=1).all():
         # Some task takes as long wherever it runs.
         search.raise_lower(search.upper)
-        return []
+        return None
     bound = DualBound(pricing, len(branches.orders), problem.batch.gpus, search.lower - 1, most)
     generation = _ColumnGeneration(branches, pricing, bound, problem.batch.gpus, max(1, int(most * _STEP)))
     grains, uses = most // grain, sum(len(branch.uses) for branch in branches.branches)
@@ -100,12 +111,25 @@ def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> list[tup
         search.raise_lower(bound.ticks + 1)
         if not goes_on:
             break
-    return generation.best_patterns() if problem.batch.gpus > 1 and search.open else []
+    if not search.open:
+        return None
+    patterns = generation.best_patterns() if problem.batch.gpus > 1 else []
+    return DualPrices(branches, generation.best_prices, patterns)
 
 
-def _grain(branches: Branches, most: int) -> int:
-    """Return the ticks of a grain: about as many as there may be, so that operations lose little by rounding."""
-    least = max(1, -(-most // _GRAINS))
+def grain_of(branches: Branches, most: int, grains: int) -> int:
+    """Return the ticks of a grain, so that operations lose little by rounding.
+
+    Parameters
+    ----------
+    branches : Branches
+        With the operations of each profile.
+    most : int
+        Ticks of a schedule.
+    grains : int
+        Grains of a schedule, at most; at least half of it.
+    """
+    least = max(1, -(-most // grains))
     operations = [ticks for place in branches.places for ticks in (place.create, place.destroy)]
     return min(range(least, 2 * least), key=lambda grain: sum(ticks % grain for ticks in operations) + grain)
 
@@ -119,7 +143,7 @@ class _ColumnGeneration:
         # To begin with, each task pays for the least area that it needs.
         widths = np.array([place.placement.profile.compute_slices for place in branches.places])
         areas = np.where(pricing.possible, (pricing.ticks + 1) * widths, np.inf).min(axis=1)
-        self._dual_prices = self._best_prices = areas / areas.sum()
+        self._dual_prices = self.best_prices = areas / areas.sum()
         self._quality, self._lacking, self._cautious = 0.0, 0.0, True
         self._end = bound.most
         self._set_target(bound.ticks)
@@ -138,7 +162,7 @@ class _ColumnGeneration:
         left = bound.out < self._target if self._gpus == 1 else np.ones(len(values), np.bool_)
         quality = pricing.value / max(1, self._gpus * int(values[left].max()))
         if quality >= self._quality:
-            self._quality, self._best_prices = quality, self._dual_prices
+            self._quality, self.best_prices = quality, self._dual_prices
         best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][:_NEW]
         added = master.add([(pricing.pattern(self._branches.orders[at], self._target), at) for at in best])
         used = master.solve(left, self._target)
@@ -153,7 +177,7 @@ class _ColumnGeneration:
         # At the cautious prices the program may lack columns that it does not lack at its own.
         self._cautious = added
         found = master.dual_prices / master.dual_prices.sum()
-        self._dual_prices = _SMOOTHING * self._best_prices + (1 - _SMOOTHING) * found if added else found
+        self._dual_prices = _SMOOTHING * self.best_prices + (1 - _SMOOTHING) * found if added else found
         return True
 
     def best_patterns(self) -> list[tuple[int, ...]]:

@@ -9,11 +9,10 @@ any re-creations, is shorter.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Sequence
 
 from mig_opt.loads.subsets import NEVER
 from mig_opt.loads.tables import MOST_TASKS, Assignments, LoadTables
+from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.search import BlockSearch, M
 
 _CASES_PER_SECOND = 4e8
@@ -79,7 +78,7 @@ class _Candidates:
             if not self._few(upper - 1):
                 return
             for places in self._assignments.within(upper - 1):
-                if not self._decide(places):
+                if not decide(search, places):
                     return
                 if search.upper < upper:
                     break
@@ -93,25 +92,3 @@ class _Candidates:
             if number == _MOST_CANDIDATES or self._search.control.expired:
                 return False
         return True
-
-    def _decide(self, places: Sequence[int]) -> bool:
-        """Search for a shorter schedule with these places; return True if one is found, or proven not to exist.
-
-        As in the search as a whole, loose places get another lifetime, until none is left.
-        """
-        search = self._search
-        copies: Counter[int] = Counter()
-        places = search.problem.canonical(places)
-        while search.open:
-            model = search.model(relaxed=True, copies={at: 1 + extra for at, extra in copies.items()}, below=True)
-            outcome = search.complete(model, places, share=1.0)
-            if outcome.infeasible:
-                return True
-            if outcome.values is None:
-                return False
-            loose = model.loose_places(outcome.values)
-            if not loose:
-                search.offer(model, outcome)
-                return outcome.proven
-            copies.update(loose)
-        return False

@@ -1,0 +1,161 @@
+"""Proofs for some dozens of tasks: every layout that dual prices leave, and every assignment to its placements.
+
+A *layout* says which placements each GPU uses, and in which order they are first created
+(:mod:`mig_opt.loads.layouts`). Dual prices rule out most of them within a limit of time, and for each of the others
+nearly all sets of tasks
+(:mod:`mig_opt.loads.layout_sets`). The assignments that are left, mostly none, are decided by block models. If all are,
+no better schedule is within the limit.
+
+The limit begins close to the bound and grows, since the work does as well: so the bound rises step by step, and where
+some assignment is left, its schedule is mostly the best.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+from mig_opt.loads.layout_sets import MOST_TASKS, LayoutSets
+from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
+from mig_opt.loads.layouts import LayoutTree, number_of_layouts, whole_layout
+from mig_opt.models.batch.candidates import decide
+from mig_opt.models.batch.dual_price_bound import DualPrices, grain_of
+from mig_opt.models.batch.search import BlockSearch, M
+
+_GRAINS = 10_000
+"""Grains of a schedule, at most."""
+
+_MOST_LAYOUTS, _MOST_OPEN = 50_000, 10_000
+"""Layouts of a GPU, and those of all GPUs that dual prices leave, at most."""
+
+_MOST_SETS = 2**22
+"""Sets of a branch, at most."""
+
+_MOST_CANDIDATES = 500
+"""Assignments with some layouts within a limit, at most."""
+
+_AT_A_TIME = 16
+"""Layouts that are looked through at a time."""
+
+_STEPS, _GROWTH, _SHRINKING = 16, 2, 4
+"""The first limit is above the bound by so small a part of the gap. Each further step is so many times as long; after
+one that was too long, the next is that many times shorter."""
+
+_POLISH = 0.05
+"""Share of the time that is left for the best order of operations of one assignment, where they are too many."""
+
+_STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 0.005
+"""Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
+
+
+def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices) -> None:
+    """Prove the best schedule of a search optimal, or find a better one, or at least raise the bound.
+
+    Parameters
+    ----------
+    search : BlockSearch
+        With a schedule, the better the quicker. Nothing is live.
+    dual_prices : DualPrices
+        Good dual prices.
+    """
+    if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(dual_prices.branches) > _MOST_LAYOUTS:
+        return
+    proof = _LayoutProof(search, dual_prices)
+    if not proof.possible:
+        return
+    step = max(1, (search.upper - search.lower) // _STEPS)
+    failed = search.upper
+    while search.open and not search.control.expired and search.lower < min(failed, search.upper):
+        at_most = min(search.lower + step, failed, search.upper) - 1
+        if proof.work_through(at_most):
+            search.raise_lower(min(at_most + 1, search.upper))
+            step *= _GROWTH
+        else:
+            # Better schedules may have been found, but the bound needs smaller steps.
+            failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
+
+
+class _LayoutProof:
+    """Proof by layouts within limits of time that grow."""
+
+    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices) -> None:
+        self._search, self._branches, self._prices = search, dual_prices.branches, dual_prices.prices
+        self._grain = grain_of(self._branches, search.upper - 1, _GRAINS)
+        self._decided: set[tuple[int, ...]] = set()
+        self._open = self._list()
+        self._stopped = False
+
+    @property
+    def possible(self) -> bool:
+        """True if the layouts are not too many."""
+        return self._open is not None
+
+    def _list(self) -> list[OpenLayouts] | None:
+        """List the layouts that may have a better schedule; None if they are too many."""
+        problem = self._search.problem
+        if problem.operations_take_no_time:
+            return [OpenLayouts(0, (whole_layout(self._branches),) * problem.batch.gpus)]
+        tasks = self._tasks(self._search.upper - 1)
+        return open_layouts(self._branches, tasks, problem.batch.gpus, _MOST_OPEN)
+
+    def _tasks(self, at_most: int) -> PricedTasks:
+        return priced_tasks(self._search.problem, self._branches, self._prices, at_most, self._grain)
+
+    def work_through(self, at_most: int) -> bool:
+        """Decide every assignment within so many ticks; return False if that was not possible."""
+        search = self._search
+        self._stopped = False
+        entries = [entry for entry in self._open or () if entry.lower <= at_most]
+        with ThreadPoolExecutor(search.control.workers) as pool:
+            # Some layouts at a time: a better schedule makes the limit shorter for those that follow.
+            for start in range(0, len(entries), _AT_A_TIME):
+                limit = min(at_most, search.upper - 1)
+                some = [entry for entry in entries[start : start + _AT_A_TIME] if entry.lower <= limit]
+                work = functools.partial(self._assignments, tasks=self._tasks(limit))
+                if not self._decide_all(pool.map(work, some)):
+                    self._stopped = True
+                    return not search.open
+        return True
+
+    def _decide_all(self, results: Iterable[_Found]) -> bool:
+        """Decide the assignments of some layouts; return False if they are too many or the time is up."""
+        search = self._search
+        found: set[tuple[int, ...]] = set()
+        for result in results:
+            search.control.spend(_SECONDS_PER_LAYOUT + result.steps / _STEPS_PER_SECOND)
+            found.update(result.assignments)
+            if not result.complete or search.control.expired:
+                self._stopped = True
+        # The shortest schedules first, since they exclude others.
+        for places in sorted(found - self._decided, key=search.offer_nested):
+            if not search.open:
+                return False
+            if self._stopped:
+                search.polish(places, _POLISH)
+                return False
+            if not decide(search, places):
+                return False
+            self._decided.add(places)
+        return not self._stopped
+
+    def _assignments(self, entry: OpenLayouts, tasks: PricedTasks) -> _Found:
+        """Find all assignments with some layouts that the loads allow within the limit."""
+        problem, control = self._search.problem, self._search.control
+        tree = LayoutTree(problem, self._branches, entry.layouts)
+        sets = LayoutSets(tree, tasks, _MOST_SETS, may_be_empty=problem.operations_take_no_time)
+        if not sets.fill(lambda: self._stopped or control.expired):
+            return _Found(sets.steps, (), complete=False)
+        few = list(itertools.islice(sets.assignments(), _MOST_CANDIDATES + 1))
+        assignments = tuple(tuple(problem.canonical(places)) for places in few)
+        return _Found(sets.steps, assignments, complete=len(few) <= _MOST_CANDIDATES)
+
+
+class _Found(NamedTuple):
+    """Assignments with some layouts, and the sets and pairs of sets that were looked at for them."""
+
+    steps: int
+    assignments: tuple[tuple[int, ...], ...]
+    complete: bool  # false if there are more of them, or the time was up

@@ -1,0 +1,95 @@
+"""Proofs by layouts: the same optima as brute force and the proofs by subsets, whatever the dual prices are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import realistic_batches, tiny_batches
+
+from mig_opt import Batch, OperationCosts, generate_batch, get_gpu, solve, validate
+from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
+from mig_opt.loads.branches import branches_of
+from mig_opt.models.batch.cp import CpSearch
+from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
+from mig_opt.models.batch.layout_proof import prove_by_layouts
+from mig_opt.models.batch.subset_proof import prove_by_subsets
+
+
+def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = None) -> Control[Schedule]:
+    """Prove with dual prices that are random, from FAR's schedule if ``control`` has none."""
+    if control is None:
+        control = Control[Schedule](workers=1)
+        schedule = solve(batch, "far").schedule
+        assert schedule is not None
+        control.offer(schedule)
+    search = CpSearch(batch, control)
+    areas = [min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks]
+    prices = np.array(areas) * np.random.default_rng(seed).uniform(0.9, 1.1, len(areas))
+    prove_by_layouts(search, DualPrices(branches_of(search.problem), prices, []))
+    return control
+
+
+def agree(batch: Batch, control: Control[Schedule], makespan: float | None) -> None:
+    assert makespan is not None
+    assert control.objective is not None
+    assert control.lower_bound <= makespan * (1 + 1e-12) + 2e-9
+    assert equal_within_resolution(control.objective, makespan + 2e-9)
+    assert control.plan is not None
+    assert validate(batch, control.plan).valid
+
+
+@given(tiny_batches.filter(lambda batch: batch.gpu.memory_slices != 8), st.integers(0, 100))
+@settings(max_examples=40)
+def test_brute_force_finds_the_same_optimum(batch: Batch, seed: int) -> None:
+    batch = batch.replace(initial=())
+    agree(batch, by_layouts(batch, seed), solve(batch, "brute-force").makespan)
+
+
+@pytest.mark.deep
+@given(realistic_batches(st.sampled_from(["A30", "RTX-PRO-6000"]).map(get_gpu), 5, 3), st.integers(0, 100))
+@settings(max_examples=20)
+def test_proofs_by_subsets_find_the_same_optimum(batch: Batch, seed: int) -> None:
+    batch = batch.replace(initial=())
+    control = Control[Schedule](workers=1)
+    prove_by_subsets(CpSearch(batch, control))
+    agree(batch, by_layouts(batch, seed), control.objective)
+    assert control.objective is not None
+    assert control.lower_bound <= control.objective * (1 + 1e-9)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("gpu", "n", "variant"),
+    [
+        ("A30", 9, "plain"),
+        ("A30", 9, "parallel"),
+        ("A30", 9, "free"),
+        ("RTX-PRO-6000", 9, "free"),
+        ("A100", 12, "free"),
+        ("A100", 20, "plain"),
+        ("H100", 20, "parallel"),
+    ],
+)
+def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, variant: str) -> None:
+    batch = generate_batch(n, gpu=gpu, seed=3)
+    if variant == "parallel":
+        batch = batch.replace(parallel_operations=True)
+    if variant == "free":
+        batch = batch.replace(operations=OperationCosts.zero(batch.gpu))
+    one, two = Control[Schedule](workers=1), Control[Schedule](workers=1)
+    for control in (one, two):
+        schedule = solve(batch, "search", time_limit=0.2).schedule
+        assert schedule is not None
+        control.offer(schedule)
+    prove_by_subsets(CpSearch(batch, one))
+    search = CpSearch(batch, two)
+    found = raise_bound_by_dual_prices(search, share=1.0)
+    if found is not None:
+        prove_by_layouts(search, found)
+    agree(batch, two, one.objective)
+    assert one.objective == pytest.approx(one.lower_bound)
+    assert two.objective == pytest.approx(two.lower_bound)
