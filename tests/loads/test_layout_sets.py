@@ -59,7 +59,9 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
     layouts = [layout for order in branches.orders for layout in layouts_in(branches, order)]
     assert len(layouts) == number_of_layouts(branches)
     assert len(set(layouts)) == len(layouts)
-    for layout in layouts[:: max(1, len(layouts) // 100)]:
+    whole = whole_layout(branches)
+    assert whole in layouts
+    for layout in layouts[:: max(1, len(layouts) // 50)]:
         if not layout:
             continue
         expected = []
@@ -80,9 +82,8 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
         for _, places in found:
             for first, second in itertools.combinations(places, 2):
                 assert problem.places[first].conflicts(problem.places[second])
-    assert max(
-        len(set().union(*(places for _, places in paths(problem, branches, layout, 0)))) for layout in layouts if layout
-    ) == len(set().union(*(places for _, places in paths(problem, branches, whole_layout(branches), 0))))
+        used = set().union(*(places for _, places in found))
+        assert len(used) <= len(set().union(*(places for _, places in paths(problem, branches, whole, 0))))
 
 
 @pytest.mark.parametrize("gpu", ["A30", "A100"])

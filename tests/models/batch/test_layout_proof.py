@@ -43,7 +43,7 @@ def agree(batch: Batch, control: Control[Schedule], makespan: float | None) -> N
 
 
 @given(tiny_batches.filter(lambda batch: batch.gpu.memory_slices != 8), st.integers(0, 100))
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_brute_force_finds_the_same_optimum(batch: Batch, seed: int) -> None:
     batch = batch.replace(initial=())
     agree(batch, by_layouts(batch, seed), solve(batch, "brute-force").makespan)
