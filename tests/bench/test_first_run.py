@@ -1,0 +1,30 @@
+"""The study of whole commands from a shell."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import first_run
+import pytest
+
+
+@pytest.mark.deep
+def test_a_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    program = Path(sys.executable).with_name("mig-opt")
+    if not program.exists():
+        pytest.skip("the command is not installed beside this Python")
+
+    class Installed(first_run.Shell):
+        megabytes = 1.0
+
+        def install(self) -> float:
+            self._program = str(program)
+            return 0.0
+
+    monkeypatch.setattr(first_run, "Shell", Installed)
+    monkeypatch.setattr(first_run, "METHODS", ("cp", "far"))
+    first_run.main(["--cut", "--results", str(tmp_path)])
+    text = (tmp_path / "first_run.md").read_text(encoding="utf-8")
+    assert "| 7 to 12 | second | 2 of 2 |" in text
+    assert "| `far` | 8 |" in text
