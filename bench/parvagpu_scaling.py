@@ -79,6 +79,7 @@ def figure9(cut: bool) -> Group:
                 f"{statistics.mean(ours) - statistics.mean(single):.1f} ms",
                 Verdict.DIRECTION if _longer(ours, single) else Verdict.DOES_NOT,
             ),
+            Claim("MIG-serving's slow algorithm", "about 6 hours", "", Verdict.CANNOT, "genetic, not built here"),
         ),
         assumed="The methods of this package in Python, not the authors' programs in C: processor time from a demand "
         f"whose best triplets are not known yet to the deployment, the least of {REPEATS} runs. ParvaGPU with 3 "
