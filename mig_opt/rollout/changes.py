@@ -11,7 +11,16 @@ from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
 from mig_opt.rollout.layouts import batch_and_processes, devices_of, layouts_of
-from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words
+from mig_opt.rollout.shell import (
+    check_line,
+    check_mps_lines,
+    comment,
+    name_problems,
+    place,
+    required,
+    script,
+    segment_words,
+)
 from mig_opt.serving.change_plan import ChangePlan, ChangeResult, ChangeStep
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.texts import plural
@@ -22,7 +31,9 @@ _USAGE = (
     "  start_segment SERVICE GPU PROFILE START BATCH PROCESSES",
     "to start the processes of a segment and return when it serves, and",
     "  stop_segment SERVICE GPU PROFILE START BATCH PROCESSES",
-    "to end those of another and return when they have ended; CUDA_VISIBLE_DEVICES is the instance.",
+    "to end those of another and return when they have ended; CUDA_VISIBLE_DEVICES is the instance. If these are",
+    "several, they share it through NVIDIA's Multi-Process Service: its control daemon runs, and",
+    "CUDA_MPS_PIPE_DIRECTORY says where.",
 )
 
 
@@ -71,12 +82,13 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
     body += [
         check_line(gpu, must=layout, wanted=wanted[gpu]) for gpu, layout in enumerate(layouts) if layout or wanted[gpu]
     ]
+    body += check_mps_lines(segment for _, _, segment in segments)
     body.append("checked")
     for step in change.steps:
         body += ["", *_commands(first, step)]
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"
     title = f"Change of a deployment: {plural(len(change.steps), 'step')}, {len(change.kept)} {stay}."
-    return script([title], _USAGE, places, ["functions.sh", "segments.sh", "changes.sh"], body)
+    return script([title], _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
 
 
 def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iterator[Problem]:

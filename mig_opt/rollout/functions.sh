@@ -11,6 +11,16 @@ at() {
   fi
 }
 
+# line_at GPU TEXT: runs a line of shell on that machine
+line_at() {
+  local device=${GPUS[$1]}
+  if [[ $device == */* ]]; then
+    ssh -n -o BatchMode=yes "${device%%/*}" "$2"
+  else
+    bash -c "$2" </dev/null
+  fi
+}
+
 query() { at "$1" "${SMI[@]}" -i "${GPUS[$1]##*/}" --query-gpu="$2" --format=csv,noheader; }
 
 mig() {

@@ -16,14 +16,25 @@ from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.rollout.layouts import batch_and_processes, creation_order, devices_of, layouts_of
-from mig_opt.rollout.shell import check_line, comment, name_problems, place, required, script, segment_words, shell_word
+from mig_opt.rollout.shell import (
+    check_line,
+    check_mps_lines,
+    comment,
+    name_problems,
+    place,
+    required,
+    script,
+    segment_words,
+    shell_word,
+)
 from mig_opt.serving.deployment import Deployment
 from mig_opt.validation import validate
 
 _SEGMENT_USAGE = (
     "Usage: bash SCRIPT [HOOKS]. HOOKS is a file of bash functions, which may define",
     "  start_segment SERVICE GPU PROFILE START BATCH PROCESSES",
-    "to start the processes of a segment; CUDA_VISIBLE_DEVICES is its instance.",
+    "to start the processes of a segment; CUDA_VISIBLE_DEVICES is its instance. If these are several, they share it",
+    "through NVIDIA's Multi-Process Service: its control daemon runs, and CUDA_MPS_PIPE_DIRECTORY says where.",
 )
 
 
@@ -57,8 +68,9 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     >>> from mig_opt.serving.deployment import Deployment, Segment
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
     >>> text = deployment_script(Deployment(("A100-80GB",), (segment,)))
-    >>> print(*text.splitlines()[-9:], sep="\n")
+    >>> print(*text.splitlines()[-10:], sep="\n")
     check 0 '' '9:4' '9:4:4'
+    check_mps 0
     checked
     <BLANKLINE>
     # GPU 0: A100-80GB
@@ -76,6 +88,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     used = [gpu for gpu, layout in enumerate(layouts) if layout]
     title = f"Deployment. GPUs: {deployment.used_gpus}, segments: {len(deployment.segments)}."
     body = [check_line(gpu, may=layouts[gpu], wanted=layouts[gpu]) for gpu in used]
+    body += check_mps_lines(deployment.segments)
     body.append("checked")
     for gpu in used:
         body += ["", comment(f"GPU {gpu}: {deployment.gpus[gpu]}")]
@@ -88,7 +101,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     for gpu in used:
         body += ["", f"segments {gpu}"]
         body += [f"segment {place(deployment.placement(s))} {segment_words(s)}" for s in deployment.on(gpu)]
-    return script([title], _SEGMENT_USAGE, places, ["functions.sh", "segments.sh"], body)
+    return script([title], _SEGMENT_USAGE, places, ["functions.sh", "mps.sh", "segments.sh"], body)
 
 
 _SCHEDULE_USAGE = (

@@ -10,6 +10,7 @@ segment() {
   uuid=$(uuid_among "$present" "$gpu" "$1")
   printf '%q\t%s\t%s\t%s\t%s\t%s\t%s\n' "$5" "$gpu" "$2" "${1#*:}" "$3" "$4" "$uuid"
   if defined start_segment; then
-    (CUDA_VISIBLE_DEVICES=$uuid start_segment "$5" "$gpu" "$2" "${1#*:}" "$3" "$4")
+    if needs_mps "$4"; then start_mps "$gpu" "$uuid"; fi
+    with_instance "$uuid" "$4" start_segment "$5" "$gpu" "$2" "${1#*:}" "$3" "$4"
   fi
 }

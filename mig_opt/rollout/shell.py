@@ -63,6 +63,12 @@ def check_line(
     return " ".join([f"check {gpu}", *(f"'{' '.join(dict.fromkeys(words))}'" for words in lists)])
 
 
+def check_mps_lines(segments: Iterable[Segment]) -> list[str]:
+    """Return the calls that look for the Multi-Process Service on GPUs with segments of several processes."""
+    gpus = sorted({segment.gpu for segment in segments if segment.processes > 1})
+    return [f"check_mps {gpu}" for gpu in gpus]
+
+
 def required(*hooks: str) -> list[str]:
     """Return the lines that end a script unless the file of the user has defined these functions."""
     wanted = " and ".join(hooks)

@@ -34,6 +34,15 @@ class Machine:
         (folder / "users").mkdir()
         program = f"{shlex.quote(sys.executable)} -I -S {shlex.quote(fake_nvidia_smi.__file__)}"
         self.program("nvidia-smi", f'exec {program} "$@"')
+        # A control daemon of the Multi-Process Service runs while there is a file in its folder.
+        self.program(
+            "nvidia-cuda-mps-control",
+            """where=$CUDA_MPS_PIPE_DIRECTORY
+if [[ ${1:-} == -d ]]; then order=start; else read -r order; fi
+if [[ $order == get_server_list ]]; then [[ -e $where/runs ]]; exit; fi
+echo "$order $CUDA_VISIBLE_DEVICES $where" >>"$FOLDER/mps.log"
+if [[ $order == start ]]; then touch "$where/runs"; else rm "$where/runs"; fi""",
+        )
 
     def program(self, name: str, body: str) -> None:
         path = self.folder / "bin" / name
@@ -56,6 +65,7 @@ class Machine:
             "PATH": os.pathsep.join(paths),
             "FAKE_GPUS": str(self.path),
             "FOLDER": str(self.folder),
+            "MPS_FOLDER": str(self.folder / "mps"),
         }
 
     def command(self, script: str, hooks: str | None = None) -> list[str]:
@@ -100,6 +110,14 @@ class Machine:
         """Every command that the stand-in was given."""
         path = self.path.with_suffix(".log")
         return path.read_text().splitlines() if path.exists() else []
+
+    @property
+    def mps(self) -> list[str]:
+        """What control daemons were told: ``start UUID`` or ``quit UUID``."""
+        path = self.folder / "mps.log"
+        lines = path.read_text().splitlines() if path.exists() else []
+        assert all(where.endswith(f"/mps/{uuid}") for _, uuid, where in map(str.split, lines))
+        return [line.rpartition(" ")[0] for line in lines]
 
     @property
     def changes(self) -> list[str]:
