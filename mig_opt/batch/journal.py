@@ -176,9 +176,11 @@ class Journal:
     commands : Commands
         The command of each task.
     gpus : tuple of str
-        The UUID of each GPU.
+        The UUID of each GPU, after ``host/`` where it is in another machine.
     folder : str
         The folder in which the commands run.
+    run : str
+        A name of the execution that no other one has.
     events : list of Event
         Everything so far, in order.
     """
@@ -188,6 +190,7 @@ class Journal:
     commands: Commands
     gpus: tuple[str, ...]
     folder: str = "."
+    run: str = ""
     events: list[Event] = field(default_factory=list)
 
     @cached_property

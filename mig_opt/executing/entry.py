@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +16,8 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.driver import Nvml, Patience, owner_of_partitions
 from mig_opt.errors import DriverError, InputError, Problem
 from mig_opt.executing.executor import Executor, Observer
-from mig_opt.executing.machinery import Threads
+from mig_opt.executing.machines import Machines
+from mig_opt.executing.remote import Remote
 from mig_opt.executing.report import Execution
 from mig_opt.files.batch.journals import JournalFile
 from mig_opt.gpu.model import Placement
@@ -52,9 +54,10 @@ def run_schedule(
     """Run a schedule on the GPUs of this machine: create instances, run the tasks on them, destroy instances.
 
     Everything is checked before anything is changed. Instances are created at the places of the plan. Each task runs
-    with ``CUDA_VISIBLE_DEVICES`` set to the UUID of its instance; ``MIG_OPT_TASK``, ``MIG_OPT_GPU``,
-    ``MIG_OPT_PROFILE`` and ``MIG_OPT_START`` say where it is. Steps do not wait for the times of the plan, only for
-    what they depend on. What a task prints is in the folder with the name of the journal and ``.tasks``.
+    with ``CUDA_VISIBLE_DEVICES`` set to the UUID of its instance; ``MIG_OPT_TASK``, ``MIG_OPT_HOST``,
+    ``MIG_OPT_GPU``, ``MIG_OPT_PROFILE`` and ``MIG_OPT_START`` say where it is. Steps do not wait for the times of the
+    plan, only for what they depend on. What a task prints is in the folder with the name of the journal and
+    ``.tasks``, or in another machine in ``~/.mig-opt``.
 
     Parameters
     ----------
@@ -67,7 +70,8 @@ def run_schedule(
     journal : path-like
         The file that is told everything; it must not exist.
     devices : sequence of str, optional
-        Index, UUID or PCI address of each GPU. By default GPU 3 of the plan is number 3 of the machine.
+        Index, UUID or PCI address of each GPU, after ``host/`` if it is in another machine. By default GPU 3 of the
+        plan is number 3 of this machine.
     patience : Patience, optional
         How long to wait for what the driver refuses for a while; by default a minute for each operation.
     observe : callable, optional
@@ -87,16 +91,16 @@ def run_schedule(
     KeyboardInterrupt
         After Ctrl-C: tasks have been ended, instances stay; :func:`resume_schedule` goes on.
     """
-    schedule, problems = check_plan(batch, schedule, commands)
-    with Nvml(patience or Patience()) as driver:
-        check = check_machine(driver, batch, schedule, devices)
+    schedule, problems = check_plan(batch, schedule, commands, devices)
+    path, folder, name = Path(journal), str(Path.cwd()), secrets.token_hex(8)
+    with Machines(name, tasks_folder(path), folder, patience) as machines:
+        check = check_machines(machines, batch, schedule, devices)
         problems += check.problems
         if problems:
             raise InputError(problems)
-        path = Path(journal)
-        plan = Journal(batch, schedule, commands, check.gpus, str(Path.cwd()))
+        plan = Journal(batch, schedule, commands, check.gpus, folder, name)
         with JournalFile(path, plan) as file:
-            Executor(file, [driver] * batch.gpus, _threads(file), observe).execute()
+            Executor(file, machines.drivers(plan), machines.threads(plan), observe).execute()
     return Execution(plan)
 
 
@@ -129,9 +133,8 @@ def resume_schedule(
     KeyboardInterrupt
         After Ctrl-C, as for :func:`run_schedule`.
     """
-    with _reopened(journal) as file, Nvml(patience or Patience()) as driver:
-        _check_node()
-        Executor(file, [driver] * file.journal.batch.gpus, _threads(file), observe).execute()
+    with _reopened(journal) as file, _machines(file, patience) as machines:
+        Executor(file, machines.drivers(file.journal), machines.threads(file.journal), observe).execute()
         return Execution(file.journal)
 
 
@@ -159,9 +162,8 @@ def undo_schedule(
     DriverError
         If the driver does not answer.
     """
-    with JournalFile(Path(journal)) as file, Nvml(patience or Patience()) as driver:
-        executor = Executor(file, [driver] * file.journal.batch.gpus, _threads(file), observe)
-        return executor.undo()
+    with JournalFile(Path(journal)) as file, _machines(file, patience) as machines:
+        return Executor(file, machines.drivers(file.journal), machines.threads(file.journal), observe).undo()
 
 
 def tasks_folder(journal: Path) -> Path:
@@ -169,8 +171,8 @@ def tasks_folder(journal: Path) -> Path:
     return journal.with_name(f"{journal.name}.tasks")
 
 
-def _threads(file: JournalFile) -> Threads:
-    return Threads(tasks_folder(file.path), Path(file.journal.folder))
+def _machines(file: JournalFile, patience: Patience | None) -> Machines:
+    return Machines(file.journal.run, tasks_folder(file.path), file.journal.folder, patience)
 
 
 @contextlib.contextmanager
@@ -183,14 +185,13 @@ def _reopened(journal: str | os.PathLike[str]) -> Iterator[JournalFile]:
         yield file
 
 
-def _check_node() -> None:
-    owner = owner_of_partitions()
-    if owner:
-        raise InputError([Problem("", owner)])
+def check_plan(
+    batch: Batch, schedule: Schedule, commands: Commands, devices: Sequence[str] | None
+) -> tuple[Schedule, list[Problem]]:
+    """Return a schedule with operations, and everything that is wrong with the plan and its commands.
 
-
-def check_plan(batch: Batch, schedule: Schedule, commands: Commands) -> tuple[Schedule, list[Problem]]:
-    """Return a schedule with operations, and everything that is wrong with the plan and its commands."""
+    Programs are looked for if all GPUs are in this machine.
+    """
     problems = list(wrong_batch(batch))
     if problems:
         raise InputError(problems)
@@ -198,7 +199,7 @@ def check_plan(batch: Batch, schedule: Schedule, commands: Commands) -> tuple[Sc
     problems = [Problem(violation.path, violation.message) for violation in found.violations]
     problems += commands.missing(batch)
     for task in batch.tasks:
-        if task.name in commands.tasks:
+        if task.name in commands.tasks and not any("/" in device for device in devices or ()):
             problems += missing_program(task.name, commands.tasks[task.name])
     return found.schedule, problems
 
@@ -210,27 +211,25 @@ def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
         yield Problem(f"commands.{name}", message)
 
 
-def check_machine(driver: Nvml, batch: Batch, schedule: Schedule, devices: Sequence[str] | None) -> Check:
-    """Return the GPUs of a plan, and everything on this machine that keeps it from being executed."""
-    problems = []
-    owner = owner_of_partitions()
-    if owner:
-        problems.append(Problem("", owner))
+def check_machines(machines: Machines, batch: Batch, schedule: Schedule, devices: Sequence[str] | None) -> Check:
+    """Return the GPUs of a plan, and everything on their machines that keeps it from being executed."""
+    problems: list[Problem] = []
     gpus: list[str] = []
+    owners: dict[str, str] = {}
     for index, device in enumerate(devices_of(batch.gpus, devices)):
         path = f"devices[{index}]"
-        if device.host:
-            message = (
-                f"GPUs of other machines ({device}) are for scripts; run this on {device.host}, or: mig-opt script"
-            )
-            problems.append(Problem(path, message))
-            continue
         try:
-            gpus.append(_check_gpu(driver, device.identifier, _wanted(batch, schedule, index), _live(batch, index)))
+            driver = machines.driver(device.host)
+            if device.host not in owners:
+                owners[device.host] = driver.owner() if isinstance(driver, Remote) else owner_of_partitions()
+            places = _wanted(batch, schedule, index), _live(batch, index)
+            gpu = _check_gpu(driver, device.identifier, *places)
+            gpus.append(f"{device.host}/{gpu}" if device.host else gpu)
         except InputError as error:
             problems += [problem.below(path) for problem in error.problems]
         except DriverError as error:
             problems.append(Problem(path, str(error)))
+    problems += [Problem(host, owner) for host, owner in owners.items() if owner]
     if len(set(gpus)) < len(gpus):
         problems.append(Problem("devices", "name the same GPU twice"))
     return Check(tuple(gpus), tuple(problems))
@@ -245,7 +244,9 @@ def _live(batch: Batch, gpu: int) -> list[Placement]:
     return [batch.gpu.placement(each.profile, each.start) for each in batch.initial if each.gpu == gpu]
 
 
-def _check_gpu(driver: Nvml, identifier: str, wanted: Sequence[Placement], initial: Sequence[Placement]) -> str:
+def _check_gpu(
+    driver: Nvml | Remote, identifier: str, wanted: Sequence[Placement], initial: Sequence[Placement]
+) -> str:
     device = driver.device(identifier)
     if device.trouble():
         raise DriverError("no mig", device.trouble())

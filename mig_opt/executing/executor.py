@@ -188,7 +188,7 @@ class Executor:
     # Steps
 
     def _uuid(self, index: int) -> str:
-        return self._journal.gpus[self._lanes[index].planned.gpu]
+        return self._journal.gpus[self._lanes[index].planned.gpu].rpartition("/")[2]
 
     def _there(self, index: int) -> tuple[MigInstance, ...]:
         return self._drivers[self._lanes[index].planned.gpu].instances(self._uuid(index))
@@ -223,6 +223,7 @@ class Executor:
         environment = {
             "CUDA_VISIBLE_DEVICES": lane.uuid,
             "MIG_OPT_TASK": task,
+            "MIG_OPT_HOST": self._journal.gpus[each.gpu].rpartition("/")[0],
             "MIG_OPT_GPU": str(each.gpu),
             "MIG_OPT_PROFILE": each.profile,
             "MIG_OPT_START": str(each.start),

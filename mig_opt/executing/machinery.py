@@ -7,11 +7,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
 from mig_opt.driver import MigInstance
-from mig_opt.executing.attempts import Attempts, Outcome
+from mig_opt.executing.attempts import Outcome
 from mig_opt.gpu.model import Placement
 
 
@@ -67,19 +66,36 @@ class Machinery(Protocol):
         """Remove what helps to find tries again."""
 
 
+class Tries(Protocol):
+    """Tries at tasks of a machine; :class:`mig_opt.executing.attempts.Attempts` are those of this one."""
+
+    def begin(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> Any:
+        """Start a program; what is returned helps to wait for it."""
+
+    def outcome(self, name: str) -> Outcome | None:
+        """Return the end of a try, None while it runs."""
+
+    def wait(self, name: str, process: Any = None) -> Outcome:
+        """Wait for the end of a try."""
+
+    def stop(self, name: str) -> None:
+        """End a try with all of its processes."""
+
+    def clear(self) -> None:
+        """Remove what helps to find tries again."""
+
+
 class Threads:
-    """Threads of this process, for programs of this machine.
+    """Threads of this process.
 
     Parameters
     ----------
-    folder : Path
-        For the files of tries.
-    working : Path
-        The folder in which commands run.
+    tries : sequence of Tries
+        For each task of the batch, those of the machine on which it runs.
     """
 
-    def __init__(self, folder: Path, working: Path) -> None:
-        self._attempts = Attempts(folder, working)
+    def __init__(self, tries: Sequence[Tries]) -> None:
+        self._tries = tries
         self._done: queue.Queue[Done] = queue.Queue()
 
     def now(self) -> float:
@@ -101,12 +117,17 @@ class Threads:
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
         """Start a try at a task, and wait for it in a thread."""
-        process = self._attempts.begin(name, command, environment)
-        self._await(task, lambda: self._attempts.wait(name, process))
+        tries = self._of(name)
+        process = tries.begin(name, command, environment)
+        self._await(task, lambda: tries.wait(name, process))
+
+    def _of(self, name: str) -> Tries:
+        """Return the tries to which one belongs; its name begins with the place of the task in the batch."""
+        return self._tries[int(name.partition("-")[0])]
 
     def adopt(self, task: str, name: str) -> None:
         """Wait in a thread for a try that an earlier process has started."""
-        self._await(task, lambda: self._attempts.wait(name))
+        self._await(task, lambda: self._of(name).wait(name))
 
     def _await(self, task: str, wait: Callable[[], Outcome]) -> None:
         def work() -> None:
@@ -117,7 +138,7 @@ class Threads:
 
     def outcome(self, name: str) -> Outcome | None:
         """Return the end of a try, None while it runs."""
-        return self._attempts.outcome(name)
+        return self._of(name).outcome(name)
 
     def next(self, until: float | None) -> Done | None:
         """Return what ends next; None if nothing does until that second."""
@@ -128,7 +149,7 @@ class Threads:
 
     def stop(self, names: Sequence[str]) -> None:
         """End some tries, all at the same time."""
-        threads = [threading.Thread(target=self._attempts.stop, args=(name,), daemon=True) for name in names]
+        threads = [threading.Thread(target=self._of(name).stop, args=(name,), daemon=True) for name in names]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -136,4 +157,5 @@ class Threads:
 
     def clear(self) -> None:
         """Remove the files of tries, but not their outputs."""
-        self._attempts.clear()
+        for tries in {id(each): each for each in self._tries}.values():
+            tries.clear()

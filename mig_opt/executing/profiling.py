@@ -7,6 +7,7 @@ instances are created and destroyed in turn. So it is resumed, and survives trou
 from __future__ import annotations
 
 import os
+import secrets
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,11 +20,11 @@ from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.journal import Commands, Event, Journal
 from mig_opt.batch.schedule import Operation, Schedule
 from mig_opt.batch.timing import PlannedInstance, sequenced_schedule
-from mig_opt.driver import Nvml, Patience
+from mig_opt.driver import Patience
 from mig_opt.errors import InputError, Problem
-from mig_opt.executing.entry import check_machine, missing_program, tasks_folder
-from mig_opt.executing.executor import Executor, Observer
-from mig_opt.executing.machinery import Threads
+from mig_opt.executing.entry import check_machines, missing_program, resume_schedule, tasks_folder
+from mig_opt.executing.executor import Observer
+from mig_opt.executing.machines import Machines
 from mig_opt.executing.report import Execution
 from mig_opt.files.batch.journals import JournalFile, read_journal
 from mig_opt.files.serving.printed import printed_figures, tells_of_memory
@@ -177,24 +178,27 @@ def profile_tasks(
     path = Path(journal)
     ways = list(_ways(commands, plan))
     batch, schedule, words = _planned(commands, plan, ways)
-    with Nvml(patience or Patience()) as driver:
+    if "/" in device:
+        raise InputError([Problem("device", "is in another machine; measure there")])
+    run = secrets.token_hex(8)
+    with Machines(run, tasks_folder(path), str(Path.cwd()), patience) as machines:
         if not path.exists():
-            check = check_machine(driver, batch, schedule, [device])
+            check = check_machines(machines, batch, schedule, [device])
             problems = [*_missing_programs(commands), *check.problems]
             if problems:
                 raise InputError(problems)
-            name, version = driver.device(device).name, driver.version()
-            source = f"measured by mig-opt {__version__} on {name}, driver {version}"
-            file = JournalFile(path, Journal(batch.replace(name=source), schedule, words, check.gpus, str(Path.cwd())))
+            driver = machines.driver("")
+            source = f"measured by mig-opt {__version__} on {driver.device(device).name}, driver {driver.version()}"
+            head = Journal(batch.replace(name=source), schedule, words, check.gpus, str(Path.cwd()), run)
+            file = JournalFile(path, head)
         else:
             file = JournalFile(path)
         with file:
             if file.journal.commands != words or file.journal.schedule != schedule:
                 message = "is the journal of other measurements; name another file, or remove it"
                 raise InputError([Problem("", message)], str(path))
-            if not file.journal.ended:
-                threads = Threads(tasks_folder(path), Path(file.journal.folder))
-                Executor(file, [driver], threads, observe).execute()
+    if not file.journal.ended:
+        resume_schedule(path, patience=patience, observe=observe)
     return _outcome(path, plan, ways)
 
 

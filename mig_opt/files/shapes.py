@@ -182,6 +182,7 @@ class JournalHead:
     commands: CommandsFile
     gpus: tuple[str, ...]
     folder: str = "."
+    run: str = ""
     name: str = ""
 
 

@@ -57,7 +57,11 @@ def run(
     ] = None,
     devices: Annotated[
         str | None,
-        Option("--devices", metavar="LIST", help="Index, UUID or PCI address of each GPU.  [default: 0,1,...]"),
+        Option(
+            "--devices",
+            metavar="LIST",
+            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: 0,1,...]",
+        ),
     ] = None,
     journal: Annotated[
         Path | None,
@@ -150,14 +154,17 @@ def _begin(
 
 def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None) -> None:
     """Show the steps and everything that is in their way, and end the command."""
-    from mig_opt.driver import Nvml
-    from mig_opt.executing.entry import check_machine, check_plan
+    from mig_opt.driver import Patience
+    from mig_opt.executing.entry import check_machines, check_plan
+    from mig_opt.executing.machines import Machines
 
-    plan, problems = check_plan(batch, schedule, commands)
+    plan, problems = check_plan(batch, schedule, commands, devices)
     unchecked = ""
     try:
-        with Nvml() as driver:
-            problems += check_machine(driver, batch, plan, devices).problems
+        with Machines("rehearsal", Path(), ".", Patience(limit=0)) as machines:
+            if any("/" not in device for device in devices or [""]):
+                machines.driver("")
+            problems += check_machines(machines, batch, plan, devices).problems
     except InputError as error:
         unchecked = str(error)
     except DriverError as error:

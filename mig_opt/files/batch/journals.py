@@ -130,7 +130,9 @@ def _head(raw: Raw, findings: Findings) -> Journal:
     )
     findings.check()
     batch = values["batch"].replace(name=values["name"])
-    return Journal(batch, values["schedule"], values["commands"], tuple(values["gpus"]), values["folder"])
+    return Journal(
+        batch, values["schedule"], values["commands"], tuple(values["gpus"]), values["folder"], values["run"]
+    )
 
 
 def _check_event(event: Event, journal: Journal, number: int, findings: Findings) -> None:
@@ -229,4 +231,4 @@ def _encoded_head(journal: Journal) -> dict[str, Any]:
         head["name"] = journal.batch.name
     head |= {"batch": BATCH.document(journal.batch), "schedule": SCHEDULE.document(journal.schedule)}
     head |= {"commands": COMMANDS.document(journal.commands), "gpus": list(journal.gpus)}
-    return {**head, "folder": journal.folder}
+    return {**head, "folder": journal.folder, **({"run": journal.run} if journal.run else {})}
