@@ -222,7 +222,8 @@ class Journal:
                 begun[event.task, event.attempt] = event.time
             elif event.kind == "ran" and event.task is not None:
                 begin = self._since(begun[event.task, event.attempt])
-                end = max(begin, self._since(event.time))
+                # The clock of files is a little behind, and no run takes no time.
+                end = round(max(begin + 10**-_DIGITS, self._since(event.time)), _DIGITS)
                 run = MeasuredRun(event.task, self.instance_of[event.task], begin, end, event.code or 0)
                 found[event.task] = run
         return sorted(found.values(), key=lambda run: (run.end, run.begin))
@@ -280,7 +281,7 @@ class Journal:
 
     def _batch(self, costs: OperationCosts) -> Batch:
         spans = ((run.task, self.size(run.instance), round(run.end - run.begin, _DIGITS)) for run in self.runs())
-        times = {task: {size: span} for task, size, span in spans if span > 0}
+        times = {task: {size: span} for task, size, span in spans}
         tasks = tuple(
             Task(task.name, {**task.times, **times.get(task.name, {})}, task.memory_gb) for task in self.batch.tasks
         )

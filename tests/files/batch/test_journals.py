@@ -78,6 +78,14 @@ def test_the_schedule_as_it_was(path: Path) -> None:
     assert journal.measured_batch().tasks[1].times == {1: 5.0, 2: 3.5}
 
 
+def test_a_run_that_ended_before_it_began_by_the_clock_of_files(path: Path) -> None:
+    journal = read_journal(path)
+    journal.events[-2:] = [Event(103.9, "ran", task="left", attempt=2, code=0), Event(107.5, "end")]
+    (run,) = (run for run in journal.runs() if run.task == "left")
+    assert (run.begin, run.end) == (4.0, 4.000001)
+    assert validate(*journal.measured()).valid
+
+
 def test_a_line_that_was_not_finished_is_left_out_and_then_dropped(path: Path) -> None:
     whole = path.read_bytes()
     for cut in (1, 20, len(whole.splitlines(keepends=True)[-1]) - 1):
