@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mig_opt.arguments import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
-from mig_opt.batch.batch import instance_problems
+from mig_opt.batch.batch import LiveInstance, instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel
 from mig_opt.result import Result, Rows
@@ -161,6 +161,39 @@ class FleetState:
         if not self.idle:
             return self
         return dataclasses.replace(self, instances=tuple(held for held in self.instances if not held.idle))
+
+    def live_instances(self, busy_until: float | None = None) -> tuple[LiveInstance, ...]:
+        """Return the instances as those with which a batch starts.
+
+        Parameters
+        ----------
+        busy_until : float, optional
+            Seconds after which the instances that something runs on are free; needed if there are any. Idle ones are
+            free at once.
+
+        Raises
+        ------
+        InputError
+            If something runs and it is not known for how long.
+
+        Examples
+        --------
+        >>> from mig_opt import Batch, Task, get_gpu
+        >>> held = HeldInstance(0, "3g.20gb", 4, "train"), HeldInstance(0, "1g.5gb", 0, idle=True)
+        >>> state = FleetState(get_gpu("A100"), 1, held)
+        >>> [(live.profile, live.free) for live in state.live_instances(busy_until=60)]
+        [('3g.20gb', 60), ('1g.5gb', 0.0)]
+        """
+        busy = [held for held in self.instances if not held.idle]
+        if busy and busy_until is None:
+            names = f"{busy[0].profile}@{busy[0].start} of GPU {busy[0].gpu}"
+            more = f" and {len(busy) - 1} more" if len(busy) > 1 else ""
+            message = f"say after how many seconds the instances in use are free ({names}{more})"
+            raise InputError([Problem("busy_until", message)])
+        return tuple(
+            LiveInstance(held.gpu, held.profile, held.start, 0.0 if held.idle or busy_until is None else busy_until)
+            for held in self.instances
+        )
 
     def free(self, kind: str) -> tuple[int | str, ...]:
         """Return the GPUs, or with ``nodes`` the names of the nodes, that have no instances that something runs on."""

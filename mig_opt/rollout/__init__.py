@@ -10,6 +10,7 @@ from mig_opt.rollout.kubernetes import (
     mig_parted_config,
 )
 from mig_opt.rollout.nvidia_smi import deployment_script, schedule_script
+from mig_opt.rollout.slurm import gres_lines, slurm_change
 
 __all__ = [
     "KubernetesResources",
@@ -18,8 +19,10 @@ __all__ = [
     "ResourceRequest",
     "change_script",
     "deployment_script",
+    "gres_lines",
     "kubernetes_resources",
     "mig_parted_config",
     "migration_script",
     "schedule_script",
+    "slurm_change",
 ]

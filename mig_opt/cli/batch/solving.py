@@ -13,8 +13,18 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
-from mig_opt.cli.inputs import check_outputs, load_batch, parsed_share, plotted, written
-from mig_opt.cli.outcome import EXIT_CODES, Checks, hints_on_time, limit_of, print_json, say, say_infeasible
+from mig_opt.cli.inputs import check_outputs, load_batch, load_state, parsed_share, plotted, written
+from mig_opt.cli.outcome import (
+    EXIT_CODES,
+    Checks,
+    hints_on_time,
+    limit_of,
+    options_named,
+    print_json,
+    refuse,
+    say,
+    say_infeasible,
+)
 from mig_opt.cli.screens import bullets, show, show_remarks
 from mig_opt.control import check_run
 from mig_opt.registry import AUTO, METHODS, get_method
@@ -31,6 +41,12 @@ def solve(
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
     cost_free: options.CostFree = False,
+    start: Annotated[
+        str | None, Option("--from", metavar="STATE", help="Instances that there are: a file of mig-opt state import.")
+    ] = None,
+    busy_until: Annotated[
+        float | None, Option(metavar="S", help="For --from: seconds after which instances in use are free.")
+    ] = None,
     method: options.Method = AUTO,
     partition: Annotated[
         str | None, Option(metavar="P", help="For --method fixpart: instances in order, such as 4+2+1.")
@@ -56,8 +72,10 @@ def solve(
     checks.attempt(check_run, METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
     share = checks.attempt(parsed_share, "--gap", gap)
     problem = checks.attempt(load_batch, batch, gpu, gpus, cost_free=cost_free)
+    with checks.step():
+        problem = _started(problem, start, busy_until)
     checks.attempt(check_run, also=partition_problems(method, partition, problem))
-    checks.attempt(check_outputs, [batch], chart, schedule=output)
+    checks.attempt(check_outputs, [batch, *filter(None, [start])], chart, schedule=output)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
     from mig_opt.files.batch.schedules import result_summary, write_schedule
@@ -106,3 +124,20 @@ def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path)
     from mig_opt.plotting import save_plot
 
     save_plot(batch, schedule, chart, lower_bound=result.lower_bound)
+
+
+def _started(batch: Batch, start: str | None, busy_until: float | None) -> Batch:
+    """Return a batch that starts with the instances of a state, on its GPUs; None stays None, it could not be read."""
+    if start is None:
+        if busy_until is not None:
+            refuse("--busy-until", "is for --from; leave it out")
+        return batch
+    state = load_state(start, None, None)
+    with options_named({"busy_until": "--busy-until"}):
+        initial = state.live_instances(busy_until)
+    if batch is None:
+        return batch
+    if batch.gpu != state.gpu:
+        refuse("gpu", f"the state is of {state.gpu.name}, and the batch of {batch.gpu.name}; give one of them", start)
+    with options_named({"initial": "--from"}):
+        return batch.replace(gpus=state.gpus, initial=initial)

@@ -50,6 +50,9 @@ def defragment(
     output: Annotated[Path | None, options.output("Write the state afterwards as JSON.")] = None,
     script: Annotated[Path | None, options.file("Write the migrations as a script for bash.")] = None,
     devices: options.Devices = None,
+    slurm: Annotated[
+        Path | None, options.file("Write Slurm's gres.conf lines before and after, with drain and resume.")
+    ] = None,
     as_json: options.Json = False,
 ) -> None:
     """Move instances so that there is room, with the fewest migrations.
@@ -77,8 +80,10 @@ def defragment(
         with checks.step(), options_named({"free": "--free", "within_gpus": "--within-gpus"}):
             other = defragment_problems(*(found, room), fragmentation=share, free=free, within_gpus=within_gpus)
             check_run(also=[problem for problem in other if problem not in also])
-    if script is not None and found is not None:
-        checks.attempt(_check_owned, found)
+    if found is not None:
+        checks.attempt(_check_owned, found, script)
+        unnamed = slurm is not None and not found.nodes
+        checks.require(not unnamed, "--slurm", "the state does not say which GPUs are on which node; add its nodes")
     if room is not None and found is not None:
         with checks.step(), options_named({f"room[{index}]": "--for" for index in range(len(room))}):
             check_run(also=defragment_problems(found, room))
@@ -86,7 +91,7 @@ def defragment(
         if devices is not None and script is None:
             refuse("--devices", "is for --script; leave it out")
         names = parsed_devices(devices, None if found is None else found.gpus)
-    checks.attempt(check_outputs, [state], state=output, script=script)
+    checks.attempt(check_outputs, [state], state=output, script=script, lines=slurm)
     checks.finish()
     with shown_progress("defragment", quiet=as_json):
         result = plan(
@@ -101,6 +106,8 @@ def defragment(
             seed=seed,
         )
     remarks = [*_left_to_do(found, result), *_written(result, output, script, names)]
+    if slurm is not None:
+        remarks += _written_for_slurm(result, slurm)
     if as_json:
         from mig_opt.files.fleet.states import defragmentation_document
 
@@ -117,9 +124,9 @@ def defragment(
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 
-def _check_owned(state: FleetState) -> None:
+def _check_owned(state: FleetState, script: Path | None) -> None:
     """Refuse a script for GPUs whose partitions belong to a program that would undo it."""
-    if state.manager in ("dra", "hami"):
+    if script is not None and state.manager in ("dra", "hami"):
         owner = _OWNERS[state.manager]
         message = f"{owner} owns the partitions of this fleet and destroys those that others create"
         refuse("--script", f"{message}; leave the script out, and let the pods move in the order of the steps")
@@ -166,6 +173,17 @@ def _written(
         write_text(script, migration_script(result.state, result.migrations, devices=devices))
         remarks.append(f"Script written to {script}. Usage: bash {script} HOOKS")
     return remarks
+
+
+def _written_for_slurm(result: DefragmentationResult, path: Path) -> list[str]:
+    """Write the lines for Slurm, if there is a plan; return what to say about it."""
+    from mig_opt.files.documents import write_text
+    from mig_opt.rollout import slurm_change
+
+    if result.migrations is None:
+        return [f"There is no plan to write to {path}."]
+    write_text(path, slurm_change(result.state, result.migrations))
+    return [f"Lines for Slurm written to {path}."]
 
 
 def _why_not(result: DefragmentationResult) -> str:
