@@ -14,12 +14,14 @@ from functools import cached_property
 from mig_opt.arguments import wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.log import Log, RunOutcome
+from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.registry import Method, get_policy
 from mig_opt.simulation.cluster import Cluster, Policy
 from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.metrics import Metrics, PowerModel, measure
+from mig_opt.simulation.standing import StartingPolicy, standing
 
 Observer = Callable[[Cluster], None]
 
@@ -78,6 +80,8 @@ def simulate(
     *,
     failure_limit: int = 100,
     observer: Observer | None = None,
+    state: FleetState | None = None,
+    busy_until: float | None = None,
     **options: object,
 ) -> Simulation:
     """Let a scheduler run the jobs of a trace.
@@ -92,6 +96,11 @@ def simulate(
         A job that has run out of memory so often is given up.
     observer : callable, optional
         Called with the cluster after each event.
+    state : FleetState, optional
+        Instances with which the fleet starts, in place of empty GPUs. What runs on them are jobs of the trace of the
+        result; idle ones can be used. Schedulers that partition the GPUs themselves are refused.
+    busy_until : float, optional
+        Second at which the jobs on instances of the state end; needed if there are any.
     **options
         Arguments of the policy, if it is given by name.
 
@@ -122,6 +131,14 @@ def simulate(
         problems = [*error.problems, *problems]
     if problems:
         raise InputError(problems)
+    if state is not None:
+        start = standing(trace, state, busy_until)
+        if getattr(decider, "partitions_gpus", False):
+            message = "partitions the GPUs itself, and cannot start with instances of others"
+            raise InputError([Problem("policy", f"{policy} {message}; choose another one, or leave the state out")])
+        trace, decider = start.trace, StartingPolicy(start, decider)
+    elif busy_until is not None:
+        raise InputError([Problem("busy_until", "is for a state; leave it out")])
     begin = time.perf_counter()
     name = policy if isinstance(policy, str) else type(policy).__name__
     cluster = _cluster(trace)

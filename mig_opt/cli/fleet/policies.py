@@ -10,6 +10,7 @@ from typing import Any
 
 from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.registry import get_policy
 from mig_opt.simulation import Simulation, simulate
@@ -31,10 +32,10 @@ class PolicyChoice:
         with self.named():
             check_policy(trace, self.name, **self.options)
 
-    def run(self, trace: Trace) -> Simulation:
-        """Let the policy run the jobs of a trace."""
+    def run(self, trace: Trace, state: FleetState | None = None, busy_until: float | None = None) -> Simulation:
+        """Let the policy run the jobs of a trace, with the instances of a state at the start if one is given."""
         with self.named():
-            return simulate(trace, self.name, **self.options)
+            return simulate(trace, self.name, state=state, busy_until=busy_until, **self.options)
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:

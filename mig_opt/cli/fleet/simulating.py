@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, load_trace, plotted, written
-from mig_opt.cli.outcome import Checks, finish, print_json
+from mig_opt.cli.inputs import check_outputs, load_state, load_trace, plotted, written
+from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
 from mig_opt.control import check_run
 from mig_opt.result import relative_gap
@@ -70,6 +70,9 @@ class References:
         return found
 
 
+_START = {"state": "--from", "busy_until": "--busy-until"}
+
+
 def simulate(
     trace: options.TraceArgument,
     *,
@@ -83,6 +86,12 @@ def simulate(
     ] = None,
     gpu: options.TraceGpu = None,
     gpus: options.TraceGpus = None,
+    start: Annotated[
+        str | None, Option("--from", metavar="STATE", help="Instances that there are: a file of mig-opt state import.")
+    ] = None,
+    busy_until: Annotated[
+        float | None, Option(metavar="S", help="For --from: seconds after which the instances in use are free.")
+    ] = None,
     optimum: Annotated[
         bool, Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs.")
     ] = False,
@@ -110,12 +119,15 @@ def simulate(
             checks.attempt(choice.check, found)
         message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(found.jobs)}; leave it out"
         checks.require(not optimum or len(found.jobs) <= _MOST_OPTIMAL, "--optimum", message)
+    checks.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
+    checks.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
+    state = None if start is None else checks.attempt(load_state, start, None, None)
     checks.finish()
     done = []
     for choice in chosen:
-        with shown_progress(choice.text, quiet=as_json):
-            done.append(choice.run(found))
-    references = _references(found, time_limit if optimum else None, quiet=as_json)
+        with shown_progress(choice.text, quiet=as_json), options_named(_START):
+            done.append(choice.run(found, state, busy_until))
+    references = _references(done[0].trace, time_limit if optimum else None, quiet=as_json)
     remarks = written("log", done, log, _write_log) + plotted("simulation", done, chart, partial(_draw, references))
     if as_json:
         print_json(_document(done, references))

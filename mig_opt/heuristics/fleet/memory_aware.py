@@ -59,6 +59,7 @@ class MemoryAware(ConfigurablePolicy):
         Tolerance of the forecasts, see :class:`~mig_opt.heuristics.fleet.memory_forecast.MemoryForecast`.
     """
 
+    partitions_gpus: ClassVar = True
     CHECKS: ClassVar = {
         "prediction": wrong_flag,
         "folding": wrong_flag,

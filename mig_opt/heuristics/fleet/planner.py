@@ -151,7 +151,8 @@ class Planner(ConfigurablePolicy):
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Go on with the plan, or plan anew if the end was not expected."""
-        begin, end = self._expected_runs.pop(job)
+        # A job that ran from the start, with the instances of a state, is as unexpected as its end.
+        begin, end = self._expected_runs.pop(job, (cluster.now, -math.inf))
         unexpected = abs(cluster.now - end) > _DEVIATION * (end - begin)
         if not cluster.waiting:
             return

@@ -184,6 +184,7 @@ class StaticPartition(QueueingPolicy):
     backfill: bool = False
     patience: float | None = PATIENCE_S
     dynamic_partitioning = False
+    partitions_gpus: ClassVar = True
 
 
 @dataclass(kw_only=True, eq=False)

@@ -120,6 +120,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         can be.
     """
 
+    partitions_gpus: ClassVar = True
     CHECKS: ClassVar = {
         "wait_threshold": optional(
             partial(wrong_number, wanted="seconds from 0 on, or None for no threshold", at_least=0)

@@ -1,0 +1,91 @@
+"""Simulations that start with the instances of a state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from command_line import Command
+
+from mig_opt import (
+    FleetState,
+    HeldInstance,
+    InputError,
+    Job,
+    Trace,
+    get_gpu,
+    policies,
+    simulate,
+    write_state,
+    write_trace,
+)
+from mig_opt.instances.fleet.registry import generate_trace
+from mig_opt.simulation.standing import standing
+from mig_opt.validation.fleet.logs import check_log
+
+A100 = get_gpu("A100")
+HELD = (
+    HeldInstance(0, "3g.20gb", 4, "a"),
+    HeldInstance(0, "1g.5gb", 1, "b"),
+    HeldInstance(1, "2g.10gb", 2),
+    HeldInstance(2, "4g.20gb", 0, idle=True),
+    HeldInstance(2, "1g.5gb", 5, idle=True),
+    HeldInstance(2, "1g.5gb", 6, "d"),
+)
+STATE = FleetState(A100, 3, HELD)
+PARTITIONING = {"static", "memory-aware-a", "memory-aware-b", "pcie-aware", "pcie-unaware"}
+
+
+@pytest.mark.parametrize("name", [policy.name for policy in policies()])
+def test_every_scheduler_starts_from_a_state_or_says_that_it_cannot(name: str) -> None:
+    trace = generate_trace("normal-25", jobs=30, gpus=3, seed=1)
+    if name in PARTITIONING:
+        with pytest.raises(InputError, match="cannot start with instances of others"):
+            simulate(trace, name, state=STATE, busy_until=100)
+        return
+    done = simulate(trace, name, state=STATE, busy_until=100)
+    assert check_log(done.log) == []
+    assert done.unfinished == ()
+    first = [run for run in done.log.runs() if run.job < 4]
+    places = [
+        (run.gpu, run.placement.profile.name, run.placement.start) for run in sorted(first, key=lambda run: run.job)
+    ]
+    busy = [(held.gpu, held.profile, held.start) for held in HELD if not held.idle]
+    # A scheduler may migrate them later, but they begin where they are.
+    assert places[: len(busy)] == busy or len(first) > len(busy)
+    assert [job.name for job in done.trace.jobs[:4]] == ["a", "b", "2g.10gb@2 of 1", "d"]
+    if len(first) == len(busy):
+        assert [run.end for run in first] == pytest.approx([100] * 4)
+
+
+def test_idle_instances_are_used() -> None:
+    trace = Trace((Job("x", 1.0, {4: 10.0}, "4g.20gb"),), A100, 3)
+    done = simulate(trace, "first-fit", state=STATE, busy_until=50)
+    run = next(run for run in done.log.runs() if done.trace.jobs[run.job].name == "x")
+    assert (run.gpu, run.placement.start, run.begin) == (2, 0, 1.0)
+
+
+def test_mistakes() -> None:
+    trace = Trace((Job("x", 1.0, {4: 10.0}, "4g.20gb"),), A100, 3)
+    with pytest.raises(InputError, match="busy_until: say after how many seconds the 4 instances"):
+        simulate(trace, state=STATE)
+    with pytest.raises(InputError, match="is of A30-24GB, and the trace of A100-40GB"):
+        standing(trace, FleetState(get_gpu("A30"), 1, ()))
+    with pytest.raises(InputError, match="busy_until: is for a state"):
+        simulate(trace, busy_until=3.0)
+    with pytest.raises(InputError, match="state: must be a FleetState"):
+        standing(trace, "fleet.json")  # type: ignore[arg-type]
+
+
+def test_the_command(run: Command, tmp_path: Path) -> None:
+    trace, state = tmp_path / "trace.json", tmp_path / "state.json"
+    write_trace(generate_trace("normal-25", jobs=10, gpus=3, seed=1), trace)
+    write_state(STATE, state)
+    ended = run("simulate", trace, "--policy", "first-fit", "--from", state, "--busy-until", 60, "--json")
+    assert ended.code == 0
+    assert run("simulate", trace, "--from", state).code == 2
+    assert "--busy-until: is for --from" in run("simulate", trace, "--busy-until", 5).err
+    assert (
+        "cannot start with instances"
+        in run("simulate", trace, "--policy", "pcie-aware", "--from", state, "--busy-until", 9).err
+    )
