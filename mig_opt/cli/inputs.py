@@ -19,6 +19,8 @@ from mig_opt.gpu.catalogue import get_gpu
 
 if TYPE_CHECKING:
     from mig_opt.instances.bundled import InstanceKind
+    from mig_opt.serving.demand import Demand
+    from mig_opt.serving.deployment import Deployment
 
 T = TypeVar("T")
 
@@ -129,6 +131,34 @@ def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
     from mig_opt.files.fleet.states import read_state, state_from_json
 
     return _load_for_fleet(name, gpu, gpus, read_state, state_from_json)
+
+
+def is_state(path: Path) -> bool:
+    """Return True if a file says that it is a state of a fleet."""
+    from mig_opt.files.documents import parsed, read_text
+
+    if path.suffix.lower() == ".csv":
+        return False
+    try:
+        raw, _ = parsed(read_text(path), "")
+    except InputError:
+        return False  # whoever reads it as a deployment tells what is wrong
+    return raw.get("schema") == "mig-opt/state/1"
+
+
+def running_in_state(demand: Demand | None, path: Path) -> Deployment:
+    """Return the deployment that runs in the fleet of a state in a file, empty if the demand could not be read."""
+    from mig_opt.files.fleet.states import read_state
+    from mig_opt.fleet.segments import deployment_in
+    from mig_opt.serving.deployment import Deployment
+
+    state = read_state(path)
+    if demand is None:
+        return Deployment((state.gpu.name,) * state.gpus, ())
+    try:
+        return deployment_in(state, demand)
+    except InputError as error:
+        raise InputError(error.problems, str(path)) from None
 
 
 def _load_for_fleet(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mig_opt.arguments import wrong_integer
-from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_table, piped
+from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_state, is_table, piped, running_in_state
 from mig_opt.cli.options import ProblemOptions
 from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem, problems_of
@@ -157,40 +157,13 @@ def read_running(path: Path, demand: Demand | None) -> Deployment:
     """Return the deployment that is running, from a file; refuse one whose instances cannot exist together."""
     from mig_opt.validation.serving.instances import check_instances
 
-    fleet = _deployment_in_state(demand, path) if _is_state(path) else read_deployment_for(demand, path)
+    fleet = running_in_state(demand, path) if is_state(path) else read_deployment_for(demand, path)
     try:
         check_instances(running=fleet)
     except InputError as error:
         problems = [Problem(problem.path.removeprefix("running."), problem.message) for problem in error.problems]
         raise InputError(problems, str(path)) from None
     return fleet
-
-
-def _is_state(path: Path) -> bool:
-    """Return True if a file says that it is a state of a fleet."""
-    from mig_opt.files.documents import parsed, read_text
-
-    if path.suffix.lower() == ".csv":
-        return False
-    try:
-        raw, _ = parsed(read_text(path), "")
-    except InputError:
-        return False  # whoever reads it as a deployment tells what is wrong
-    return raw.get("schema") == "mig-opt/state/1"
-
-
-def _deployment_in_state(demand: Demand | None, path: Path) -> Deployment:
-    """Return the deployment in the file of a state."""
-    from mig_opt.files.fleet.states import read_state
-    from mig_opt.fleet.segments import deployment_in
-
-    state = read_state(path)
-    if demand is None:
-        return Deployment((state.gpu.name,) * state.gpus, ())
-    try:
-        return deployment_in(state, demand)
-    except InputError as error:
-        raise InputError(error.problems, str(path)) from None
 
 
 def check_deployment_names(form: str | None, deployment: Deployment, source: Path) -> None:
