@@ -64,6 +64,9 @@ class Profile:
     sm_count: int | None = None
     attributes: tuple[str, ...] = ()
 
+    def __hash__(self) -> int:  # the hash of all fields takes ten times as long
+        return hash(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Placement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import first_run
@@ -23,8 +24,10 @@ def test_a_cut(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
             return 0.0
 
     monkeypatch.setattr(first_run, "Shell", Installed)
-    monkeypatch.setattr(first_run, "METHODS", ("cp", "far"))
+    monkeypatch.setattr(first_run, "METHODS", ("far",))
+    monkeypatch.setattr(first_run, "SHORT_LIMITS", (0.2,))
+    monkeypatch.setattr(first_run, "busy", lambda _: nullcontext())
     first_run.main(["--cut", "--results", str(tmp_path)])
     text = (tmp_path / "first_run.md").read_text(encoding="utf-8")
     assert "| 7 to 12 | second | 2 of 2 |" in text
-    assert "| `far` | 8 |" in text
+    assert "| `far` | 2 |" in text

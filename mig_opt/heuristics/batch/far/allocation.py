@@ -76,9 +76,11 @@ def profiles_by_size(batch: Batch) -> list[Profile]:
 def _steps(options: list[tuple[Profile, float]], work: dict[Profile, int]) -> list[tuple[Profile, float]]:
     """Return the profiles that a task goes through, last one first, from its options by ascending size."""
     steps: list[tuple[Profile, float]] = []
+    areas = [work[profile] * seconds for profile, seconds in options]
     while options:
-        least = min(range(len(options)), key=lambda at: work[options[at][0]] * options[at][1])
-        chosen = options[least]
-        steps.append(chosen)
-        options = [option for option in options[least + 1 :] if option[1] <= chosen[1]]
+        least = areas.index(min(areas))
+        longest = options[least][1]
+        steps.append(options[least])
+        larger = [at for at in range(least + 1, len(options)) if options[at][1] <= longest]
+        options, areas = [options[at] for at in larger], [areas[at] for at in larger]
     return steps[::-1]
