@@ -30,7 +30,7 @@ _ROOM = 2**14
 _PAIRS_PER_CHUNK = 3 * 10**7
 """Pairs of sets that are looked at before the time is asked for: some hundredths of a second."""
 
-_STATES_PER_CHUNK = 5000
+_STATES_PER_CHUNK = 2000
 """Sets that are extended before the time is asked for."""
 
 _extend_sets, _join_sets = loop("extend_sets", INTEGER), loop("join_sets", INTEGER)
@@ -80,6 +80,7 @@ class LayoutSets:
         self._tree, self._tasks, self._most, self._may_be_empty = tree, tasks, most, may_be_empty
         self._sets: list[Sets] = []
         self._everything = (1 << len(tasks.prices)) - 1
+        self._expired: Callable[[], bool] = lambda: False
         self.steps = 0
 
     def fill(self, expired: Callable[[], bool]) -> bool:
@@ -171,8 +172,9 @@ class LayoutSets:
         if expired() or sum(map(len, found)) > self._most:
             raise _TooManySetsError
 
-    def assignments(self) -> Iterator[list[int]]:
-        """Yield each assignment within the limit, as the place of each task."""
+    def assignments(self, expired: Callable[[], bool] = lambda: False) -> Iterator[list[int]]:
+        """Yield each assignment within the limit, as the place of each task, until ``expired``."""
+        self._expired = expired
         if not self._sets:
             return
         for choice in self._branch(len(self._tree.nodes) - 1, self._everything, self._tasks.at_most):
@@ -186,6 +188,8 @@ class LayoutSets:
     def _branch(self, at: int, tasks: int, at_most: int) -> Iterator[tuple[tuple[int, int], ...]]:
         """Yield pairs of a place and its tasks, so that a branch runs exactly these tasks within so many ticks."""
         node = self._tree.nodes[at]
+        if self._expired():
+            return
         if node.kind == "leaf":
             if not tasks and node.ticks <= at_most:
                 yield ()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -34,8 +34,8 @@ _MOST_LAYOUTS, _MOST_OPEN = 50_000, 10_000
 _MOST_SETS = 2**22
 """Sets of a branch, at most."""
 
-_MOST_CANDIDATES = 500
-"""Assignments with some layouts within a limit, at most."""
+_FEW_CANDIDATES, _MOST_CANDIDATES = 20, 500
+"""Assignments with some layouts that are taken at first, as their schedules may make the limit shorter; and at most."""
 
 _AT_A_TIME = 16
 """Layouts that are looked through at a time."""
@@ -106,51 +106,63 @@ class _LayoutProof:
 
     def work_through(self, at_most: int) -> bool:
         """Decide every assignment within so many ticks; return False if that was not possible."""
-        search = self._search
         self._stopped = False
         entries = [entry for entry in self._open or () if entry.lower <= at_most]
-        with ThreadPoolExecutor(search.control.workers) as pool:
+        with ThreadPoolExecutor(self._search.control.workers) as pool:
             # Some layouts at a time: a better schedule makes the limit shorter for those that follow.
             for start in range(0, len(entries), _AT_A_TIME):
-                limit = min(at_most, search.upper - 1)
-                some = [entry for entry in entries[start : start + _AT_A_TIME] if entry.lower <= limit]
-                work = functools.partial(self._assignments, tasks=self._tasks(limit))
-                if not self._decide_all(pool.map(work, some)):
+                if not self._decide_all(entries[start : start + _AT_A_TIME], at_most, pool):
                     self._stopped = True
-                    return not search.open
+                    return False
         return True
 
-    def _decide_all(self, results: Iterable[_Found]) -> bool:
+    def _decide_all(self, entries: Sequence[OpenLayouts], at_most: int, pool: ThreadPoolExecutor) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
-        found: set[tuple[int, ...]] = set()
-        for result in results:
-            search.control.spend(_SECONDS_PER_LAYOUT + result.steps / _STEPS_PER_SECOND)
-            found.update(result.assignments)
-            if not result.complete or search.control.expired:
-                self._stopped = True
-        # The shortest schedules first, since they exclude others.
-        for places in sorted(found - self._decided, key=search.offer_nested):
-            if not search.open:
+        most = _FEW_CANDIDATES
+        while True:
+            limit = min(at_most, search.upper - 1)
+            some = [entry for entry in entries if entry.lower <= limit]
+            work = functools.partial(self._assignments, tasks=self._tasks(limit), most=most)
+            results = list(pool.map(work, some))
+            for result in results:
+                search.control.spend(_SECONDS_PER_LAYOUT + result.steps / _STEPS_PER_SECOND)
+            found = {places for result in results for places in result.assignments} - self._decided
+            # The shortest schedules first, since they exclude others.
+            ranked = sorted(found, key=search.offer_nested)
+            if all(result.complete for result in results):
+                return all(self._decide(places) for places in ranked)
+            if search.control.expired or not search.open:
                 return False
-            if self._stopped:
+            for places in ranked[:1]:
                 search.polish(places, _POLISH)
-                return False
-            if not decide(search, places):
-                return False
-            self._decided.add(places)
-        return not self._stopped
+            # If that has made the limit shorter, fewer are within it.
+            if search.upper - 1 >= limit:
+                if most == _MOST_CANDIDATES or any(result.too_large for result in results):
+                    return False
+                most = _MOST_CANDIDATES
 
-    def _assignments(self, entry: OpenLayouts, tasks: PricedTasks) -> _Found:
+    def _decide(self, places: tuple[int, ...]) -> bool:
+        """Decide an assignment, as long as anything is open."""
+        if not self._search.open or not decide(self._search, places):
+            return False
+        self._decided.add(places)
+        return True
+
+    def _assignments(self, entry: OpenLayouts, tasks: PricedTasks, most: int) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
         problem, control = self._search.problem, self._search.control
         tree = LayoutTree(problem, self._branches, entry.layouts)
         sets = LayoutSets(tree, tasks, _MOST_SETS, may_be_empty=problem.operations_take_no_time)
-        if not sets.fill(lambda: self._stopped or control.expired):
-            return _Found(sets.steps, (), complete=False)
-        few = list(itertools.islice(sets.assignments(), _MOST_CANDIDATES + 1))
+
+        def expired() -> bool:
+            return self._stopped or control.expired
+
+        if not sets.fill(expired):
+            return _Found(sets.steps, (), complete=False, too_large=True)
+        few = list(itertools.islice(sets.assignments(expired), most + 1))
         assignments = tuple(tuple(problem.canonical(places)) for places in few)
-        return _Found(sets.steps, assignments, complete=len(few) <= _MOST_CANDIDATES)
+        return _Found(sets.steps, assignments, complete=len(few) <= most and not expired(), too_large=False)
 
 
 class _Found(NamedTuple):
@@ -159,3 +171,4 @@ class _Found(NamedTuple):
     steps: int
     assignments: tuple[tuple[int, ...], ...]
     complete: bool  # false if there are more of them, or the time was up
+    too_large: bool  # true if there are too many sets

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,8 @@ from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
+from mig_opt.loads.layout_sets import LayoutSets
+from mig_opt.models.batch import layout_proof
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import prove_by_layouts
@@ -40,6 +44,9 @@ def agree(batch: Batch, control: Control[Schedule], makespan: float | None) -> N
     assert equal_within_resolution(control.objective, makespan + 2e-9)
     assert control.plan is not None
     assert validate(batch, control.plan).valid
+
+
+BATCH = generate_batch(6, gpu="A30", seed=3)
 
 
 @given(tiny_batches.filter(lambda batch: batch.gpu.memory_slices != 8), st.integers(0, 100))
@@ -93,3 +100,31 @@ def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, v
     agree(batch, two, one.objective)
     assert one.objective == pytest.approx(one.lower_bound)
     assert two.objective == pytest.approx(two.lower_bound)
+
+
+def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    control = Control[Schedule](1e6, deterministic=True)
+    before: list[float] = []
+
+    def time_is_up(self: LayoutSets, expired: Callable[[], bool]) -> bool:
+        del self
+        before.append(control.lower_bound)
+        control.spend(1e6)
+        return not expired()
+
+    monkeypatch.setattr(LayoutSets, "fill", time_is_up)
+    schedule = solve(BATCH, "far").schedule
+    assert schedule is not None
+    control.offer(schedule)
+    by_layouts(BATCH, control=control)
+    assert before
+    assert control.lower_bound == before[0]
+
+
+def test_with_too_many_assignments_nothing_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_proof, "_FEW_CANDIDATES", 0)
+    monkeypatch.setattr(layout_proof, "_MOST_CANDIDATES", 0)
+    best = solve(BATCH, "cp").makespan
+    control = by_layouts(BATCH)
+    assert best is not None
+    assert control.lower_bound <= best * (1 + 1e-9)
