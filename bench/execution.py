@@ -1,11 +1,12 @@
 """The plan of rodinia-a30 executed on the tests' GPU, with ``sleep`` for the kernels: planned against measured.
 
-Run: python bench/execution.py. It takes about a minute, needs a C compiler and the extras ``nvml`` and ``plot``, but no
+Run: python bench/execution.py. It takes about a minute, needs a C compiler and the extra ``nvml``, but no
 GPU: the library in tests/helpers/nvml.c takes its place.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import tempfile
@@ -18,13 +19,11 @@ from mig_opt import Batch, OperationCosts, Task, load_instance, solve, validate
 from mig_opt.batch.journal import Commands
 from mig_opt.executing import Execution, run_schedule
 from mig_opt.files.batch.journals import read_journal
-from mig_opt.plotting import save_execution_plot
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 from nvml_machine import Machine  # type: ignore[import-not-found]  # a helper of the tests
 
 REPEATS = 5
-PICTURE = "rodinia-a30-run.png"
 
 
 def scaled(batch: Batch, factor: float) -> Batch:
@@ -78,7 +77,6 @@ def main(arguments: Sequence[str]) -> int:
             found.setdefault(name, []).append(execution)
             valid.append(good and execution.complete)
         print(row(name, found[name]), flush=True)
-    last = next(reversed(found.values()))[-1]
     lines = [
         "# A plan and its execution",
         "",
@@ -87,7 +85,8 @@ def main(arguments: Sequence[str]) -> int:
         "The optimal plan of rodinia-a30 on the tests' GPU (`tests/helpers/nvml.c`, by `nvidia-ml-py`), which takes",
         "the measured times for operations; `sleep` stands for the kernels. Medians, and the longest run. The parts",
         "are those of the report: by how many seconds tasks and operations on the critical path took longer, and how",
-        "much more there was to wait for. The machine was shared: a start of a program took several milliseconds.",
+        "much more there was to wait for. Starts of programs take the longer the busier the machine is: while these",
+        f"ran, {os.getloadavg()[0]:.1f} processes wanted its {os.cpu_count()} cores on average.",
         "",
         f"{sum(valid)} of {len(valid)} executions are complete and valid by `mig-opt validate`.",
         "",
@@ -97,9 +96,6 @@ def main(arguments: Sequence[str]) -> int:
         "",
     ]
     save("execution", "\n".join(lines), options.results)
-    if not options.cut:
-        picture = Path(__file__).resolve().parents[1] / "docs" / "images" / PICTURE
-        save_execution_plot(last.journal.batch, last.journal.schedule, last.measured()[1], picture, dpi=100)
     return 0 if all(valid) else 1
 
 
