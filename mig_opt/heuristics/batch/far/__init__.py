@@ -20,7 +20,7 @@ from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning, RepartitionPlan
 
-__all__ = ["best_plan", "best_plans", "far", "far_printed", "far_published", "far_unrefined"]
+__all__ = ["best_plan", "best_plans", "best_published", "far", "far_printed", "far_published", "far_unrefined"]
 
 _SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
 """What it takes to make a plan for an allocation."""
@@ -137,10 +137,8 @@ def best_plans(
     return found[: -_STARTS - 1 : -1]
 
 
-def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
-    """Return what the authors' program makes of a batch, or None if there are live instances or the time is up."""
-    if batch.initial or control.done or control.expired:
-        return None
+def best_published(batch: Batch, control: Control[Schedule]) -> PublishedPlan:
+    """Run phases 1 and 2 as the authors' program does, and return its plan; live instances do not count."""
     family = AllocationFamily(batch)
     repartitioning = Repartitioning(batch)
     best: list[PublishedPlan] = []
@@ -152,8 +150,16 @@ def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
         return min(plan.makespan, stop_at)
 
     _search(batch, control, family, plan_within)
-    best[0].refine()
-    return Refinement(batch, best[0].slots())
+    return best[0]
+
+
+def _published(batch: Batch, control: Control[Schedule]) -> Refinement | None:
+    """Return what the authors' program makes of a batch, or None if there are live instances or the time is up."""
+    if batch.initial or control.done or control.expired:
+        return None
+    best = best_published(batch, control)
+    best.refine()
+    return Refinement(batch, best.slots())
 
 
 def _search(

@@ -26,6 +26,9 @@ that it fits better.
 """
 JOINS: tuple[Join, ...] = get_args(Join)
 
+_BOTH_DIRECTIONS = 200
+"""Tasks up to which both directions of a batch are moved and swapped; with more they differ little."""
+
 _Event = TypeVar("_Event", Run, Operation)
 
 
@@ -88,11 +91,14 @@ def arranged(
 ) -> Refinement:
     """Return the plan's assignment at its place behind ``state``, in the direction that ends first.
 
-    With ``moved`` the tasks of both directions are moved and swapped before.
+    With ``moved`` the tasks of both directions are moved and swapped before; of large batches only those of the
+    direction that ends first.
     """
     limits = control or Control[Schedule]()
     found = [_arranged(batch, plan, state, backward) for backward in (True, False)]
     found.sort(key=lambda refinement: refinement.makespan)
+    if len(batch.tasks) > _BOTH_DIRECTIONS:
+        del found[1:]
     for refinement in found if moved else ():
         # Slices that all end with the batch's largest instance leave no margins, but their idle time is there before.
         refinement.run(limits, reading="slacks")

@@ -1,0 +1,102 @@
+"""The FAR paper's page: what is printed is what the paper prints, and figures are what they say."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+
+import pytest
+from places import BENCH, SHARED
+
+if not BENCH.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+import paper_far
+from claims import STORED, Store, Verdict
+from far_measures import Cell, area, far_to_area, joins, refinement, rivals_to_far, schedule, stream
+
+from mig_opt import generate_batch, solve
+from mig_opt.heuristics.batch.far import far, far_published, far_unrefined
+
+CELL = Cell("program", "MixedScaling", "WideTimes", 8, 3)
+
+
+def printed(table: str) -> dict[tuple[str, str, str, int], float]:
+    """The printed figures of a table by scaling, times, figure and n."""
+    return {
+        (scaling, times, figure, n): value
+        for scaling, times, figure, *values in paper_far.PRINTED[table]["rows"]
+        for n, value in zip(paper_far.PRINTED[table]["n"], values, strict=True)
+    }
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize(
+    ("table", "file", "figures"),
+    [
+        ("table4", "far_table4_rho", {"rho": "rho"}),
+        (
+            "table5",
+            "far_table5_ratio_to_far",
+            {
+                "miso_opt": "miso-opt",
+                "fixpart_1x7": "fixpart 1+1+1+1+1+1+1",
+                "fixpart_best": "fixpart-best",
+                "fixpart_7": "fixpart 7",
+            },
+        ),
+        ("table6", "far_table6_refinement", {"improvement_percent": "improvement", "moves": "moves", "swaps": "swaps"}),
+        ("table7", "far_table7_concatenation_percent", {"reverse_percent": "reversed", "move_swap_percent": "moved"}),
+        ("table9", "far_table9_multibatch_percent", {"percent_over_baseline": "above"}),
+    ],
+)
+def test_printed_figures_are_those_of_the_paper(table: str, file: str, figures: dict[str, str]) -> None:
+    with (SHARED / "paper_tables" / f"{file}.csv").open(newline="") as lines:
+        expected = {
+            (row["configuration"], f"{row.get('times', 'Wide')}Times", name, int(row.get("n", 15))): float(row[column])
+            for row in csv.DictReader(lines)
+            for column, name in figures.items()
+        }
+    assert printed(table) == expected
+
+
+def test_figures_are_what_they_say() -> None:
+    (batch,) = dataclasses.replace(CELL, batches=1).drawn()
+    assert batch == generate_batch(8, variant="published-program", shuffle=True, seed=0)
+    assert area(batch) == pytest.approx(sum(min(s * t for s, t in task.times.items()) for task in batch.tasks) / 7)
+    one = dataclasses.replace(CELL, batches=1)
+    spans = {method: schedule(batch, method).makespan for method in (far, far_published, far_unrefined)}
+    assert spans[far] == solve(batch, "far").makespan
+    assert far_to_area(one) == pytest.approx(
+        {"rho": spans[far_published] / area(batch), "far": spans[far] / area(batch)}
+    )
+    rivals = rivals_to_far(one)
+    free = solve(batch.cost_free(), "fixpart", partition="7").makespan
+    assert rivals["fixpart 7"] == pytest.approx(free / spans[far_published])
+    assert rivals["unrefined, fixpart 7"] == pytest.approx(free / spans[far_unrefined])
+    assert rivals["fixpart-best"] <= min(rivals["fixpart 7"], rivals["fixpart 1+1+1+1+1+1+1"])
+    gained = refinement(one)
+    assert gained["improvement"] <= gained["possible"] + 1e-9
+
+
+def test_joins_gain_and_pairs_count_twice() -> None:
+    gained = joins(CELL)
+    assert 0 <= gained["reversed"] <= gained["moved"]
+    assert 0 <= gained["next, reversed"] <= gained["next, moved"]
+    found = stream(CELL)
+    assert 0 < found["stream"] < found["above"]
+
+
+def test_claims_of_tables_are_all_of_their_figures() -> None:
+    found = Store("far", STORED).in_order(paper_far.PAPER.groups)
+    for table in ("table4", "table5", "table6", "table7", "table8", "table9"):
+        assert len(found[table].group.claims) >= len(printed(table))
+        assert not any(claim.verdict is Verdict.CANNOT for claim in found[table].group.claims)
+    assert sum(claim.verdict is Verdict.AGREES for claim in found["table4"].group.claims) > 10
+
+
+def test_what_the_program_itself_comes_to_is_stored() -> None:
+    rows = json.loads(paper_far.AUTHORS.read_text(encoding="utf-8"))["studies"]
+    assert len(rows) == 18
+    assert paper_far.of_program("moved", "table7").outcome.startswith("n = 10: ")
