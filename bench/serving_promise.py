@@ -89,14 +89,24 @@ def table(name: str, demand: Demand, rivals: Sequence[str]) -> list[str]:
     return rows
 
 
+def earlier(text: str) -> dict[str, list[str]]:
+    """Return the rows of a table that was saved before, by the demand."""
+    rows: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if line.startswith("| S"):
+            rows.setdefault(line.split("|")[1].strip(), []).append(line)
+    return rows
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_promise.md", "one scenario and two rivals, in a minute")
-    parser.add_argument("--only", default="", metavar="NAMES", help="some of the demands, such as S1,S5")
+    parser.add_argument("--only", default="", metavar="NAMES", help="some of the demands, such as S1,S5; others stay")
     options = parser.parse_args(arguments)
-    chosen = demands(cut=options.cut)
-    if options.only:
-        chosen = {name: chosen[name] for name in options.only.split(",")}
+    known = demands(cut=options.cut)
+    chosen = options.only.split(",") if options.only else list(known)
+    before = options.results / "serving_promise.md"
+    rows = earlier(before.read_text(encoding="utf-8")) if options.only and before.is_file() else {}
     rivals = ("parvagpu", "first-fit") if options.cut else RIVALS
     lines = [
         "# Fewest GPUs that keep a promise: 99 % of the requests of every service in time",
@@ -113,9 +123,10 @@ def main(arguments: Sequence[str]) -> None:
         "| demand | arrivals | method | GPUs without promise | late without | GPUs | late | kept | raised | time |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, demand in chosen.items():
-        lines += table(name, demand, rivals)
-        save("serving_promise", "\n".join(lines), options.results)
+    for name in chosen:
+        rows[name] = table(name, known[name], rivals)
+        ordered = [row for other in known for row in rows.get(other, ())]
+        save("serving_promise", "\n".join([*lines, *ordered]), options.results)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ _LEAST_REQUESTS, _MOST_REQUESTS, _LEAST_SECONDS = 100_000, 5_000_000, 30.0
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
 _RIVALS = ("parvagpu", "mig-serving")
-"""Heuristics that ``exact`` tries with raised rates, where that might take fewer GPUs than its own."""
+"""Heuristics that ``exact`` lets run under the same promise, where fewer GPUs than its own are possible."""
 _VALIDATION, _REPORT = 1_000_003, 2_000_003
 """Added to the seed of the simulations that decide, and of those that are shown."""
 
@@ -231,13 +231,34 @@ class _Search:
         for incumbent in self._incumbents:
             if incumbent.used_gpus < self._best_gpus:
                 self._try(incumbent)
-        for rival in _RIVALS if exact else [self._method.name]:
-            if not (self._done or self._expired):
-                self._with_headroom(rival)
+        if exact:
+            self._try_rivals()
+        elif not (self._done or self._expired):
+            self._with_headroom(self._method.name)
         if exact and self._last is not None and self._best_gpus < self._last.lower_bound:
             # With capacities with which that deployment is enough there may be a better one still.
             self._raise_capacities(tables)
         return "" if self._best is not None else reason
+
+    def _try_rivals(self) -> None:
+        """Take what a heuristic finds under the same promise, if it needs fewer GPUs."""
+        for rival in _RIVALS:
+            if self._done or self._expired:
+                return
+            search = _Search(
+                self._demand,
+                self._promise,
+                rival,
+                running=self._running,
+                incumbents=(),
+                time_limit=self._time_left,
+                seed=self._seed,
+            )
+            found = search.run()
+            if found.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if found.plan is not None and found.plan.used_gpus < self._best_gpus:
+                self._try(found.plan, found.headroom)
 
     @property
     def _best_gpus(self) -> float:

@@ -53,7 +53,13 @@ def loop(name: str, result: Result = None) -> Callable[..., Any]:
 
 @functools.cache
 def _function(name: str, result: Result) -> Any:
-    function = getattr(_library(), name)
+    try:
+        function = getattr(_library(), name)
+    except AttributeError:
+        raise ImportError(
+            f"the compiled loops of mig_opt have no {name}: they are older than the package; install it anew, or in a "
+            "checkout run: python hatch_build.py"
+        ) from None
     function.restype = result
     return function
 

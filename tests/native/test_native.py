@@ -59,6 +59,11 @@ def test_the_library_that_is_missing_says_what_to_do(monkeypatch: pytest.MonkeyP
     native._library.cache_clear()
 
 
+def test_loops_that_are_older_than_the_package_say_what_to_do() -> None:
+    with pytest.raises(ImportError, match=r"have no not_compiled_yet: they are older than the package"):
+        loop("not_compiled_yet", NUMBER)()
+
+
 def test_the_machines_compiler_is_taken_and_zig_where_there_is_none(
     build: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
