@@ -1,0 +1,80 @@
+"""Counts of deterministic work on fixed batches: a slower algorithm is noticed, whatever the machine does besides.
+
+The figures are those of the present code. Less work is welcome: then the figure here becomes less, too.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from mig_opt import generate_batch, solve
+from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
+from mig_opt.loads.layout_sets import LayoutSets
+from mig_opt.loads.layout_values import open_layouts, priced_tasks
+from mig_opt.loads.layouts import LayoutTree
+from mig_opt.loads.local_search import LoadSearch
+from mig_opt.loads.tables import LoadTables
+from mig_opt.models.batch import dual_price_bound
+from mig_opt.models.batch.cp import CpSearch
+from mig_opt.models.batch.dual_price_bound import grain_of, raise_bound_by_dual_prices
+
+TOLERANCE = 0.25
+"""Part by which a count may differ: solvers differ a little between versions."""
+
+
+def started() -> CpSearch:
+    """Return a search on a batch of 24 tasks that has FAR's schedule."""
+    batch = generate_batch(24, seed=1)
+    control = Control[Schedule](1000.0, deterministic=True)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    control.offer(schedule)
+    return CpSearch(batch, control)
+
+
+@pytest.mark.parametrize(("n", "makespan", "cases"), [(14, 73.767, 1_549_695), (17, 102.79, 15_694_379)])
+def test_cases_of_the_tables(n: int, makespan: float, cases: int) -> None:
+    problem = IntegerBatch(generate_batch(n, seed=1))
+    assert LoadTables(problem, problem.ticks.nearest(makespan) - 1).cases() == pytest.approx(cases, rel=TOLERANCE)
+
+
+def test_length_after_some_cycles_of_the_local_search() -> None:
+    search = started()
+    local = LoadSearch(search.problem, search.problem.places_of(search.control.plan), 0, 1)  # type: ignore[arg-type]
+    for _, _ in zip(range(40), local.cycles(0), strict=False):
+        pass
+    # 144,084 with the present code after 20 cycles, 143,891 after 30.
+    assert local.length <= 144_300
+
+
+@pytest.mark.deep
+def test_rounds_of_column_generation_and_what_is_left_of_layouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    search = started()
+    rounds = 0
+    once = dual_price_bound._ColumnGeneration.round
+
+    def counted(self: dual_price_bound._ColumnGeneration) -> bool:
+        nonlocal rounds
+        rounds += 1
+        return once(self)
+
+    monkeypatch.setattr(dual_price_bound._ColumnGeneration, "round", counted)
+    found = raise_bound_by_dual_prices(search, share=1.0)
+    assert found is not None
+    at_most, steps = 143_200, 0
+    tasks = priced_tasks(
+        search.problem, found.branches, found.prices, at_most, grain_of(found.branches, at_most, 10_000)
+    )
+    layouts = open_layouts(found.branches, tasks, 1, 10_000)
+    assert layouts is not None
+    for entry in layouts:
+        sets = LayoutSets(LayoutTree(search.problem, found.branches, entry.layouts), tasks, 2**22)
+        assert sets.fill(lambda: False)
+        steps += sets.steps
+    assert search.lower >= 143_000
+    assert rounds == pytest.approx(180, rel=TOLERANCE)
+    assert len(layouts) == pytest.approx(564, rel=TOLERANCE)
+    # This follows from the dual prices, which differ more.
+    assert steps == pytest.approx(9.3e6, rel=2 * TOLERANCE)
