@@ -232,6 +232,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
     "small": ("Small batches", _small),
     "15": ("15 tasks", lambda options: _generated(options, ((15, 60, Goal(optimal=1, worst_s=60)),))),
     "20": ("20 tasks", lambda options: _generated(options, ((20, 60, Goal(optimal=0.5, gap=0.003)),))),
+    "25": ("25 tasks", lambda options: _generated(options, ((25, 60, Goal(optimal=1, worst_s=60)),))),
     "medium": (
         "30 to 100 tasks",
         lambda options: _generated(options, tuple((n, 60, Goal(gap=0.003)) for n in (30, 50, 100))),
@@ -245,6 +246,8 @@ SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
         lambda options: _generated(options, ((10_000, 300, Goal(gap=0.0005, peak_gib=4)),), fresh=True),
     ),
     "gpus": ("Several GPUs", lambda options: _generated(options, ((60, 60, Goal(gap=0.005)),), gpus=4)),
+    "2-gpus": ("Two GPUs", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),), gpus=2)),
+    "8-gpus": ("Eight GPUs", lambda options: _generated(options, ((200, 120, Goal(gap=0.001)),), gpus=8)),
     "handover": ("With the live instances of the batch before", _handover),
     "real": ("Measured times", _real),
     "limits": ("Time limits and statuses", _limits),
