@@ -7,9 +7,11 @@ import math
 from copy import deepcopy
 
 import pytest
-from online_worlds import NO_COSTS, Scripted, assert_sound, job, place, trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import NO_COSTS, Chaos, Scripted, assert_sound, job, place, trace, traces
 
-from mig_opt import InputError, Job, simulate, validate
+from mig_opt import InputError, Job, Trace, simulate, validate
 from mig_opt.simulation import Log, PowerModel, RunOutcome, Spread, check_log, fragmentation_series, measure
 
 
@@ -202,3 +204,35 @@ def test_a_schedule_without_its_operations_is_refused() -> None:
     assert validate(batch, schedule).valid
     assert not validate(batch, schedule.replace(operations=schedule.operations[1:])).valid
     assert {task.name.split(":")[1] for task in batch.tasks} == {"a", "b", "c"}
+
+
+# Any jobs, whatever a policy does with them
+
+
+@pytest.mark.deep
+@settings(max_examples=40, deadline=None)
+@given(traces(), st.integers(0, 5))
+def test_memory_and_energy_add_up(wanted: Trace, seed: int) -> None:
+    """Both are recomputed piece by piece: the memory at many moments of each run, the joules from the work of each."""
+    jobs = tuple(dataclasses.replace(each, energy_j=100.0 * number) for number, each in enumerate(wanted.jobs))
+    done = simulate(wanted.replace(jobs=jobs), Chaos(seed))
+    log, metrics = done.log, done.metrics
+    gb_seconds, joules = 0.0, 0.0
+    before: dict[int, float] = {}
+    for run, work in zip(log.runs(), log.work_done(), strict=True):
+        own = jobs[run.job]
+        joules += 100.0 * run.job * work
+        start = before.pop(run.job, 0.0)
+        if run.outcome is RunOutcome.MIGRATED:
+            before[run.job] = start + work
+        pieces = 300
+        shares = (start + work * (piece + 0.5) / pieces for piece in range(pieces))
+        if own.memory_growth:
+            steps = [(0.0, 0.0), *own.memory_growth]
+            mean = sum([gb for at, gb in steps if at <= share][-1] for share in shares) / pieces
+        else:
+            mean = run.placement.profile.memory_gb if own.memory_gb is None else own.memory_gb
+        gb_seconds += mean * (run.end - run.begin)
+    whole = wanted.gpus * wanted.gpu.memory_gb * metrics.makespan
+    assert metrics.memory_utilisation == pytest.approx(gb_seconds / whole if whole else 0.0, rel=0.02, abs=1e-9)
+    assert metrics.energy == pytest.approx(50 * wanted.gpus * metrics.makespan + joules, rel=1e-6)
