@@ -153,7 +153,7 @@ def _pcie_family(name: str, description: str, gpus: int, jobs: int) -> TraceFami
             Parameter("sizes", "1", "compute slices that jobs ask for, equally likely, like 1,2", "text"),
             Parameter("larger", 0.0, "share of the jobs that have seconds for all larger sizes too", "share"),
             Parameter(
-                "larger_gain", 0.0, "power of size asked for / size that seconds go with there; 0: none", "share"
+                "larger_gain", 0.0, "seconds there go with (size asked for / size) to this power; 0: no gain", "share"
             ),
         ),
         (
