@@ -185,8 +185,8 @@ def main(arguments: Sequence[str]) -> None:
         "",
         describe("mig-opt", "ortools"),
         "",
-        "All rivals with `backfill=True` and `patience=None`, which is their better form. Lower is better; means over the"
-        " seeds.",
+        "All rivals with `backfill=True` and `patience=None`, which is their better form."
+        " Lower is better; means over the seeds.",
         "",
         "## Small traces, beside somebody who knows all arrivals",
         "",
