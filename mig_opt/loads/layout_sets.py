@@ -85,6 +85,7 @@ class LayoutSets:
 
     def fill(self, expired: Callable[[], bool]) -> bool:
         """List the sets of all branches; return False if there are too many of them, or ``expired`` came first."""
+        self._expired = expired
         values = LayoutValues(self._tree, self._tasks)
         try:
             for at, node in enumerate(self._tree.nodes[:-1]):
@@ -164,7 +165,7 @@ class LayoutSets:
             if count >= 0:
                 self.steps += count
                 return Sets(found.sets[:count].copy(), found.lengths[:count].copy(), found.values[:count].copy())
-            if room > self._most:
+            if room > self._most or self._expired():
                 raise _TooManySetsError
             room *= 4
 

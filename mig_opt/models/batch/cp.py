@@ -148,10 +148,10 @@ class Portfolio:
         if found is not None and found.patterns and self.local_search is not None:
             self.local_search.start_from(PatternStarts(self.search.problem, found.patterns).draw)
 
-    def prove_by_layouts(self) -> None:
-        """Look through all layouts that the dual prices leave."""
+    def prove_by_layouts(self, share: float) -> None:
+        """Look through the layouts that the dual prices leave; with many tasks, time is left for better schedules."""
         if self.dual_prices is not None:
-            prove_by_layouts(self.search, self.dual_prices)
+            prove_by_layouts(self.search, self.dual_prices, share if self.tasks > _MANY else 1.0)
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
@@ -191,7 +191,7 @@ PHASES = (
         share=0.3,
     ),
     Phase("bound of dual prices", lambda run: run.improves and run.priced, Portfolio.price, share=0.3),
-    Phase("proof by layouts", lambda run: run.dual_prices is not None, lambda run, _: run.prove_by_layouts()),
+    Phase("proof by layouts", lambda run: run.dual_prices is not None, Portfolio.prove_by_layouts, share=0.5),
     Phase(
         "long local search",
         lambda run: run.improves,

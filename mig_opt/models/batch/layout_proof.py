@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -51,7 +52,7 @@ _STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 0.005
 """Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
 
 
-def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices) -> None:
+def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: float = 1.0) -> None:
     """Prove the best schedule of a search optimal, or find a better one, or at least raise the bound.
 
     Parameters
@@ -60,15 +61,19 @@ def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices) -> None:
         With a schedule, the better the quicker. Nothing is live.
     dual_prices : DualPrices
         Good dual prices.
+    share : float
+        Largest share of the time that is left.
     """
+    remaining = search.control.remaining
+    end = math.inf if remaining is None else search.control.clock + remaining * share
     if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(dual_prices.branches) > _MOST_LAYOUTS:
         return
-    proof = _LayoutProof(search, dual_prices)
+    proof = _LayoutProof(search, dual_prices, end)
     if not proof.possible:
         return
     step = max(1, (search.upper - search.lower) // _STEPS)
     failed = search.upper
-    while search.open and not search.control.expired and search.lower < min(failed, search.upper):
+    while search.open and not proof.expired and search.lower < min(failed, search.upper):
         at_most = min(search.lower + step, failed, search.upper) - 1
         if proof.work_through(at_most):
             search.raise_lower(min(at_most + 1, search.upper))
@@ -81,12 +86,18 @@ def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices) -> None:
 class _LayoutProof:
     """Proof by layouts within limits of time that grow."""
 
-    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices) -> None:
+    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices, end: float) -> None:
+        self._end = end
         self._search, self._branches, self._prices = search, dual_prices.branches, dual_prices.prices
         self._grain = grain_of(self._branches, search.upper - 1, _GRAINS)
         self._decided: set[tuple[int, ...]] = set()
         self._open = self._list()
         self._stopped = False
+
+    @property
+    def expired(self) -> bool:
+        """True if the time is up."""
+        return self._search.control.expired or self._search.control.clock >= self._end
 
     @property
     def possible(self) -> bool:
@@ -132,7 +143,7 @@ class _LayoutProof:
             ranked = sorted(found, key=search.offer_nested)
             if all(result.complete for result in results):
                 return all(self._decide(places) for places in ranked)
-            if search.control.expired or not search.open:
+            if self.expired or not search.open:
                 return False
             for places in ranked[:1]:
                 search.polish(places, _POLISH)
@@ -151,12 +162,12 @@ class _LayoutProof:
 
     def _assignments(self, entry: OpenLayouts, tasks: PricedTasks, most: int) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
-        problem, control = self._search.problem, self._search.control
+        problem = self._search.problem
         tree = LayoutTree(problem, self._branches, entry.layouts)
         sets = LayoutSets(tree, tasks, _MOST_SETS, may_be_empty=problem.operations_take_no_time)
 
         def expired() -> bool:
-            return self._stopped or control.expired
+            return self._stopped or self.expired
 
         if not sets.fill(expired):
             return _Found(sets.steps, (), complete=False, too_large=True)
