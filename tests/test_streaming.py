@@ -232,10 +232,15 @@ def test_all_that_is_wrong_is_reported() -> None:
     assert wrong(lambda: handover(batch, schedule, other))[0] == "batches[1].gpu"
 
 
-def test_a_time_limit_that_is_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_without_a_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = [generate_batch(9, seed=1)]
-    assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
     assert wrong(lambda: plan_stream(stream, stop=lambda point: True)) == ["stop"]
+
+    def nothing(batch: Batch, method: str, **options: object) -> ScheduleResult:
+        return ScheduleResult(streaming.Status.NO_SOLUTION, method, None, 0.0, 0.0)
+
+    monkeypatch.setattr(streaming, "solve", nothing)
+    assert wrong(lambda: plan_stream(stream, method="brute-force", time_limit=1e-9)) == ["time_limit"]
 
 
 # Ctrl-C, and defects

@@ -103,7 +103,7 @@ def schema(
         Argument(
             metavar="KIND",
             help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, "
-            "trace or state.",
+            "trace, state or commands.",
             show_default=False,
         ),
     ],

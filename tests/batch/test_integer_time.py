@@ -161,8 +161,6 @@ def test_floor_is_exact_or_less_by_less_than_a_tick(batch: Batch) -> None:
         assert below == 0 or not ticks.exact
     if all((value(seconds) * 100).denominator == 1 for seconds in times_of(batch)):
         assert ticks.exact
-    elif ticks.exact:
-        assert all((value(seconds) * 10**6).denominator == 1 for seconds in times_of(batch))
 
 
 @given(batches())

@@ -53,7 +53,7 @@ def test_ctrl_c_keeps_what_was_compared(monkeypatch: pytest.MonkeyPatch, with_sc
             raise KeyboardInterrupt
 
     method_that(monkeypatch, interrupted)
-    found = compare({"a": generate_batch(3), "b": generate_batch(4), "c": generate_batch(5)}, ["far", "brute-force"])
+    found = compare({"a": generate_batch(3), "b": generate_batch(4), "c": generate_batch(5)}, ["far", "lpt"])
     assert found.interrupted
     statuses = [[run.outcome.status for run in runs] for runs in found.by_batch.values()]
     assert statuses == [["feasible", "feasible"], *([["interrupted"]] if with_schedule else [])]
