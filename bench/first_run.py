@@ -50,8 +50,8 @@ class Goal(NamedTuple):
 GOALS = (
     Goal((7, 8, 9, 10, 11, 12), 2, "first", 2.0),
     Goal((7, 8, 9, 10, 11, 12), 2, "second", 2.0),
-    Goal((7, 8, 9, 10, 11, 12), 2, "first, busy", 5.0),
-    Goal((7, 8, 9, 10, 11, 12), 2, "second, busy", 5.0),
+    Goal((7, 8, 9, 10, 11, 12), 1, "first, busy", 5.0),
+    Goal((7, 8, 9, 10, 11, 12), 1, "second, busy", 5.0),
     Goal((15,), 3, "first", 15.0),
     Goal((15,), 3, "second", 2.5),
     Goal((20,), 3, "first", 20.0),

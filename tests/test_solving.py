@@ -311,17 +311,17 @@ def test_a_late_live_instance_on_a_far_gpu_is_known() -> None:
 
 
 @pytest.mark.deep
-def test_a_method_is_not_imported_when_it_is_too_late_for_it() -> None:
+def test_the_import_of_a_method_is_not_in_its_time() -> None:
     program = (
         "import sys, mig_opt\n"
-        "batch = mig_opt.generate_batch(20, seed=1)\n"
-        "result = mig_opt.solve(batch, 'cp', time_limit=0.3)\n"
-        "print(result.status.value, 'mig_opt.models.batch.cp' in sys.modules)\n"
-        "result = mig_opt.solve(batch, 'cp', time_limit=0.3, deterministic=True)\n"
-        "print(result.status.value, 'mig_opt.models.batch.cp' in sys.modules)\n"
+        "batch = mig_opt.generate_batch(6, seed=1)\n"
+        "for _ in range(2):\n"
+        "    begun = 'mig_opt.models.batch.cp' in sys.modules\n"
+        "    result = mig_opt.solve(batch, 'cp', time_limit=1e-9)\n"
+        "    print(begun, result.loading_s > 0, result.trajectory[0].seconds <= result.runtime_s)\n"
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == ["feasible", "False", "feasible", "True"]
+    assert run.stdout.split() == ["False", "True", "True", "True", "True", "True"]
 
 
 def test_the_seed_and_the_versions_are_kept() -> None:
