@@ -39,6 +39,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# Dask asks any NVML that the process has loaded for more than the tests' GPU answers.
+os.environ["DASK_DISTRIBUTED__DIAGNOSTICS__NVML"] = "False"
+
 
 @pytest.fixture
 def tiny_batch() -> Batch:

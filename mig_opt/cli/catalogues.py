@@ -198,7 +198,7 @@ def _show_gpu(model: GpuModel) -> None:
 def methods(as_json: options.Json = False) -> None:
     """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
     from mig_opt.registry import policies
-    from mig_opt.simulation.simulator import policy_options
+    from mig_opt.simulation.fleet.simulator import policy_options
 
     known = {"solve": known_methods(), "deploy": deploy_methods()}
     auto, deploy_auto = get_method(AUTO).name, get_deploy_method(AUTO).name

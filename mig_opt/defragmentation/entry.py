@@ -290,11 +290,9 @@ def _free_problems(state: object, free: object, within_gpus: object, *, other: b
         yield Problem("within_gpus", f"leaves no way to free {free}; leave one of the two out")
 
 
-def _room_problems(state: object, names: tuple[str, ...]) -> list[Problem]:
+def _room_problems(state: object, names: tuple[str, ...]) -> Iterator[Problem]:
     if not names:
-        return [Problem("room", "names no profile; leave it out for least fragmentation")]
-    problems = []
-    for index, name in enumerate(names if isinstance(state, FleetState) else ()):
-        wrong = problems_of(state.gpu.profile, name)  # type: ignore[attr-defined]  # names are of a FleetState only
-        problems += [Problem(f"room[{index}]", problem.message) for problem in wrong]
-    return problems
+        yield Problem("room", "names no profile; leave it out for least fragmentation")
+    if isinstance(state, FleetState):
+        for index, name in enumerate(names):
+            yield from (Problem(f"room[{index}]", wrong.message) for wrong in problems_of(state.gpu.profile, name))

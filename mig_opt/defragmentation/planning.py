@@ -249,9 +249,9 @@ class Planner:
         for group, gpus in enumerate(self.fleet.groups.values()):
             if choice.used:
                 # The GPUs of nodes that are to be empty come first, and so do empty targets.
-                gpus = sorted(gpus, key=lambda gpu: choice.used[self.fleet.nodes[gpu]])  # noqa: PLW2901
                 taken[group].sort(key=bool)
-            for gpu, target in zip(gpus, taken[group], strict=True):
+            ordered = sorted(gpus, key=lambda gpu: choice.used[self.fleet.nodes[gpu]]) if choice.used else gpus
+            for gpu, target in zip(ordered, taken[group], strict=True):
                 targets[gpu] = target
         return targets
 

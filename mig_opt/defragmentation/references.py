@@ -16,8 +16,8 @@ from mig_opt.gpu.geometry import members
 from mig_opt.gpu.model import GpuModel, ProfileSet
 from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
 from mig_opt.models.fleet.defragmentation import TargetColumn, TargetProblem, choose_targets
-from mig_opt.simulation.instances import GpuStates
-from mig_opt.simulation.metrics import fragmentation_series
+from mig_opt.simulation.fleet.instances import GpuStates
+from mig_opt.simulation.fleet.metrics import fragmentation_series
 
 
 def greedy_migrations(state: FleetState, threshold: float = 0.4) -> tuple[Migration, ...]:

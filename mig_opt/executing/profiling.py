@@ -246,9 +246,10 @@ def _command(commands: Commands, way: _Way) -> tuple[str, ...]:
     figures = {"size": way.size, "batch": way.batch, "processes": way.processes}
     found = []
     for word in commands.models[way.subject]:
+        filled = word
         for key, value in figures.items():
-            word = word.replace(f"{{{key}}}", str(value))  # noqa: PLW2901 - one after the other
-        found.append(word)
+            filled = filled.replace(f"{{{key}}}", str(value))
+        found.append(filled)
     return (*environment, *found)
 
 

@@ -10,8 +10,8 @@ interface is used: no display is needed, and figures of the caller are left alon
 
 from __future__ import annotations
 
-from mig_opt.plotting.batch import plot_schedule, save_plot
-from mig_opt.plotting.execution import plot_execution, save_execution_plot
+from mig_opt.plotting.batch.executions import plot_execution, save_execution_plot
+from mig_opt.plotting.batch.schedules import plot_schedule, save_plot
 from mig_opt.plotting.fleet.chart import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import check_plot_path
 from mig_opt.plotting.serving.deployments import plot_deployment, save_deployment_plot

@@ -19,7 +19,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.instances.fleet.registry import generate_trace, get_trace_family
 from mig_opt.registry import get_policy
 from mig_opt.result import Status, relative_gap
-from mig_opt.simulation.simulator import Simulation, option_problems, policy_label, simulate
+from mig_opt.simulation.fleet.simulator import Simulation, option_problems, policy_label, simulate
 from mig_opt.studies.batch import violations
 from mig_opt.studies.environment import peak_bytes
 from mig_opt.studies.rows import Outcome, shielded

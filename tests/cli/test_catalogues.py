@@ -18,7 +18,7 @@ from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import FewestGpus, Finding, instance_info, instance_names
 from mig_opt.registry import deploy_methods, methods, policies
 from mig_opt.result import Status
-from mig_opt.simulation.simulator import policy_options
+from mig_opt.simulation.fleet.simulator import policy_options
 
 
 @pytest.mark.deep

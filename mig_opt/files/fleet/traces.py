@@ -30,7 +30,7 @@ from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.model import GpuModel
 
 if TYPE_CHECKING:
-    from mig_opt.simulation.simulator import Simulation
+    from mig_opt.simulation.fleet.simulator import Simulation
 
 _WORK = "work_s"
 _FIGURES = {"memory_gb": None, "pcie_gbps": 0.0, "sensitivity": 0.0, "energy_j": None, "sms": None}

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.simulation.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.cluster import Cluster, Policy
 
 Check = Callable[[str, object], Iterable[Problem]]
 """Check of an option: yields a problem, under the given name, unless the value is allowed."""

@@ -13,8 +13,8 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, get_args
 from mig_opt.arguments import wrong_choice, wrong_flag, wrong_share
 from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.instances import Key, Query, Ranking
+from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.instances import Key, Query, Ranking
 
 SourceLoad = Literal["after", "before"]
 

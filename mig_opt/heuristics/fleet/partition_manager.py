@@ -9,7 +9,7 @@ from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.gpu.model import Profile
 from mig_opt.gpu.reachability import Reachability
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 
 class TightFit(NamedTuple):

@@ -13,7 +13,7 @@ from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import Geometry
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import find_partition
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 
 def profile_for(trace: Trace, job: Job, least_gb: float = 0.0) -> Profile | None:

@@ -15,7 +15,7 @@ from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.trace import Job
 from mig_opt.heuristics.fleet.base import free_slices, optional
 from mig_opt.heuristics.fleet.reconfiguring import GpuView, ReconfiguringPolicy
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 
 def _wrong_sensitivities(path: str, values: object) -> Iterator[Problem]:

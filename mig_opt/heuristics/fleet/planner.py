@@ -19,7 +19,7 @@ from mig_opt.heuristics.fleet.planning.plan import Plan
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
 from mig_opt.heuristics.fleet.planning.search import Effort, PlanSearch, PriorityList
 from mig_opt.registry import METHODS, methods
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 _MOST_GPUS = 64
 """On larger fleets a plan uses only so many GPUs: some that have room, and those that are free first."""

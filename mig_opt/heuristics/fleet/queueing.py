@@ -18,7 +18,7 @@ from mig_opt.gpu.geometry import GpuState, Option
 from mig_opt.gpu.model import Profile
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, free_slices, optional
 from mig_opt.heuristics.fleet.partitioning import create_partitions, profile_for
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 PATIENCE_S = 600.0
 """Seconds after which a waiting job is no longer overtaken, unless the user says otherwise."""

@@ -24,8 +24,8 @@ from mig_opt.heuristics.fleet.partitioning import (
     repartition,
     smallest_instances,
 )
-from mig_opt.simulation.cluster import Cluster
-from mig_opt.simulation.instances import Ranking
+from mig_opt.simulation.fleet.cluster import Cluster
+from mig_opt.simulation.fleet.instances import Ranking
 
 
 class GpuView(NamedTuple):

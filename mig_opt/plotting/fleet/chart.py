@@ -16,7 +16,7 @@ from mig_opt.plotting.output import draw_figure, save_figure
 from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, Sheet, plain_numbers
 from mig_opt.plotting.texts import elide_all, one_line, spell_seconds, wrap_name
 from mig_opt.result import relative_gap
-from mig_opt.simulation.simulator import Simulation
+from mig_opt.simulation.fleet.simulator import Simulation
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:

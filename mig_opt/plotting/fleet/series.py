@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.gpu.model import GpuModel
-from mig_opt.simulation.metrics import fragmentation_series
+from mig_opt.simulation.fleet.metrics import fragmentation_series
 
 Numbers = NDArray[np.float64]
 

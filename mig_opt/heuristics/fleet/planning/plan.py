@@ -11,7 +11,7 @@ from mig_opt.batch.lifetimes import lifetimes_with_runs
 from mig_opt.batch.schedule import Schedule
 from mig_opt.gpu.geometry import members
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 
 @dataclass(slots=True, eq=False)

@@ -19,7 +19,7 @@ from mig_opt.heuristics.fleet.planning.list_decoder import (
     Placements,
     update_begins,
 )
-from mig_opt.simulation.cluster import Cluster
+from mig_opt.simulation.fleet.cluster import Cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.simulation.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.cluster import Cluster, Policy
 
 
 @dataclass(frozen=True)

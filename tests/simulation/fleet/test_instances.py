@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from online_worlds import TABLES, place
 
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.simulation.instances import Ranking
+from mig_opt.simulation.fleet.instances import Ranking
 
 
 def busy(*names: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.plotting.batch import ScheduleChart, schedule_problems
+from mig_opt.plotting.batch.schedules import ScheduleChart, schedule_problems
 from mig_opt.plotting.output import draw_figure, save_figure
 from mig_opt.plotting.sheet import BOUND, INK
 from mig_opt.plotting.texts import spell_seconds

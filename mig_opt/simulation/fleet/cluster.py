@@ -9,8 +9,8 @@ from mig_opt.errors import PolicyError
 from mig_opt.fleet.log import RunOutcome
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.geometry import Geometry, GpuState, members
-from mig_opt.simulation.event_queue import MOVE, WAKE, ActiveRun, EventQueue
-from mig_opt.simulation.instances import FleetInstances
+from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
+from mig_opt.simulation.fleet.instances import FleetInstances
 
 _BRIEF = 1e-6
 _MOST_BRIEF = 10_000

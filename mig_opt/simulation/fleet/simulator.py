@@ -18,10 +18,10 @@ from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.registry import Method, get_policy
-from mig_opt.simulation.cluster import Cluster, Policy
-from mig_opt.simulation.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
-from mig_opt.simulation.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.standing import StartingPolicy, standing
+from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
+from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
+from mig_opt.simulation.fleet.standing import StartingPolicy, standing
 
 Observer = Callable[[Cluster], None]
 

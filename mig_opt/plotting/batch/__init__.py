@@ -1,0 +1,1 @@
+"""Charts of schedules, and of what came of them on GPUs."""

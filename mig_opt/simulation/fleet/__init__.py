@@ -1,0 +1,1 @@
+"""Jobs that arrive over time on a fleet: events, policies, metrics."""
