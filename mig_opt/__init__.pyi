@@ -60,6 +60,9 @@ from .files.batch.schedules import write_result as write_result
 from .files.batch.schedules import write_schedule as write_schedule
 from .files.fleet.importing.entry import StateImport as StateImport
 from .files.fleet.importing.entry import import_state as import_state
+from .files.fleet.migbench import PublishedResult as PublishedResult
+from .files.fleet.migbench import import_migbench as import_migbench
+from .files.fleet.migbench import read_published as read_published
 from .files.fleet.openb import import_trace as import_trace
 from .files.fleet.states import read_state as read_state
 from .files.fleet.states import write_state as write_state

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -125,41 +124,97 @@ def _value(text: str) -> float | int | str:
 
 
 def import_(
-    pods: Annotated[Path, Argument(metavar="PODS", help="openb_pod_list_*.csv.", show_default=False)],
+    file: Annotated[Path, Argument(metavar="FILE", help="openb_pod_list_*.csv or *-trace.jsonl.", show_default=False)],
     *,
-    gpu: _GpuOption = "A100",
-    gpus: Annotated[int | None, Option(metavar="N", help="How many; default: those of --nodes, or 1.")] = None,
+    layout: Annotated[
+        str | None,
+        Option("--format", metavar="NAME", help="openb or migbench; default: migbench if FILE ends in .jsonl."),
+    ] = None,
+    gpu: Annotated[str | None, Option(metavar="GPU", help="Default: A100 for openb, H100 for migbench.")] = None,
+    gpus: Annotated[
+        int | None, Option(metavar="N", help="How many; default: those of --nodes or 1 for openb, 8 for migbench.")
+    ] = None,
     nodes: Annotated[
-        Path | None, Option(metavar="FILE", help="openb_node_list_gpu_node.csv, for the number of GPUs.")
+        Path | None, Option(metavar="FILE", help="openb: openb_node_list_gpu_node.csv, for the number of GPUs.")
     ] = None,
     cover: Annotated[
-        str, Option(metavar="NAME", help="What the smallest profile covers of a fraction: compute or both.")
-    ] = "compute",
-    first_s: Annotated[float, Option(metavar="S", help="Leave out pods that arrive before.")] = 0.0,
-    last_s: Annotated[
-        float, Option(metavar="S", help="Leave out pods that arrive later.", show_default="no limit")
-    ] = math.inf,
+        str | None,
+        Option(
+            metavar="NAME", help="openb: what the smallest profile covers of a fraction, compute (default) or both."
+        ),
+    ] = None,
+    first_s: Annotated[float | None, Option(metavar="S", help="openb: leave out pods that arrive before.")] = None,
+    last_s: Annotated[float | None, Option(metavar="S", help="openb: leave out pods that arrive later.")] = None,
+    sizes: Annotated[
+        str | None,
+        Option(metavar="NAME", help="migbench: the smallest profile with the memory of a job (default), or any."),
+    ] = None,
+    published: Annotated[
+        Path | None, Option(metavar="FILE", help="migbench: *-summary.csv, shown on standard error.")
+    ] = None,
     output: _OutputOption = None,
 ) -> None:
-    """Make a trace of a list of pods in the layout of Alibaba's openb traces.
+    """Make a trace of a list of pods in the layout of Alibaba's openb traces, or of a trace of MIGBench.
 
-    A fraction of a GPU becomes the smallest profile that covers it; a pod with several GPUs becomes several jobs. What
-    is left out is said on standard error.
+    openb: a fraction of a GPU becomes the smallest profile that covers it, a pod with several GPUs several jobs.
+    migbench: a job has work and memory; the percents of the benchmark make seconds of the work. What is left out, and
+    the published results, are told on standard error.
     """
-    from mig_opt.files.fleet.openb import Cover, import_trace
-
+    chosen = layout or ("migbench" if file.suffix.lower() == ".jsonl" else "openb")
+    if chosen not in _LAYOUTS:
+        raise InputError([Problem("--format", f"must be openb or migbench, is {chosen!r:.60}")])
+    given = {"--nodes": nodes, "--cover": cover, "--first-s": first_s, "--last-s": last_s}
+    for_others = given if chosen == "migbench" else {"--sizes": sizes, "--published": published}
     checks = Checks()
-    with checks.step():
-        # The function refuses other names.
-        found = import_trace(
-            pods, gpu=gpu, gpus=gpus, nodes=nodes, cover=cast(Cover, cover), first_s=first_s, last_s=last_s
-        )
-    checks.attempt(check_outputs, [pods, *([nodes] if nodes else [])], trace=output)
+    for option, value in for_others.items():
+        other = next(name for name in _LAYOUTS if name != chosen)
+        checks.require(value is None, option, f"is for --format {other}; the format is {chosen}")
+    if chosen == "migbench":
+        inputs, trace, notes = _from_migbench(checks, file, published, gpu=gpu, gpus=gpus, sizes=sizes)
+    else:
+        openb = {"gpu": gpu, "gpus": gpus, "nodes": nodes, "cover": cover, "first_s": first_s, "last_s": last_s}
+        inputs, trace, notes = _from_openb(checks, file, openb)
+    checks.attempt(check_outputs, inputs, trace=output)
     checks.finish()
-    _write(found.trace, output)
-    say(f"note: {found.pods} pods became {len(found.trace.jobs)} jobs, {found.several} of them parts of larger pods")
+    assert trace is not None
+    _write(trace, output)
+    for note in notes:
+        say(f"note: {note}")
+
+
+_LAYOUTS = ("openb", "migbench")
+
+
+def _from_openb(checks: Checks, pods: Path, values: dict[str, Any]) -> tuple[list[Path], Trace | None, list[str]]:
+    """Return the files that are read, the trace (None if something is wrong), and notes."""
+    from mig_opt.files.fleet.openb import import_trace
+
+    inputs = [pods, *([values["nodes"]] if values["nodes"] else [])]
+    found = checks.attempt(import_trace, pods, **{name: value for name, value in values.items() if value is not None})
+    if found is None:
+        return inputs, None, []
+    notes = [f"{found.pods} pods became {len(found.trace.jobs)} jobs, {found.several} of them parts of larger pods"]
     for reason, count in found.left_out.items():
-        say(f"note: left out {count} that {'are ' if reason.startswith('outside') else ''}{reason}")
+        notes.append(f"left out {count} that {'are ' if reason.startswith('outside') else ''}{reason}")
+    return inputs, found.trace, notes
+
+
+def _from_migbench(
+    checks: Checks, path: Path, published: Path | None, **values: Any
+) -> tuple[list[Path], Trace | None, list[str]]:
+    """Return the files that are read, the trace (None if something is wrong), and notes."""
+    from mig_opt.files.fleet.migbench import import_migbench, read_published
+
+    given = {name: value for name, value in values.items() if value is not None}
+    trace = checks.attempt(import_migbench, path, **given)
+    results = () if published is None else checks.attempt(read_published, published)
+    notes = []
+    for result in results or ():
+        waits = f"wait {seconds(result.mean_wait)} s on the mean, {seconds(result.p95_wait)} s at 95 %"
+        notes.append(f"published: {result.scheduler}: makespan {seconds(result.makespan)} s, {waits}")
+        if trace is not None and result.jobs != len(trace.jobs):
+            notes.append(f"these are results of {result.jobs} jobs, the trace has {len(trace.jobs)}")
+    return [path, *([published] if published else [])], trace, notes
 
 
 def _write(trace: Trace, output: Path | None) -> None:

@@ -156,3 +156,34 @@ def test_import(mig_opt: Command, tmp_path: Path) -> None:
     refuses(mig_opt("import", "pods.csv", "--gpus", 0, "--cover", "x", "-o", "pods.csv"), "--gpus: must be", "--cover:",
             "is read as well (pods.csv)")  # fmt: skip
     refuses(mig_opt("import", "none.csv"), "error: none.csv: no such file")
+
+
+def test_import_of_migbench(mig_opt: Command, tmp_path: Path) -> None:
+    jobs = [
+        {"jobID": "a", "arrivalMS": 0, "computeCoreMS": 28000, "memoryMB": 20480},
+        {"jobID": "b", "arrivalMS": 250, "computeCoreMS": 14000, "memoryMB": 10240},
+    ]
+    (tmp_path / "t.jsonl").write_text("\n".join(map(json.dumps, jobs)))
+    (tmp_path / "s.csv").write_text("backend,jobs,makespan_ms,mean_wait_ms,p95_wait_ms\nhami,3,12000,1500,2500\n")
+    code, out, err = mig_opt("import", "t.jsonl", "--published", "s.csv", "-o", "a.json")
+    assert (code, out) == (0, "Trace written to a.json.\n")
+    assert err.splitlines() == [
+        "note: published: hami: makespan 12.000 s, wait 1.500 s on the mean, 2.500 s at 95 %",
+        "note: these are results of 3 jobs, the trace has 2",
+    ]
+    trace = read_trace(tmp_path / "a.json")
+    assert [(job.profile, job.arrival) for job in trace.jobs] == [("2g.20gb", 0.0), ("1g.10gb", 0.25)]
+    assert trace.gpus == 8
+    free = mig_opt("import", "t.jsonl", "--sizes", "any", "--gpus", 2).json
+    assert free["jobs"][1]["times"] == {"1": 1.0, "2": 0.5, "3": 1 / 3, "7": 0.14}
+    assert mig_opt("import", "t.jsonl", "--format", "migbench").json["jobs"][0]["profile"] == "2g.20gb"
+    refuses(mig_opt("import", "t.jsonl", "--format", "x"), "--format: must be openb or migbench")
+    refuses(
+        mig_opt("import", "t.jsonl", "--cover", "both", "--sizes", "x"),
+        "--cover: is for --format openb",
+        "--sizes: must",
+    )
+    refuses(mig_opt("import", "t.jsonl", "--format", "openb", "--sizes", "any"), "--sizes: is for --format migbench")
+    refuses(
+        mig_opt("import", "t.jsonl", "--published", "none.csv", "--gpus", 0), "none.csv: no such file", "--gpus: must"
+    )

@@ -1,0 +1,127 @@
+"""Traces of MIGBench and its published results."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from documents import complaints
+
+from mig_opt import Job, import_migbench, read_published, simulate, trace_bounds
+
+LINES = (
+    {"jobID": "j1", "format": "resource-bound-v2", "arrivalMS": 0, "computeCoreMS": 2_800_000, "memoryMB": 10240},
+    {"jobID": "j2", "format": "resource-bound-v2", "arrivalMS": 0, "computeCoreMS": 840_000, "memoryMB": 10241},
+    {"jobID": "j3", "format": "resource-bound-v2", "arrivalMS": 1500, "computeCoreMS": 2_100_000, "memoryMB": 40960},
+    {"jobID": "j4", "format": "resource-bound-v2", "arrivalMS": 2500, "computeCoreMS": 500_000, "memoryMB": 81920},
+    {
+        "jobID": "j5",
+        "arrivalMS": 3000,
+        "computeCoreMS": 42_000,
+        "memoryMB": 1,
+        "minComputePercent": 29,
+        "nodeSelector": {"zone": "a"},
+    },
+    {"jobID": "j6", "format": "profile-bound-v1", "arrivalMS": 4000, "durationMS": 7000, "profile": "2g.20gb"},
+)
+SUMMARY = """backend,jobs,completed,makespan_ms,mean_wait_ms,p95_wait_ms,high_load_valid
+hami,6,6,60000,1500.5,9000,true
+dra,6,6,59000,1400,8000.25,true
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "small-trace.jsonl"
+    path.write_text("\n".join(map(json.dumps, LINES)) + "\n\n")
+    return path
+
+
+def test_smallest_profiles(path: Path) -> None:
+    trace = import_migbench(path)
+    assert trace.jobs == (
+        Job("j1", 0.0, {1: 200.0}, "1g.10gb"),
+        Job("j2", 0.0, {2: 30.0}, "2g.20gb"),  # one MB more than 1g.10gb has
+        Job("j3", 1.5, {3: 50.0}, "3g.40gb"),
+        Job("j4", 2.5, {7: 5.0}, "7g.80gb"),
+        Job("j5", 3.0, {3: 1.0}, "3g.40gb"),  # 2g has 28 %
+        Job("j6", 4.0, {2: 7.0}, "2g.20gb"),
+    )
+    assert (trace.gpu.name, trace.gpus, trace.name) == ("H100-80GB", 8, "small-trace")
+
+
+def test_any_size(path: Path) -> None:
+    jobs = import_migbench(path, sizes="any", gpus=3).jobs
+    assert jobs[0] == Job("j1", 0.0, {1: 200.0, 2: 100.0, 3: 200 / 3, 7: 28.0}, memory_gb=10.0)
+    assert sorted(jobs[1].times) == [2, 3, 7]
+    assert jobs[3] == Job("j4", 2.5, {7: 5.0}, memory_gb=80.0)
+    assert sorted(jobs[4].times) == [3, 7]
+    assert jobs[5] == Job("j6", 4.0, {2: 7.0}, "2g.20gb")  # it asks for a profile
+
+
+def test_a_job_takes_its_work_divided_by_the_percent(path: Path) -> None:
+    """In all sizes the work is the same: seconds x percent."""
+    for job in import_migbench(path, sizes="any").jobs[:4]:
+        work = [seconds * {1: 14, 2: 28, 3: 42, 7: 100}[size] for size, seconds in job.times.items()]
+        assert work == pytest.approx([work[0]] * len(work))
+
+
+def test_all_problems_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "wrong.jsonl"
+    wrong = [
+        "{",
+        "[1]",
+        json.dumps({"jobID": "", "arrivalMS": -1, "computeCoreMS": 0, "memoryMB": "x"}),
+        json.dumps({"jobID": "a", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": 99_999_999}),
+        json.dumps({"jobID": "b", "arrivalMS": 0, "durationMS": 5, "profile": "2g.10gb"}),
+        json.dumps({"jobID": "c", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": 5}),
+        json.dumps({"jobID": "c", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": True}),
+        json.dumps({"jobID": "c", "arrivalMS": 0, "computeCoreMS": 5, "memoryMB": 7}),
+    ]
+    path.write_text("\n".join(wrong))
+    found = complaints(lambda: import_migbench(path))
+    paths = [complaint.split(":")[0] for complaint in found]
+    assert paths == [
+        "line 1",
+        "line 2",
+        "line 3, arrivalMS",
+        "line 3, computeCoreMS",
+        "line 3, jobID",
+        "line 3, memoryMB",
+        "line 4",
+        "line 5, profile",
+        "line 7, memoryMB",
+        "line 8, jobID",
+    ]
+    path.write_text("\n")
+    assert "is empty" in complaints(lambda: import_migbench(path))[0]
+    assert len(complaints(lambda: import_migbench(path, gpu="x", gpus=0, sizes="all"))) == 3  # type: ignore[arg-type]
+
+
+def test_published(tmp_path: Path) -> None:
+    path = tmp_path / "summary.csv"
+    path.write_text(SUMMARY)
+    one, two = read_published(path)
+    assert (one.scheduler, one.jobs, one.makespan, one.mean_wait, one.p95_wait) == ("hami", 6, 60.0, 1.5005, 9.0)
+    assert (two.scheduler, two.p95_wait) == ("dra", 8.00025)
+    path.write_text(SUMMARY.replace("1400", "x").replace("60000", "-1"))
+    assert [complaint.split(":")[0] for complaint in complaints(lambda: read_published(path))] == [
+        "line 2, makespan_ms",
+        "line 3, mean_wait_ms",
+    ]
+    path.write_text(SUMMARY.replace("p95_wait_ms", "p99"))
+    assert "has no column p95_wait_ms" in " ".join(complaints(lambda: read_published(path)))
+
+
+@pytest.mark.skipif("MIGBENCH_TRACE" not in os.environ, reason="needs MIGBENCH_TRACE, the path of the published trace")
+def test_the_published_trace() -> None:
+    """First fit with backfilling on the real geometry, and the bounds: figures that the pages name."""
+    path = os.environ["MIGBENCH_TRACE"]
+    fixed, free = import_migbench(path), import_migbench(path, sizes="any")
+    assert len(fixed.jobs) == 500
+    assert trace_bounds(fixed).makespan[0].value == pytest.approx(23562.77, abs=0.01)
+    assert trace_bounds(free).makespan[0].value == pytest.approx(17222.13, abs=0.01)
+    metrics = simulate(fixed, "first-fit", backfill=True, patience=None).metrics
+    assert (round(metrics.makespan), round(metrics.wait.mean)) == (24255, 2766)
