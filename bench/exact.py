@@ -16,7 +16,7 @@ from runs import PYJOBSHOP, Run, perform
 
 from mig_opt.instances.batch import ScalingName
 from mig_opt.studies.execution import run_missing
-from mig_opt.studies.rows import Outcome
+from mig_opt.studies.rows import Outcome, pack
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,7 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     cut = Options(options.seeds, options.scalings, options.sizes, options.limit_scale, options.until)
     wanted = plan(cut, options.only)
-    records = Records(options.results / "exact.jsonl", keep=options.keep)
+    path = options.results / "exact.jsonl"
+    records = Records(path, keep=options.keep)
     current = {method: fingerprint(method) for method in ("auto", PYJOBSHOP)}
 
     def find(run: Run) -> Row | None:
@@ -54,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sections = {name: groups for name, groups in plan(cut, ()).items() if any(_rows(group, find) for group in groups)}
     wrong = contradictions(row for groups in sections.values() for group in groups for row in _rows(group, find))
     save("exact", _report(sections, find, current, wrong), options.results)
+    pack(path)
     return 1 if wrong else 0
 
 
@@ -94,7 +96,7 @@ def _report(
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = resumable(__doc__, "exact.jsonl and exact.md")
+    parser = resumable(__doc__, "exact.jsonl.xz and exact.md")
     parser.add_argument(
         "--only", type=some_of(SECTIONS), default=(), metavar="SECTIONS", help=f"some of {','.join(SECTIONS)}"
     )

@@ -15,6 +15,7 @@ from report import Told, describe, markdown, remarks, resumable, save, some_of, 
 
 from mig_opt.registry import get_method, methods
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study, run_study, study_rows
+from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import Figures, Judged
 
 STUDIES = Path(__file__).with_name("gaps")
@@ -136,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if part in options.only and not options.table:
             run_study(study, rows, keep=options.keep, progress=Told(part))
         found = study_rows(study, rows, keep=options.keep or options.table)
+        pack(rows)
         if not found.rows:
             continue
         wrong += [*found.contradictions, *found.failures]

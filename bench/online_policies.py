@@ -20,6 +20,7 @@ from mig_opt.files.fleet.openb import import_trace
 from mig_opt.instances.fleet.registry import trace_families
 from mig_opt.registry import policies
 from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study, run_study, study_rows
+from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import GOALS, Goal, grouped
 
 FOLDER = Path(__file__).with_name("online")
@@ -189,6 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not options.table:
         run_study(study, rows, folder=FOLDER, jobs=options.jobs, keep=options.keep, progress=Told("simulations"))
     found = study_rows(study, rows, folder=FOLDER, keep=options.keep or options.table)
+    pack(rows)
     lines = [
         "# Schedulers on every family of traces",
         "",

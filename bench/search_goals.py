@@ -17,6 +17,7 @@ from report import Told, describe, foreign_rows, markdown, resumable, save, some
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
 from mig_opt.result import Status
 from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows, run_study, study_rows
+from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import Figures, Judged
 
 SEEDS = 30
@@ -269,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if found.rows:
             wrong += [*found.contradictions, *found.failures]
             lines += section(part, seeds, found)
+    pack(rows)
     save("search_goals", "\n".join([*lines, *something_wrong(wrong)]), options.results)
     return 1 if wrong else 0
 
@@ -279,7 +281,7 @@ def _cut(part: Part, n: int) -> Part:
 
 def _parser() -> argparse.ArgumentParser:
     cut = "one batch for a cell of 10 and of 100 tasks, brief limits"
-    parser = resumable(__doc__, "search_goals.jsonl and .md", cut)
+    parser = resumable(__doc__, "search_goals.jsonl.xz and .md", cut)
     parser.add_argument("--only", type=some_of(PARTS), default=(), metavar="PARTS", help=f"some of {','.join(PARTS)}")
     parser.add_argument("--seeds", type=_count, default=SEEDS, help=f"run so many batches of each cell, not {SEEDS}")
     return parser

@@ -36,9 +36,14 @@ def file_path(path: object) -> Path:
 
 def read_text(path: str | Path) -> str:
     """Return the text of a UTF-8 file, without a byte order mark."""
+    return decoded(read_bytes(path), str(path))
+
+
+def read_bytes(path: str | Path) -> bytes:
+    """Return what is in a file."""
     file = file_path(path)
     try:
-        data = file.read_bytes()
+        return file.read_bytes()
     except FileNotFoundError:
         _refuse(path, "no such file")
     except IsADirectoryError:
@@ -47,7 +52,6 @@ def read_text(path: str | Path) -> str:
         _refuse(path, "may not be read; ask for permission")
     except (OSError, ValueError) as error:
         _refuse(path, f"cannot be read: {_reason(error)}")
-    return decoded(data, str(path))
 
 
 def decoded(data: bytes, source: str) -> str:
@@ -193,9 +197,15 @@ def check_writable(path: str | Path) -> None:
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a UTF-8 file such that nobody ever sees a part of it: an existing file is replaced at the end."""
-    target = _target(path)
     with _writing_to(path):
         data = text.encode("utf-8")
+    write_bytes(path, data)
+
+
+def write_bytes(path: str | Path, data: bytes) -> None:
+    """Write a file such that nobody ever sees a part of it: an existing file is replaced at the end."""
+    target = _target(path)
+    with _writing_to(path):
         if not _replaceable(target):
             target.write_bytes(data)
             return

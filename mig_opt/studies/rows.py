@@ -1,9 +1,14 @@
-"""Rows of a study: the outcome of each run, one line of JSON in a file, so that a killed study goes on where it was."""
+"""Rows of a study: the outcome of each run, one line of JSON in a file, so that a killed study goes on where it was.
+
+Rows that are kept for long stand in a compressed file beside it: those of ``rows.jsonl`` in ``rows.jsonl.xz``. New rows
+are always lines at the end of the plain file. Either name stands for both.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import lzma
 import math
 import os
 import time
@@ -14,6 +19,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mig_opt.errors import InputError, MigOptError, Problem
+from mig_opt.files.documents import decoded, read_bytes, write_bytes
 from mig_opt.result import Status, relative_gap
 
 CRASHED = "crashed"
@@ -98,6 +104,7 @@ class Run(Protocol):
 
 
 R = TypeVar("R", bound=Run)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)  # with slots, Row[...](...) fails in Python 3.11
@@ -112,20 +119,20 @@ class Row(Generic[R]):
 
 
 class Records(Generic[R]):
-    """The rows in a file, which need not exist; without a path they are only kept in memory.
+    """The rows in a file and in the compressed file beside it; neither need exist. Without a path: only in memory.
 
     A last line without an end, left by a killed study, is dropped. ``read`` makes the run out of the JSON object that
     its key is. With ``keep``, rows of other sources or versions count where there is none of the present ones.
     """
 
     def __init__(self, path: Path | None, read: Callable[[Mapping[str, Any]], R], *, keep: bool = False) -> None:
-        self._path = path
+        self._path = None if path is None else plain(path)
         self._keep = keep
         self._rows: dict[tuple[str, str], Row[R]] = {}
         self._latest: dict[str, Row[R]] = {}
         self._torn = True
-        if path is not None and path.exists():
-            for row in _rows(path, read):
+        for file in [] if self._path is None else _files(self._path):
+            for row in _rows(file, read):
                 self._remember(row)
 
     def _remember(self, row: Row[R]) -> None:
@@ -160,16 +167,68 @@ class Records(Generic[R]):
             os.fsync(file.fileno())
 
 
-def _rows(path: Path, read: Callable[[Mapping[str, Any]], R]) -> Iterator[Row[R]]:
-    from mig_opt.files.documents import read_text
+def plain(path: Path) -> Path:
+    """Return the plain file of rows, to whose end new ones are written."""
+    return path.with_suffix("") if path.suffix == ".xz" else path
 
+
+def packed(path: Path) -> Path:
+    """Return the compressed file of rows that stands beside the plain one."""
+    return path if path.suffix == ".xz" else path.with_name(f"{path.name}.xz")
+
+
+def pack(path: Path) -> int:
+    """Move the rows of a plain file to the compressed file beside it, and return how many rows that has.
+
+    Of rows of the same run the latest stays, whatever sources made it. So the rows of another copy of the compressed
+    file are merged by decompressing it to the end of the plain file. Not while a study writes to it.
+
+    Raises
+    ------
+    InputError
+        If a line of the two files is no row.
+    """
+    path, latest = plain(path), dict[str, tuple[str, str]]()
+    for file in _files(path):
+        for fields, line in _lines(file, lambda fields: (fields["run"], fields["date"])):
+            run, date = fields
+            key = json.dumps(run, sort_keys=True)
+            if date >= latest.get(key, ("",))[0]:
+                latest[key] = (date, line)
+    if path.exists():
+        text = "".join(f"{line}\n" for _, line in latest.values())
+        write_bytes(packed(path), lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+        path.unlink()
+    return len(latest)
+
+
+def _files(path: Path) -> list[Path]:
+    """Return the files that hold the rows, the older ones first."""
+    return [file for file in (packed(path), path) if file.exists()]
+
+
+def _rows(path: Path, read: Callable[[Mapping[str, Any]], R]) -> Iterator[Row[R]]:
+    def row(fields: Mapping[str, Any]) -> Row[R]:
+        run, outcome = read(fields["run"]), Outcome(**fields["outcome"])
+        return Row(run, outcome, fields.get("environment", {}), fields["fingerprint"], fields["date"])
+
+    for found, _ in _lines(path, row):
+        yield found
+
+
+def _lines(path: Path, read: Callable[[Mapping[str, Any]], T]) -> Iterator[tuple[T, str]]:
+    """Yield what ``read`` makes of each line, and the line; refuse a file with others."""
     problems = []
-    text = read_text(path)
+    data = read_bytes(path)
+    if path.suffix == ".xz":
+        try:
+            data = lzma.decompress(data)
+        except lzma.LZMAError:
+            raise InputError([Problem("", "is no xz file, or a damaged one")], str(path)) from None
+    text = decoded(data, str(path))
     for number, line in enumerate(text[: text.rfind("\n") + 1].splitlines(), 1):
         try:
-            fields = json.loads(line)
-            run, outcome = read(fields["run"]), Outcome(**fields["outcome"])
-            yield Row(run, outcome, fields.get("environment", {}), fields["fingerprint"], fields["date"])
+            yield read(json.loads(line)), line
         except (ValueError, TypeError, KeyError):
             problems.append(Problem(f"line {number}", "is no row of such a study; name another file, or remove it"))
     if problems:

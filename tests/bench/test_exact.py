@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import lzma
 import os
 import subprocess
 import sys
@@ -28,7 +29,7 @@ from records import Records, Row, contradictions, pairs_of_optima
 from runs import Instance, Run
 
 from mig_opt.studies import environment
-from mig_opt.studies.rows import Outcome
+from mig_opt.studies.rows import Outcome, packed
 
 Command = Callable[..., int]
 RUN = Run(Instance(6), time_limit=60)
@@ -47,7 +48,10 @@ def row(makespan: float | None, lower_bound: float | None, status: str = "feasib
 
 
 def lines_of(tmp_path: Path) -> list[str]:
-    return (tmp_path / "exact.jsonl").read_text(encoding="utf-8").splitlines()
+    """The rows: in the compressed file after a study that ended, in the plain one after one that was stopped."""
+    path = tmp_path / "exact.jsonl"
+    text = path.read_bytes() if path.exists() else lzma.decompress(packed(path).read_bytes())
+    return text.decode().splitlines()
 
 
 # Sections

@@ -46,12 +46,12 @@ def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     figures = {line[0]: line[1] for line in cells[: len(cells) // 3]}
     assert figures["| `cp`"].startswith("0.00 (0.0)")
     assert float(figures["| `far`"].split()[0]) <= float(figures["| `far-unrefined`"].split()[0])
-    rows = (tmp_path / "gaps_small.jsonl").read_bytes()
+    rows = (tmp_path / "gaps_small.jsonl.xz").read_bytes()
     drawn = {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")}
     assert set(drawn) == {"gaps_small.svg", "gaps_profiles.svg"}
     assert gaps.main(cut) == 0
     assert gaps.main([*cut, "--table"]) == 0
-    assert (tmp_path / "gaps_small.jsonl").read_bytes() == rows
+    assert (tmp_path / "gaps_small.jsonl.xz").read_bytes() == rows
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
     with pytest.raises(SystemExit):
         gaps.main(["--only", "smal"])

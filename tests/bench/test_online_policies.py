@@ -56,7 +56,7 @@ def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for family in trace_families():
         assert text.count(f"\n| `{family.name}` |") == 2, "a line for each goal"
     files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert set(files) == {"online_policies.md", "online_policies.jsonl", "online_policies.svg"}
+    assert set(files) == {"online_policies.md", "online_policies.jsonl.xz", "online_policies.svg"}
     assert online_policies.main([*cut, "--table"]) == 0
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == files
 

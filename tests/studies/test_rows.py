@@ -1,0 +1,127 @@
+"""Rows in plain and in compressed files, and what becomes of them when they are packed."""
+
+from __future__ import annotations
+
+import lzma
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from study_jobs import Job
+
+from mig_opt.errors import InputError
+from mig_opt.studies.rows import Outcome, Records, pack, packed, plain
+
+FINE = Outcome("feasible", 1.0, 5.0)
+BETTER = Outcome("feasible", 1.0, 4.0)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "rows.jsonl"
+
+
+def add(path: Path, number: int, outcome: Outcome = FINE, sources: str = "f") -> None:
+    Records(path, Job.read).add(Job(number), outcome, {}, sources)
+
+
+def known(path: Path, number: int, sources: str = "f") -> Outcome | None:
+    row = Records(path, Job.read).find(Job(number), sources)
+    return row.outcome if row else None
+
+
+def test_packed_rows_are_read_and_new_ones_are_written_beside_them(path: Path) -> None:
+    add(path, 1)
+    add(path, 2)
+    assert pack(path) == 2
+    assert not path.exists()
+    assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, None]
+    before = packed(path).read_bytes()
+    add(path, 3, BETTER)
+    assert packed(path).read_bytes() == before
+    assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
+    assert pack(path) == 3
+    assert [known(path, number) for number in (1, 2, 3)] == [FINE, FINE, BETTER]
+
+
+@pytest.mark.parametrize("name", [plain, packed])
+def test_either_name_stands_for_both_files(path: Path, name: Callable[[Path], Path]) -> None:
+    add(name(path), 1)
+    assert path.exists()
+    pack(name(path))
+    assert packed(path).exists()
+    assert not path.exists()
+    assert known(name(path), 1) == FINE
+
+
+def test_of_rows_of_the_same_run_the_latest_stays(path: Path) -> None:
+    add(path, 1, FINE, "old")
+    add(path, 1, BETTER, "new")
+    assert pack(path) == 1
+    assert known(path, 1, "new") == BETTER
+    assert known(path, 1, "old") is None
+
+
+def test_rows_of_two_places_are_merged(path: Path, tmp_path: Path) -> None:
+    """Those of the other place are decompressed to the end of the plain file, whichever of the two is younger."""
+    other = tmp_path / "other.jsonl"
+    for number in (2, 1):
+        add(other, number, BETTER)
+    older, same_run = other.read_text().splitlines(keepends=True)
+    other.write_text(older.replace('"date": "20', '"date": "10') + same_run.replace('"date": "20', '"date": "30'))
+    for number in (1, 2, 3):
+        add(path, number)
+    for file in (path, other):
+        pack(file)
+    path.write_bytes(lzma.decompress(packed(other).read_bytes()))
+    assert pack(path) == 3
+    assert [known(path, number) for number in (1, 2, 3)] == [BETTER, FINE, FINE]
+
+
+def test_nothing_to_pack(path: Path) -> None:
+    assert pack(path) == 0
+    assert not packed(path).exists()
+    add(path, 1)
+    pack(path)
+    before = packed(path).stat()
+    assert pack(path) == 1
+    assert packed(path).stat() == before, "without new rows the file is not written again"
+
+
+def test_a_torn_last_line_is_not_packed(path: Path) -> None:
+    add(path, 1)
+    with path.open("a") as file:
+        file.write('{"run": {"num')
+    assert pack(path) == 1
+    assert known(path, 1) == FINE
+
+
+@pytest.mark.parametrize(
+    ("data", "message"), [(b"no xz", "is no xz file"), (lzma.compress(b"{}\n"), "line 1: is no row")]
+)
+def test_a_packed_file_of_something_else_is_refused_and_kept(path: Path, data: bytes, message: str) -> None:
+    packed(path).write_bytes(data)
+    for use in (lambda: Records(path, Job.read), lambda: pack(path)):
+        with pytest.raises(InputError, match=message):
+            use()
+    assert packed(path).read_bytes() == data
+
+
+def test_a_file_with_a_line_that_is_no_row_is_not_packed(path: Path) -> None:
+    add(path, 1)
+    with path.open("a") as file:
+        file.write("{}\n")
+    with pytest.raises(InputError, match="line 2"):
+        pack(path)
+    assert path.exists()
+    assert not packed(path).exists()
+
+
+def test_xz_of_the_shell_makes_such_files(path: Path) -> None:
+    add(path, 1)
+    try:
+        subprocess.run(["xz", path], check=True)
+    except FileNotFoundError:
+        pytest.skip("there is no xz")
+    assert known(path, 1) == FINE
