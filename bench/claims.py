@@ -1,8 +1,8 @@
 """Claims of papers: what is printed, what is measured, the verdict, and the pages that show them.
 
 A paper is a module ``paper_<name>.py`` with a :class:`Paper` called ``PAPER``. Its groups (a table, a figure, a
-section) are measured one by one by ``papers.py`` and kept in ``results/papers/<name>.json``; ``docs/papers/<name>.md``
-shows them between marks, and what is written by hand outside of the marks stays.
+section) are measured one by one by ``papers.py`` and kept in ``results/papers/<name>.json``;
+``docs/explanation/papers/<name>.md`` shows them between marks, and what is written by hand outside of the marks stays.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from typing import Any
 from report import RESULTS, markdown
 
 STORED = RESULTS / "papers"
-PAGES = Path(__file__).parents[1] / "docs" / "papers"
+PAGES = Path(__file__).parents[1] / "docs" / "explanation" / "papers"
 INDEX = "README.md"
 
 
 class Verdict(StrEnum):
-    """Outcome of a comparison of a printed figure with a measured one; docs/papers/README.md says what each means."""
+    """Outcome of a comparison of a printed figure with a measured one, as docs/explanation/papers/README.md has them."""
 
     AGREES = "agrees"
     DIRECTION = "agrees in direction"

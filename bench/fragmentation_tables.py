@@ -68,7 +68,7 @@ def concurrency(seeds: int) -> Iterator[str]:
     yield ""
     yield "Tasks that all arrive in the first second and take less than three quarters of the GPUs, each held up by"
     yield "PCIe; the threshold is the load of all tasks. Mean slowdown against a task alone on its GPU: of all tasks"
-    yield "with the standard deviation, and of each model. The paper's two rivals are not among them, see docs/papers."
+    yield "with the standard deviation, and of each model. The paper's two rivals are not among them."
     yield ""
     rows = []
     for count in TASKS:

@@ -6,18 +6,17 @@ owners, of which one instance at a time may migrate. Run it with: python bench/f
 
 from __future__ import annotations
 
-import platform
 import random
 import time
-from pathlib import Path
 from typing import Literal
+
+import report
 
 from mig_opt import FleetState, HeldInstance, defragment, get_gpu
 from mig_opt.cli.outcome import say
 
 A100 = get_gpu("A100")
 GPUS, PER_NODE, OWNERS, SEEDS, SECONDS = 200, 8, 40, 3, 10.0
-RESULTS = Path(__file__).parent / "results" / "freeing.md"
 
 
 def fleet(seed: int, load: float) -> FleetState:
@@ -52,12 +51,13 @@ def main() -> None:
                     say(rows[-1])
     head = (
         "# GPUs and nodes that are freed\n\n"
-        f"By `python bench/freeing.py` on {platform.machine()}, Python {platform.python_version()}, with a limit of "
-        f"{SECONDS:g} s. *Below bound* is how many more could be free at most.\n\n"
+        f"{report.describe('highspy', 'pulp', 'ortools')}\n\n"
+        f"By `python bench/freeing.py`, with a limit of {SECONDS:g} s. *Below bound* is how many more could be free at "
+        "most.\n\n"
         "| load | free | most migrations | seed | before | after | below bound | migrations | rounds | status | s |\n"
         "|---|---|---|---|---|---|---|---|---|---|---|\n"
     )
-    RESULTS.write_text(head + "\n".join(rows) + "\n", encoding="utf-8")
+    report.save("freeing", head + "\n".join(rows) + "\n")
 
 
 if __name__ == "__main__":

@@ -407,7 +407,7 @@ def main(arguments: Sequence[str]) -> None:
         "",
         "By `python bench/online_memory.py`, one A100 40 GB, "
         + ("one seed." if options.cut else f"seeds 0 to {SEEDS - 1}.")
-        + " [docs/fleet/migm.md](../../docs/fleet/migm.md) says what it means.",
+        + " [The memory-aware scheduler (MIGM)](../../docs/explanation/memory-aware.md) says what it means.",
         "",
     ]
     for title, text, table in sections(options.cut):

@@ -329,7 +329,7 @@ def study(plan: Plan, results: Path) -> list[str]:
     return [
         f"{plan.seeds} traces for each figure of 4 GPUs, {plan.large_seeds} for 60 GPUs, more instances and 1000 jobs.",
         "*% lower* is by how much the mean flow time (arrival to completion) is lower than with `pcie-unaware` on the",
-        "same trace. [docs/fleet/pcie.md](../../docs/fleet/pcie.md) says what is assumed, and what follows.",
+        "same trace. [PCIe-aware scheduling](../../docs/explanation/pcie-aware.md) says what is assumed.",
         "",
         "![Reduction by share of PCIe-bound jobs, by instances per GPU, and by delay threshold](online_pcie.svg)",
         "",

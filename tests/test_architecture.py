@@ -16,7 +16,7 @@ import mig_opt
 
 PACKAGE = Path(mig_opt.__file__).parent
 
-# From the top floor to the bottom; docs/architecture.md shows the same list.
+# From the top floor to the bottom; docs/explanation/architecture.md shows the same list.
 FLOORS = (
     "cli",
     "mig_opt",
@@ -168,7 +168,7 @@ def test_nothing_outside_the_command_line_prints(module: str) -> None:
 # The page
 
 
-PAGE = DOCS / "architecture.md"
+PAGE = DOCS / "explanation" / "architecture.md"
 needs_page = pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
 
 

@@ -20,7 +20,7 @@ _METHOD = Method(
     "change",
     "exact",
     "greedy rounds, then the order of the steps by constraint programming",
-    "this package, docs/serving/changes.md",
+    "this package, docs/explanation/changes.md",
     "mig_opt.change.planning:plan_change",
     packages=("ortools",),
 )

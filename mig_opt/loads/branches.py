@@ -3,7 +3,7 @@
 The placements of a GPU form a tree; a *branch* is what covers some memory slices, with all that is inside. If something
 is used that covers all of it, the branch is one *member* of the branch around it; if not, its inner branches are
 members in its place. The driver creates one instance at a time, so the first creations of the members queue up (the
-argument is in docs/batch/theory.md).
+argument is in docs/explanation/bounds.md).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_what_the_docs_say_is_the_stored_result() -> None:
     stored = json.loads((BENCH / "results" / "far_authors.json").read_text(encoding="utf-8"))
     assert stored["batches"] >= 1000
     assert stored["above"] == 0
-    text = (DOCS / "batch" / "far.md").read_text(encoding="utf-8")
+    text = (DOCS / "explanation" / "far.md").read_text(encoding="utf-8")
     assert f"{stored['batches']:,} batches" in text
     mean, best = (f"{(1 - stored[name]) * 100:.{digits}f} %" for name, digits in (("mean", 1), ("best", 0)))
     assert f"its makespan is {mean} shorter in the mean, up to {best} shorter, and on none" in text.replace("\n", " ")

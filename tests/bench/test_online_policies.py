@@ -101,10 +101,10 @@ def test_a_page_is_updated() -> None:
 
 def test_the_page_has_the_tables_of_the_study() -> None:
     lines = (BENCH / "results" / "online_policies.md").read_text(encoding="utf-8").splitlines()
-    page = (FOLDER.parents[1] / "docs" / "fleet" / "policies.md").read_text(encoding="utf-8")
+    page = (FOLDER.parents[1] / "docs" / "explanation" / "schedulers-compared.md").read_text(encoding="utf-8")
     tables = [line for line in page.splitlines() if line.startswith("| ")]
     assert len(tables) > 40
-    assert set(tables) <= set(lines), "run: python bench/online_policies.py --page docs/fleet/policies.md"
+    assert set(tables) <= set(lines), "run: python bench/online_policies.py --page docs/explanation/schedulers-compared.md"
 
 
 def test_figures_of_families() -> None:

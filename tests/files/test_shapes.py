@@ -93,7 +93,7 @@ def test_schema_of_an_unknown_kind() -> None:
     assert complaints(json_schema, "bach") == ["kind: no kind of file is called 'bach'; did you mean batch?"]
 
 
-SERVING = DOCS / "serving" / "files.md"
+SERVING = DOCS / "reference" / "service-files.md"
 
 
 @pytest.mark.skipif(not SERVING.is_file(), reason="the tests run without the checkout")

@@ -6,7 +6,7 @@ nearly all of a makespan: what is missing is where operations wait for the drive
 better than the best schedule is timed, outer instances before inner ones, and the best is kept.
 
 It can be stopped at any time, and begins to gain after some milliseconds. Its neighbourhoods are what makes the
-difference: about ten tasks find their best places at once, among all ways to place them (docs/batch/search.md).
+difference: about ten tasks find their best places at once, among all ways to place them (docs/explanation/search.md).
 """
 
 from __future__ import annotations

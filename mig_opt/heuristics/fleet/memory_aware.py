@@ -218,7 +218,7 @@ class MemoryAwareBySize(MemoryAware):
     jobs of that fit until they are done, by increasing memory. The next phase has the next larger fit with waiting
     jobs, and after the largest the smallest. The jobs are dealt equally to the instances, each of which works on its
     own.
-    ``docs/fleet/migm.md`` has the rules for jobs that arrive during a phase, and for several GPUs.
+    ``docs/explanation/memory-aware.md`` has the rules for jobs that arrive during a phase, and for several GPUs.
 
     Parameters
     ----------

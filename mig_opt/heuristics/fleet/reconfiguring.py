@@ -109,7 +109,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
     to date (stage 1). Then marked GPUs on which nothing runs any more are reconfigured (stage 2), and each waiting job,
     the first one first, looks for an idle instance of its profile (stage 3) and runs or is skipped (stage 4); both
     again until nothing changes. A job without an idle instance of its profile on any GPU that is not marked is
-    *unmatched*, and marks a GPU. ``docs/fleet/pcie.md`` has all that was decided where the paper is open.
+    *unmatched*, and marks a GPU. ``docs/explanation/pcie-aware.md`` has all that was decided where the paper is open.
 
     Parameters
     ----------

@@ -152,7 +152,7 @@ def test_studies_made_in_python_are_checked_too() -> None:
 # The page about it
 
 
-PAGE = DOCS / "bench.md"
+PAGE = DOCS / "how-to" / "run-a-study.md"
 
 
 def blocks(language: str) -> list[str]:

@@ -413,7 +413,7 @@ def test_keys_of_sensitivities_are_names() -> None:
         aware(quiet("a", 0, 1), sensitivities={1: 1.0})
 
 
-PAGE = DOCS / "fleet" / "pcie.md"
+PAGE = DOCS / "explanation" / "pcie-aware.md"
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")

@@ -432,7 +432,7 @@ def test_the_list_of_policies() -> None:
         assert policy.source
 
 
-PAGE = DOCS / "fleet" / "online.md"
+PAGE = DOCS / "how-to" / "simulate-schedulers.md"
 
 
 @pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")

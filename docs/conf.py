@@ -1,0 +1,39 @@
+"""Settings of the site; ``sphinx-build -n -W --keep-going docs site`` builds it, and any warning is a failure."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
+
+import mig_opt  # the extensions read it as well
+
+project = "mig_opt"
+author = "The mig_opt authors"
+version = release = mig_opt.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "numpydoc",  # docstrings in NumPy style
+    "myst_nb",  # pages in Markdown, notebooks as pages
+    "sphinx_copybutton",
+    "mathml",  # formulas without a script from elsewhere
+    "generated",  # what stands in the package, the repository and the results of benchmarks
+]
+exclude_patterns = ["extensions"]
+nitpicky = True  # a name that leads nowhere is a warning
+
+myst_enable_extensions = ["dollarmath", "deflist"]
+myst_heading_anchors = 4
+nb_execution_mode = "off"  # notebooks are shown as they are stored; a test executes them
+
+autodoc_typehints = "none"  # types stand in the lists of parameters
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = f"mig_opt {release}"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_copyright = False
+copybutton_prompt_text = "$ "
+copybutton_only_copy_prompt_lines = True

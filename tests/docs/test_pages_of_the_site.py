@@ -1,0 +1,78 @@
+"""The site: links out of its folder, generated parts, and a way from the start page to every page."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import benchmarks
+import generated
+import pytest
+from places import DOCS
+
+if not DOCS.is_dir():
+    pytest.skip("the tests run without the checkout", allow_module_level=True)
+
+
+@pytest.mark.parametrize(
+    ("link", "there"),
+    [
+        ("docs/how-to/run-a-plan.md#scripts", "how-to/run-a-plan.md#scripts"),
+        ("bench/results/exact.md", "benchmarks/exact.md"),
+        ("bench/README.md", "benchmarks/commands.md"),
+        ("bench/results/gaps_small.svg", "../bench/results/gaps_small.svg"),
+        ("https://example.org/a.md", "https://example.org/a.md"),
+        ("#below", "#below"),
+    ],
+)
+def test_links_of_the_readme_on_the_start_page(link: str, there: str) -> None:
+    assert generated.with_links(f"see [x]({link}).", Path(), Path("docs/index.md")) == f"see [x]({there})."
+
+
+def test_links_of_results_on_their_pages() -> None:
+    text = "[a](../../docs/reference/traces.md) ![b](b.svg)"
+    page = Path("docs/benchmarks/b.md")
+    assert (
+        generated.with_links(text, Path("bench/results"), page)
+        == "[a](../reference/traces.md) ![b](../../bench/results/b.svg)"
+    )
+
+
+def test_blocks_of_code_have_no_links() -> None:
+    text = "```python\ncall[0](bench/README.md)\n```\n"
+    assert generated.with_links(text, Path(), Path("docs/index.md")) == text
+
+
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: str(page.relative_to(DOCS)))
+def test_generated_parts_have_a_function(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    marks = generated.MARK.findall(text)
+    assert len(marks) == text.count("<!-- generated:")
+    assert {name for name, _ in marks} <= generated.GENERATED.keys()
+
+
+def test_every_page_is_reachable_from_the_start_page() -> None:
+    pages = {path for path in DOCS.rglob("*.md") if benchmarks.FOLDER not in path.relative_to(DOCS).parts}
+    pages |= set(DOCS.rglob("*.ipynb"))
+    start = DOCS / "index.md"
+    reached, open_ = {start}, [start]
+    while open_:
+        page = open_.pop()
+        text = page.read_text(encoding="utf-8")
+        if "<!-- contents -->" not in text:
+            continue
+        for name in re.findall(r"^(\S+)$", generated.contents(text).partition(":hidden:")[2], re.MULTILINE):
+            ends = [page.parent / f"{name}{end}" for end in (".md", ".ipynb")]
+            found = {Path(os.path.normpath(path)) for path in ends} & pages - reached
+            reached |= found
+            open_ += found
+    assert pages - reached == set()
+
+
+def test_every_result_has_its_page_and_says_where_and_when(tmp_path: Path) -> None:
+    benchmarks.write_pages(tmp_path)
+    overview = benchmarks.overview()
+    for path in (tmp_path / benchmarks.FOLDER).glob("*.md"):
+        assert f"../{benchmarks.FOLDER}/{path.stem}" in overview
+    assert "not stated" not in overview
