@@ -25,7 +25,7 @@ INDEX = "README.md"
 
 
 class Verdict(StrEnum):
-    """Outcome of a comparison of a printed figure with a measured one, as docs/explanation/papers/README.md has them."""
+    """Outcome of a comparison of a printed figure with a measured one, see docs/explanation/papers/README.md."""
 
     AGREES = "agrees"
     DIRECTION = "agrees in direction"

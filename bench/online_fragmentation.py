@@ -201,8 +201,8 @@ def report(bench: Bench, *, cut: bool) -> str:
             describe("mig-opt"),
             "",
             f"{bench.seeds} seeds, {bench.world.jobs} jobs each, 4 A100-40GB. `bench/online_fragmentation.py` made "
-            "this page; [The simulation of a fleet](../../docs/explanation/simulation.md) says what it means and what is "
-            "assumed.",
+            "this page; [The simulation of a fleet](../../docs/explanation/simulation.md) says what it means and what "
+            "is assumed.",
         ],
         waits(bench),
         executions(bench),

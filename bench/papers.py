@@ -1,7 +1,8 @@
 """Every printed figure of the papers beside the measured one, with a verdict, on a page for each paper.
 
 Run: python bench/papers.py far, or another paper of docs/explanation/papers/README.md; without a name all of them. With
---only, some groups of one paper; with --pages, nothing is measured and the pages are written again from the stored results.
+--only, some groups of one paper; with --pages, nothing is measured and the pages are written again from the stored
+results.
 """
 
 from __future__ import annotations

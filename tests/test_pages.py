@@ -81,5 +81,6 @@ def test_what_does_not_exist_is_noticed() -> None:
 
 @pytest.mark.parametrize("method", [method.name for method in mig_opt.deploy_methods()])
 def test_every_method_of_deploy_has_its_row(method: str) -> None:
-    rows = re.findall(r"^\| `([\w-]+)`", (DOCS / "explanation" / "deployments.md").read_text(encoding="utf-8"), re.MULTILINE)
+    page = (DOCS / "explanation" / "deployments.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)`", page, re.MULTILINE)
     assert method in rows

@@ -1,7 +1,7 @@
 """Parts of pages that are generated when the site is built, and links that lead out of its folder.
 
-A line ``<!-- generated: NAME -->`` of a page stands for the text of a function below. Pages are read in the repository as
-well, so they link to files where these are; here such links lead to the pages made of them.
+A line ``<!-- generated: NAME -->`` of a page stands for the text of a function below. Pages are read in the repository
+as well, so they link to files where these are; here such links lead to the pages made of them.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_the_page_has_the_tables_of_the_study() -> None:
     page = (FOLDER.parents[1] / "docs" / "explanation" / "schedulers-compared.md").read_text(encoding="utf-8")
     tables = [line for line in page.splitlines() if line.startswith("| ")]
     assert len(tables) > 40
-    assert set(tables) <= set(lines), "run: python bench/online_policies.py --page docs/explanation/schedulers-compared.md"
+    assert set(tables) <= set(lines), "run: python bench/online_policies.py --page PAGE"
 
 
 def test_figures_of_families() -> None:

@@ -19,7 +19,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     r"""Write the mixed-integer program of a batch, in seconds.
 
     These are the programs that ``solve(method="milp")`` begins with, with readable names: ``run_lu_on_2g_12gb_at_0`` is
-    1 if task ``lu`` runs there. FAR's schedule limits the time. What the constraints mean is in docs/explanation/models.md.
+    1 if task ``lu`` runs there. FAR's schedule limits the time. docs/explanation/models.md has the constraints.
 
     Parameters
     ----------

@@ -57,8 +57,8 @@ class FragmentationAware(QueueingPolicy):
     """Spreads jobs over lazy GPUs, keeps GPUs usable for all profiles, and repairs them when jobs depart.
 
     A GPU is *lazy* if less than the threshold of its compute slices is in use, else *busy*. The steps are those of the
-    paper, for arrivals of section IV-C, for departures of IV-D; ``docs/explanation/simulation.md`` has what was decided where it
-    is open, such as the order of equals.
+    paper, for arrivals of section IV-C, for departures of IV-D; ``docs/explanation/simulation.md`` has what was decided
+    where it is open, such as the order of equals.
 
     Parameters
     ----------

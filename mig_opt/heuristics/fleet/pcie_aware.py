@@ -36,8 +36,8 @@ class PcieAware(ReconfiguringPolicy):
     (Eq. 2). It goes to the GPU where it is slowed down least; of equal ones to that with the fewest free compute
     slices, then memory slices, then the least index. Where it would be slower than the threshold it is skipped for now,
     unless it starves. How others are slowed down does not count. Queue, marks and reconfiguration are those of
-    :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`; ``docs/explanation/pcie-aware.md`` has what was decided
-    where the paper is open, and the effect of the thresholds.
+    :class:`~mig_opt.heuristics.fleet.reconfiguring.ReconfiguringPolicy`; ``docs/explanation/pcie-aware.md`` has what
+    was decided where the paper is open, and the effect of the thresholds.
 
     Parameters
     ----------

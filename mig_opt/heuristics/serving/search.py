@@ -1,9 +1,9 @@
 """The method ``search``: dual prices of instances choose segments, a local search on their numbers does the rest.
 
-See docs/explanation/deployments.md for why it works. Only the numbers of instances of each kind decide how many GPUs it takes,
-and a GPU has few patterns: the maximum of a handful of weights (:class:`mig_opt.gpu.packing.Packer`) tells the number
-of GPUs. So a move - this service takes one 3g in place of a 2g and a 1g - is judged by a few additions, whatever the
-size of the fleet, and arrays judge all moves of all services at once.
+docs/explanation/deployments.md says why it works. Only the numbers of instances of each kind decide how many GPUs it
+takes, and a GPU has few patterns: the maximum of a handful of weights (:class:`mig_opt.gpu.packing.Packer`) tells the
+number of GPUs. So a move - this service takes one 3g in place of a 2g and a 1g - is judged by a few additions, whatever
+the size of the fleet, and arrays judge all moves of all services at once.
 """
 
 from __future__ import annotations

@@ -173,14 +173,3 @@ def test_the_study_of_traces_on_the_page() -> None:
     runs = runs_of(study, PAGE.parent)
     assert len(runs) == (2 * 10 * 2 + 2) * (1 + 3)
     assert {run.cell for run in runs} >= {"normal-25, jobs=50", "PCIe"}
-
-
-@pytest.mark.deep
-@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
-@pytest.mark.parametrize("block", blocks("python") if PAGE.is_file() else ())
-def test_the_python_of_the_page_runs(
-    block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, str(PAGE), "exec"), {})
-    assert len(capsys.readouterr().out.splitlines()) in (2, 5, 6)

@@ -7,7 +7,6 @@ one of 15 GB/s by half of that, so two of them run at full speed (``light``). Op
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from online_worlds import NO_COSTS, PLAIN_COSTS, SIZES, assert_sound, audit, operations, rows, traces
 from online_worlds import job as plain
 from online_worlds import trace as world
-from places import DOCS
 
 from mig_opt import InputError, Job, Simulation, Trace, get_gpu, simulate
 from mig_opt.heuristics.fleet.pcie_aware import PcieAware
@@ -411,14 +409,3 @@ def test_keys_of_sensitivities_are_names() -> None:
         InputError, match="sensitivities: must be a mapping whose keys are names of jobs, one of them is 1"
     ):
         aware(quiet("a", 0, 1), sensitivities={1: 1.0})
-
-
-PAGE = DOCS / "explanation" / "pcie-aware.md"
-
-
-@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
-def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    for block in blocks:
-        exec(compile(block, str(PAGE), "exec"), {"__name__": "page"})
-    assert capsys.readouterr().out.splitlines()[1:] == re.findall(r"# (1\.25.*)", blocks[1])

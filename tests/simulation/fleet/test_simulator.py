@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 
 import pytest
 from online_worlds import NO_COSTS, Scripted, Step, assert_sound, audit, job, operations, place, rows, trace
-from places import DOCS
 
 from mig_opt import InputError, Job, PolicyError, Simulation, Trace, get_gpu, policies, simulate
 from mig_opt.simulation import Cluster, Policy
@@ -430,17 +428,3 @@ def test_the_list_of_policies() -> None:
     for policy in policies():
         assert policy.summary
         assert policy.source
-
-
-PAGE = DOCS / "how-to" / "simulate-schedulers.md"
-
-
-@pytest.mark.skipif(not PAGE.is_file(), reason="the tests run without the checkout")
-def test_the_python_of_the_page_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    namespace: dict[str, object] = {"__name__": "page"}
-    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL):
-        exec(compile(block, str(PAGE), "exec"), namespace)
-    assert "0.0 600.2 ()" in capsys.readouterr().out
-    jobs, impatient = namespace["jobs"], namespace["Impatient"]
-    done = simulate(Trace(jobs, get_gpu("A100")), impatient())  # type: ignore[arg-type, operator]
-    assert done.unfinished == ()
