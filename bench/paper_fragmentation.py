@@ -211,7 +211,7 @@ def series(cut: bool) -> Group:
             Claim("the curves themselves, such as around second 1900", "only in the figure", "", Verdict.CANNOT),
         ),
         assumed=_assumed(cut) + " Of normal-25;"
-        " [a picture](../../bench/results/online_fragmentation_instances.svg) of one trace.",
+        " [a picture](../../../bench/results/online_fragmentation_instances.svg) of one trace.",
         reason="The curves belong to a trace that is not public.",
         readings=(Reading("20 traces of normal-25", "as in the table"),),
     )
@@ -355,7 +355,7 @@ PAPER = Paper(
     "fragmentation",
     "Fragmentation-aware scheduling",
     '"An Online Fragmentation-Aware Scheduler for Managing GPU-Sharing Workloads on Multi-Instance GPUs" (arXiv, 2025).'
-    " The scheduler is `fragmentation-aware`; [its rules](../fleet/online.md#the-schedulers).",
+    " The scheduler is `fragmentation-aware`; [its rules](../simulation.md#the-schedulers).",
     {
         "table1": profiles,
         "figure1": placement,

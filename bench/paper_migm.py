@@ -454,6 +454,6 @@ PAPER = Paper(
     "migm",
     "MIGM: memory-aware scheduling and partitioning",
     '"Managing Multi Instance GPUs for High Throughput and Energy Savings" (MIGM). The schedulers are `memory-aware-a`,'
-    " `memory-aware-b` and `whole-gpu`; [their rules](../fleet/migm.md).",
+    " `memory-aware-b` and `whole-gpu`; [their rules](../memory-aware.md).",
     dict(_GROUPS),
 )

@@ -314,7 +314,7 @@ PAPER = Paper(
     "PCIe-aware scheduling",
     'Y.-M. Tang, M.-H. Chen, W.-F. Sun, I-H. Chung, H.-T. Ting, J. Chou: "PCIe Bandwidth-Aware Scheduling for'
     ' Multi-Instance GPUs", HPC Asia 2025. The schedulers are `pcie-aware` and `pcie-unaware`;'
-    " [their rules](../fleet/pcie.md).",
+    " [their rules](../pcie-aware.md).",
     {
         "figure1": sharing,
         "figure2": saturation,
