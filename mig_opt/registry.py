@@ -51,7 +51,7 @@ class Method:
     def load(self) -> Callable[..., Any]:
         """Import the method and return its function, or the class of the policy.
 
-        The function takes the problem, a :class:`mig_opt.control.Control` and by keyword its :attr:`options`. It
+        The function takes the problem, a :class:`mig_opt.control.Control` and by keyword its ``options``. It
         reports plans and bounds to the control, and starts from what is known there.
         """
         module, name = self.entry.split(":")

@@ -12,7 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import api
 import benchmarks
+import commands
+import drawings
+import formats
 from pygments.lexers.special import TextLexer
 
 if TYPE_CHECKING:
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 REPOSITORY = Path(__file__).parents[2]
 FENCED = re.compile(r"^(```+).*?^\1", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
-MARK = re.compile(r"^<!-- generated: ([\w-]+)(?: ([\w-]+))? -->$", re.MULTILINE)
+MARK = re.compile(r"^<!-- generated: ([\w-]+)((?:\s+[\w.]+)*)\s*-->$", re.MULTILINE)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -38,7 +42,7 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
         return
     page = Path("docs", f"{name}.md")
     text = with_links(source[0], page.parent if name != "index" else Path("docs"), page)
-    text = MARK.sub(lambda mark: GENERATED[mark[1]](*filter(None, [mark[2]])), text)
+    text = MARK.sub(lambda mark: GENERATED[mark[1]](*mark[2].split()), text)
     source[0] = text + contents(source[0]) if "<!-- contents -->" in source[0] else text
 
 
@@ -81,4 +85,12 @@ def _readme() -> str:
     return with_links((REPOSITORY / "README.md").read_text(encoding="utf-8"), Path(), Path("docs/index.md"))
 
 
-GENERATED: dict[str, Callable[..., str]] = {"readme": _readme, "benchmarks": benchmarks.overview}
+GENERATED: dict[str, Callable[..., str]] = {
+    "api": api.api,
+    "benchmarks": benchmarks.overview,
+    "codes": api.codes,
+    "commands": commands.commands,
+    "formats": formats.formats,
+    "gpus": drawings.catalogue_of_gpus,
+    "readme": _readme,
+}

@@ -86,7 +86,7 @@ class Limits:
     """Time and threads that a run may use; the time counts from when the method is loaded, see :meth:`begin`.
 
     A method polls :attr:`expired` and ends soon after it is true. To be deterministic it also counts its work with
-    :meth:`spend`, looks at no other clock, and uses no more than :attr:`workers` threads.
+    :meth:`spend`, looks at no other clock, and uses no more than ``workers`` threads.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ class Control(Limits, Generic[Plan]):
     Parameters
     ----------
     time_limit, seed, workers, deterministic
-        As in :class:`Limits`.
+        As in :class:`~mig_opt.control.Limits`.
     callbacks : Callbacks or sequence of Callbacks
         Receivers of the progress; kept as a tuple.
     gap : float

@@ -75,7 +75,7 @@ def deploy(
     ------
     InputError
         If an argument is wrong, the segments that are to stay break a rule, or a demand needs more than
-        :data:`mig_opt.serving.demand.MOST_SEGMENTS` segments.
+        a million segments.
     SolverError
         If a method breaks its contract.
 

@@ -129,7 +129,7 @@ class ProfileOutcome:
 
     @property
     def failed(self) -> dict[str, str]:
-        """Entries of :attr:`left_out` for another reason than lack of memory."""
+        """Entries of ``left_out`` for another reason than lack of memory."""
         return {way: reason for way, reason in self.left_out.items() if reason != OUT_OF_MEMORY}
 
 

@@ -62,7 +62,7 @@ class SensitivityFit:
     Attributes
     ----------
     sensitivity : float
-        The paper's alpha, as :attr:`mig_opt.Job.sensitivity` takes it.
+        The paper's alpha, as ``sensitivity`` of :class:`mig_opt.Job` takes it.
     r_squared : float
         Share of the variance of the slowdowns that the fit explains, at most 1. Below 0.9 do not trust it.
     error : float

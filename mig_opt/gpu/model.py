@@ -258,7 +258,7 @@ class GpuModel:
             raise InputError([Problem("start", message)]) from None
 
     def profiles_of(self, profiles: ProfileSet = "base") -> tuple[Profile, ...]:
-        """Return the profiles of a :data:`ProfileSet`, largest compute and memory first."""
+        """Return the profiles of a :data:`~mig_opt.gpu.model.ProfileSet`, largest compute and memory first."""
         plain = [profile for profile in self.profiles if not profile.attributes]
         least = {
             size: min(profile.memory_slices for profile in plain if profile.compute_slices == size)

@@ -92,10 +92,12 @@ def generate_batch(
     n : int
         Number of tasks. They come in the order of the size they exploit, memory-bound ones first within a size.
     scaling : str or mapping of int to float
-        Which share of the tasks exploits which size: a name (see :func:`scaling_shares`) or shares by size that sum
-        to 1, e.g. ``{1: 0.25, 7: 0.75}``. :func:`task_counts` turns them into numbers of tasks.
+        Which share of the tasks exploits which size: a name (see
+        :func:`~mig_opt.instances.batch.scaling_shares`) or shares by size that sum to 1, e.g. ``{1: 0.25, 7: 0.75}``.
+        :func:`~mig_opt.instances.batch.task_counts` turns them into numbers of tasks.
     times : str or pair of float
-        Range of the time on one slice in seconds: a name of :data:`TIME_RANGES` or ``(t_min, t_max)``.
+        Range of the time on one slice in seconds: a name of :data:`~mig_opt.instances.batch.TIME_RANGES` or
+        ``(t_min, t_max)``.
     p_sup : float
         Share of memory-bound tasks among those that exploit a certain size > 1 (rounded up to whole tasks), for the
         variant ``paper``.

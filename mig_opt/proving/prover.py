@@ -88,7 +88,7 @@ def prove(
 ) -> Certificate:
     """Decide whether a schedule can be beaten, preferably by another method than the one that found it.
 
-    The question is whether there is a schedule that is shorter by a tick (:class:`~mig_opt.batch.integer_time.Ticks`):
+    The question is whether there is a schedule that is shorter by a tick:
     the unit of the batch's times where they are exact in ticks, else a millionth of the makespan.
 
     Parameters

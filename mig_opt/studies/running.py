@@ -164,7 +164,7 @@ def run_study(
 def study_rows(study: Study, results: str | Path, *, folder: str | Path = ".", keep: bool = False) -> StudyRows:
     """Return the rows that a file of results has of a study, without running anything.
 
-    The parameters are those of :func:`run_study`.
+    The parameters are those of :func:`mig_opt.run_study`.
     """
     check_study(study, Path(folder))
     runs = runs_of(study, Path(folder))

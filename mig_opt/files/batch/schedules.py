@@ -20,7 +20,7 @@ _TOLERANCE = 1e-6
 def read_schedule(path: str | Path) -> Schedule:
     """Read a schedule from a JSON file.
 
-    The makespan that the file states becomes :attr:`Schedule.stated_makespan`. Whether the schedule is right for a
+    The makespan that the file states becomes ``stated_makespan`` of the schedule. Whether the schedule is right for a
     batch is the question of :func:`mig_opt.validate`.
 
     Raises

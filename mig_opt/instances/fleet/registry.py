@@ -48,7 +48,7 @@ def generate_trace(
     Parameters
     ----------
     family : str
-        One of :func:`trace_families`.
+        A name that ``mig-opt trace families`` lists.
     gpu : str or GpuModel
         The kind of GPU.
     gpus : int, optional

@@ -107,7 +107,7 @@ def save_plot(
     Raises
     ------
     InputError
-        As :func:`plot_schedule` and :func:`check_plot_path`, and if the file cannot be written.
+        As :func:`plot_schedule` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
     save_figure(lambda: plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), path, dpi)
 

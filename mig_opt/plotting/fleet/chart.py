@@ -115,7 +115,7 @@ def save_simulation_plot(
     Raises
     ------
     InputError
-        As :func:`plot_simulation` and :func:`check_plot_path`, and if the file cannot be written.
+        As :func:`plot_simulation` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
     save_figure(lambda: plot_simulation(simulations, bounds=bounds, title=title), path, dpi)
 

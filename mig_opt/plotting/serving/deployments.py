@@ -99,7 +99,7 @@ def save_deployment_plot(
     Raises
     ------
     InputError
-        As :func:`plot_deployment` and :func:`check_plot_path`, and if the file cannot be written.
+        As :func:`plot_deployment` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
     save_figure(lambda: plot_deployment(deployment, demand, title=title), path, dpi)
 

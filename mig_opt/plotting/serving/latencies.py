@@ -84,7 +84,7 @@ def save_latency_plot(
     Raises
     ------
     InputError
-        As :func:`plot_latencies` and :func:`check_plot_path`, and if the file cannot be written.
+        As :func:`plot_latencies` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
     save_figure(lambda: plot_latencies(simulation, promise=promise, title=title), path, dpi)
 

@@ -66,7 +66,7 @@ class Simulation:
 
     @cached_property
     def metrics(self) -> Metrics:
-        """Waiting times, flow times, utilisation and so on, with energy by the default :class:`PowerModel`."""
+        """Waiting times, flow times, utilisation, energy (:class:`~mig_opt.simulation.PowerModel`) and so on."""
         return measure(self.log)
 
     def metrics_with(self, power: PowerModel) -> Metrics:

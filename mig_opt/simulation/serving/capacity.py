@@ -132,7 +132,7 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
     -------
     float
         At most the throughput of all; 0 if the promise cannot be kept at any rate. It may be wrong by
-        :data:`CAPACITY_ERROR`.
+        half a percent.
 
     Examples
     --------
