@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import api
@@ -103,7 +104,7 @@ def test_a_drawing_has_a_box_for_each_placement(gpu: GpuModel) -> None:
     for left, top, width in boxes:
         rows.setdefault(top, []).append((int(left), int(left) + int(width)))
     for row in rows.values():
-        assert all(end <= begin for (_, end), (begin, _) in zip(row, row[1:], strict=False)), "boxes overlap"
+        assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(row)), "boxes overlap"
 
 
 def test_boxes_are_where_the_slices_are() -> None:
