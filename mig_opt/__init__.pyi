@@ -58,6 +58,8 @@ from .files.batch.schedules import read_schedule as read_schedule
 from .files.batch.schedules import write_certificate as write_certificate
 from .files.batch.schedules import write_result as write_result
 from .files.batch.schedules import write_schedule as write_schedule
+from .files.costs import read_costs as read_costs
+from .files.costs import write_costs as write_costs
 from .files.fleet.importing.entry import StateImport as StateImport
 from .files.fleet.importing.entry import import_state as import_state
 from .files.fleet.migbench import PublishedResult as PublishedResult
@@ -88,6 +90,9 @@ from .fleet.state import Migration as Migration
 from .fleet.state import MigrationPlan as MigrationPlan
 from .gpu.catalogue import catalogue as catalogue
 from .gpu.catalogue import get_gpu as get_gpu
+from .gpu.costs import CostTable as CostTable
+from .gpu.costs import cost_tables as cost_tables
+from .gpu.costs import get_costs as get_costs
 from .gpu.model import GpuModel as GpuModel
 from .gpu.model import OperationCosts as OperationCosts
 from .gpu.model import Placement as Placement

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
 
 
@@ -274,17 +275,6 @@ def spread_problems(spread: Mapping[str, Mapping[int, float]]) -> Iterator[Probl
                 yield Problem(f"spread.{name}.{size}", "the key must be a number of compute slices, like 1 or 4")
             if not 0 <= seconds < math.inf:
                 yield Problem(f"spread.{name}.{size}", f"must be a finite number of seconds >= 0, is {seconds}")
-
-
-def operation_problems(gpu: GpuModel, operations: OperationCosts) -> Iterator[Problem]:
-    """Yield a problem for each size of ``gpu`` that ``operations`` lacks, and for each that the GPU does not have."""
-    for kind, costs in (("create", operations.create), ("destroy", operations.destroy)):
-        missing = [size for size in gpu.sizes if size not in costs]
-        if missing:
-            sizes = ", ".join(map(str, missing))
-            yield Problem(f"operations.{kind}", f"has no seconds for size {sizes} of {gpu.name}; add them")
-        for size in costs:
-            yield from wrong_size(f"operations.{kind}.{size}", gpu, size)
 
 
 def _task_problems(gpu: GpuModel, tasks: Sequence[Task | None]) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -20,6 +21,7 @@ from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.texts import plural
 
 EventKind = Literal[
     "begin",
@@ -254,7 +256,10 @@ class Journal:
         return round(max(time - self.began, 0.0), _DIGITS)
 
     def costs(self) -> OperationCosts:
-        """Return the operation costs that were measured, the median of each size; elsewhere those of the batch."""
+        """Return the operation costs that were measured, the median of each size; elsewhere those of the batch.
+
+        The source tells how many were measured, and where the others are from.
+        """
         spans = self._spans()
         tables: dict[str, dict[int, float]] = {}
         for kind, known in (("create", self.batch.operations.create), ("destroy", self.batch.operations.destroy)):
@@ -262,7 +267,20 @@ class Journal:
                 size: round(statistics.median(there), 4) for (verb, size), there in spans.items() if verb == kind
             }
             tables[kind] = {**known, **medians}
-        return OperationCosts(tables["create"], tables["destroy"], source="measured")
+        return OperationCosts(tables["create"], tables["destroy"], self._source(spans))
+
+    def _source(self, spans: Mapping[tuple[OperationKind, int], Sequence[float]]) -> str:
+        """Return where the figures of :meth:`costs` come from."""
+        known = self.batch.operations
+        counts, others = [], []
+        for kind, noun, table in (("create", "creation", known.create), ("destroy", "destruction", known.destroy)):
+            there = {size: len(found) for (verb, size), found in spans.items() if verb == kind}
+            counts += [plural(sum(there.values()), noun)] if there else []
+            others += [f"{kind} {size}g" for size in table if size not in there]
+        day = datetime.fromtimestamp(self.began, UTC).date()
+        source = f"mig-opt run, {day}, medians of {' and '.join(counts) or 'nothing'}"
+        rest = f"; not measured: {', '.join(others)} ({known.source or 'as in the batch'})"
+        return source + rest if others else source
 
     def _spans(self) -> dict[tuple[OperationKind, int], list[float]]:
         """Return the lengths of the operations by kind and compute slices."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.cli import options
 from mig_opt.cli.outcome import options_named, print_json
 from mig_opt.cli.screens import bullets, card, note, seconds, show, table
 from mig_opt.gpu.catalogue import catalogue, get_gpu
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.costs import DRIVER, CostTable, cost_tables
+from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
 from mig_opt.registry import methods as known_methods
 from mig_opt.result import versions_with
@@ -115,17 +117,29 @@ def _described(model: GpuModel) -> dict[str, Any]:
         "profiles": [dataclasses.asdict(profile) for profile in model.profiles],
         "maximal_partitions": [[str(placement) for placement in state] for state in model.maximal_partitions()],
         "distinct_partitions": [list(names) for names in model.partition_multisets()],
-        "operations": {
-            "create": {str(size): seconds for size, seconds in costs.create.items()},
-            "destroy": {str(size): seconds for size, seconds in costs.destroy.items()},
-        },
+        "operations": _costs(costs),
         "operations_assumed": costs.assumed,
         "operations_source": costs.source,
+        "costs": {
+            name: {**_costs(table.on(model)), "source": table.on(model).source} for name, table in cost_tables().items()
+        },
         "profiles_status": model.profiles_status,
         "placements_status": model.placements_status,
         "sources": list(model.sources),
         "notes": model.notes,
     }
+
+
+def _costs(costs: OperationCosts) -> dict[str, dict[str, float]]:
+    tables = {"create": costs.create, "destroy": costs.destroy}
+    return {kind: {str(size): seconds for size, seconds in table.items()} for kind, table in tables.items()}
+
+
+def _cost_row(model: GpuModel, table: CostTable) -> list[str]:
+    costs = table.on(model)
+    least = [(min(figures.values()), max(figures.values())) for figures in (costs.create, costs.destroy)]
+    spans = [f"{low:.2f}" if low == high else f"{low:.2f}-{high:.2f}" for low, high in least]
+    return [table.name, *spans, f"{table.by}: {costs.source}" if table.name == DRIVER else costs.source]
 
 
 def _list_gpus(models: list[GpuModel]) -> None:
@@ -162,7 +176,6 @@ def _show_gpu(model: GpuModel) -> None:
         ("slices", f"{model.compute_slices} compute, {model.memory_slices} memory"),
         ("profile data", model.profiles_status),
         ("start data", model.placements_status),
-        ("costs", f"{'assumed' if costs.assumed else 'measured'}: {costs.source}"),
         ("notes", model.notes or None),
     ]
     profiles = (
@@ -186,7 +199,11 @@ def _show_gpu(model: GpuModel) -> None:
         "",
         table(columns, profiles),
         "",
-        note("slices: compute / memory. create, destroy: seconds."),
+        note("slices: compute / memory. create, destroy: seconds that NVML takes."),
+        "",
+        table(
+            ["--costs", ">create s", ">destroy s", "~source"], map(partial(_cost_row, model), cost_tables().values())
+        ),
         "",
         table([">", f"~maximal partitions ({distinct} distinct)"], partitions),
         "",

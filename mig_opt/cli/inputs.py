@@ -16,6 +16,7 @@ from mig_opt.errors import InputError, nearest
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import GpuModel, OperationCosts
 
 if TYPE_CHECKING:
     from mig_opt.instances.bundled import InstanceKind
@@ -66,18 +67,49 @@ def is_bundled(name: str, kind: InstanceKind) -> bool:
 
 
 def load_batch(
-    name: str, gpu: str | None, gpus: int | None, *, cost_free: bool = False, document: bytes | None = None
+    name: str,
+    gpu: str | None,
+    gpus: int | None,
+    *,
+    costs: str | None = None,
+    cost_free: bool = False,
+    document: bytes | None = None,
 ) -> Batch:
-    """Return the batch that BATCH, ``--gpu``, ``--gpus`` and ``--cost-free`` stand for.
+    """Return the batch that BATCH, ``--gpu``, ``--gpus``, ``--costs`` and ``--cost-free`` stand for.
 
     Says on standard error when the GPU is another one than that of the times. ``document`` is the content of standard
     input, if it has been read.
     """
     _check_gpus(gpu, gpus)
+    if costs is not None and cost_free:
+        refuse("--costs", "and --cost-free exclude each other; give one of them")
     batch = _load_batch(name, gpu, document)
     if gpus is not None:
         batch = batch.replace(gpus=gpus)
+    if costs is not None:
+        batch = batch.replace(operations=load_costs(costs, batch.gpu))
     return batch.cost_free() if cost_free else batch
+
+
+def load_costs(argument: str, gpu: GpuModel) -> OperationCosts:
+    """Return the operation costs that ``--costs`` stands for: a table of the catalogue, or a file.
+
+    Says on standard error when a file is of another GPU.
+    """
+    from mig_opt.files.costs import costs_from_json
+    from mig_opt.files.documents import read_text
+    from mig_opt.gpu.costs import cost_tables
+
+    if not os.access(argument, os.F_OK):
+        if argument not in cost_tables():
+            refuse("--costs", f"no such file, and no table of costs of that name; {nearest(argument, cost_tables())}")
+        return cost_tables()[argument].on(gpu)
+    document = read_text(Path(argument))
+    costs = costs_from_json(document, gpu=gpu.name, source=argument)
+    own = _own_gpu(document)
+    if own not in (None, gpu.name):
+        say(f"note: the costs of {argument} are for {own} and taken as they are for {gpu.name}")
+    return costs
 
 
 def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:

@@ -76,6 +76,7 @@ def export(
     *,
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
+    costs: options.Costs = None,
     strict: Annotated[
         bool, Option("--strict", help="Only schedules without re-creations; else a bound for all schedules.")
     ] = False,
@@ -88,7 +89,7 @@ def export(
     from mig_opt.files.batch.programs import check_model_path, export_model
 
     checks = Checks()
-    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
     with checks.step():
         check_model_path(out)
         check_outputs([batch], program=out)
@@ -103,7 +104,7 @@ def schema(
         Argument(
             metavar="KIND",
             help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, "
-            "trace, state or commands.",
+            "trace, state, costs or commands.",
             show_default=False,
         ),
     ],

@@ -54,6 +54,15 @@ Gpus = Annotated[int | None, in_place_of_gpus("BATCH")]
 TraceGpu = Annotated[str | None, in_place_of_gpu("GPU that TRACE")]
 TraceGpus = Annotated[int | None, in_place_of_gpus("TRACE")]
 CostFree = Annotated[bool, Option("--cost-free", help="Creations and destructions take no time, whatever BATCH says.")]
+Costs = Annotated[
+    str | None,
+    Option(
+        "--costs",
+        metavar="NAME|FILE",
+        help="Seconds of creations and destructions: nvml, nvidia-smi or kubernetes (see: mig-opt gpus GPU), or a file "
+        "of mig-opt run --measured-costs.",
+    ),
+]
 
 Method = Annotated[str, Option(metavar="NAME", help="One of: mig-opt methods.")]
 TimeLimit = Annotated[float, Option(metavar="S", help="Seconds.")]
@@ -91,12 +100,13 @@ MaxProcesses = Annotated[int | None, Option(metavar="N", help="Most processes th
 class ProblemOptions:
     """Options of commands that work for batches and for services; None (or False) where they were not given.
 
-    Those up to ``cost_free`` have a meaning for batches, all but ``gpus`` and ``cost_free`` have one for services.
+    Those up to ``costs`` have a meaning for batches; of these, ``gpu`` has one for services, as all others.
     """
 
     gpu: Gpu = None
     gpus: Gpus = None
     cost_free: CostFree = False
+    costs: Costs = None
     profiles: Profiles = None
     scenario: Scenario = None
     slo_share: SloShare = None

@@ -118,7 +118,7 @@ class Plans(ABC):
 class BatchPlans(Plans):
     """A batch and a schedule of it."""
 
-    kind, plan_kinds, own_options = "batch", ("schedule", "result"), ("gpus", "cost_free")
+    kind, plan_kinds, own_options = "batch", ("schedule", "result"), ("gpus", "cost_free", "costs")
     noun, plural, predicate, hooks = "schedule", "batches", "is a batch", "HOOKS"
     figure, tolerance, validator = "makespan", 1e-6, staticmethod(validate)
     problem: Batch
@@ -128,7 +128,10 @@ class BatchPlans(Plans):
 
     def load(self) -> Batch:
         given = self.options
-        return load_batch(self.argument, given.gpu, given.gpus, cost_free=given.cost_free, document=self.document)
+        costs = given.costs
+        return load_batch(
+            self.argument, given.gpu, given.gpus, costs=costs, cost_free=given.cost_free, document=self.document
+        )
 
     def read_plan(self, path: Path) -> Schedule:
         from mig_opt.files.batch.journals import is_journal, read_journal

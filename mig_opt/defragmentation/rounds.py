@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 from mig_opt.fleet.state import FleetState, Migration
+from mig_opt.gpu.model import OperationCosts
 
 
 def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int | None = None) -> tuple[int, ...]:
@@ -36,6 +37,53 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
         taken[owner, number] += 1
         found.append(number)
     return tuple(found)
+
+
+def seconds_of(
+    state: FleetState, rounds: Iterable[Iterable[Migration]], operations: OperationCosts | None = None
+) -> float:
+    """Return the seconds that the operations of migrations take, round after round.
+
+    In a round GPUs work beside each other, and each does one operation at a time: an old instance is destroyed once the
+    new one exists and both GPUs have time. What runs on the instances begins and ends in no time.
+
+    Parameters
+    ----------
+    state : FleetState
+        The state before.
+    rounds : iterable of iterable of Migration
+        The migrations of each round.
+    operations : OperationCosts, optional
+        What operations take; by default what they take the driver.
+
+    Returns
+    -------
+    float
+        Seconds.
+
+    Examples
+    --------
+    >>> from mig_opt import get_costs, get_gpu
+    >>> from mig_opt.fleet.state import HeldInstance
+    >>> held = [HeldInstance(0, "1g.5gb", start, f"web-{start}") for start in (0, 1)]
+    >>> state = FleetState(get_gpu("A100"), 2, tuple(held))
+    >>> steps = [Migration(0, "1g.5gb", start, 1, start, f"web-{start}") for start in (0, 1)]
+    >>> seconds_of(state, [steps], get_costs("nvidia-smi", "A100"))
+    3.0
+    >>> seconds_of(state, [[step] for step in steps], get_costs("nvidia-smi", "A100"))
+    4.0
+    """
+    costs, now = operations or state.gpu.operation_costs, 0.0
+    for migrations in rounds:
+        free: dict[int, float] = defaultdict(lambda begin=now: begin)  # type: ignore[misc]
+        made = []
+        for step in migrations:
+            free[step.to_gpu] += costs.of("create", state.gpu.profile(step.profile))
+            made.append((free[step.to_gpu], step))
+        for ready, step in made:
+            free[step.gpu] = max(free[step.gpu], ready) + costs.of("destroy", state.gpu.profile(step.profile))
+        now = max(free.values(), default=now)
+    return now
 
 
 def _waits(state: FleetState, step: Migration, earlier: Migration) -> bool:

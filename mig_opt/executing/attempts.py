@@ -1,9 +1,9 @@
 """Tries at tasks: programs that go on when whoever started them is killed, and that are found again by whoever resumes.
 
-Each try has files of its own: its output (``.out``), and while the execution lasts its exit code (``.end``), the
-number of its group of processes (``.pid``) and a lock (``.lock``), which is held as long as any of its processes lives.
-So a try that is still running is told from one that has died, whatever was killed in between, and no task is started
-twice.
+Each try has two files of its own: its output (``.out``), and while the execution lasts a file (``.try``) with the
+number of its group of processes and, once it has ended, its exit code. That file is locked as long as any of its
+processes lives. So a try that is still running is told from one that has died, whatever was killed in between, and no
+task is started twice.
 """
 
 from __future__ import annotations
@@ -18,8 +18,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_KEEPER = 'echo "$$" >"$0.pid"; "$@"; echo "$?" >"$0.end"'
-"""A shell that keeps a program, and notes its exit code once it has ended; starts no other program to do so."""
+_KEEPER = 'echo "$$" >>"$0"; "$@"; echo "$?" >>"$0"'
+"""A shell that keeps a program, and notes its exit code once it has ended.
+
+It starts no other program to do so, and makes no file: on a busy disk that takes milliseconds, which would be measured
+as time of the task."""
 
 _POLL = 0.05
 """Seconds between looks at a try that was started by a process that is no more."""
@@ -61,10 +64,11 @@ class Attempts:
     def begin(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a program; ``environment`` is added to that of this process."""
         self.folder.mkdir(exist_ok=True)
-        with self._path(name, "lock").open("w") as lock, self._path(name, "out").open("ab") as output:
+        path = self._path(name, "try")
+        with path.open("w") as lock, self._path(name, "out").open("ab") as output:
             fcntl.flock(lock, fcntl.LOCK_EX)
             return subprocess.Popen(  # noqa: S603 - the commands are what the user wants to run
-                ["/bin/sh", "-c", _KEEPER, str(self.folder / name), *command],
+                ["/bin/sh", "-c", _KEEPER, str(path), *command],
                 env={**os.environ, **environment},
                 cwd=self._working,
                 stdin=subprocess.DEVNULL,
@@ -76,21 +80,27 @@ class Attempts:
 
     def begun(self, name: str) -> bool:
         """Return True if a try has begun, whatever has become of it."""
-        return self._path(name, "lock").exists()
+        return self._path(name, "try").exists()
 
     def outcome(self, name: str) -> Outcome | None:
         """Return the end of a try, None while it still runs; one that never began has died, too."""
         alive = self._alive(name)
-        end = self._path(name, "end")
-        with contextlib.suppress(FileNotFoundError):
-            text = end.read_text(encoding="ascii")
-            if text.endswith("\n"):  # all of it has been written
-                return Outcome(end.stat().st_mtime, int(text))
+        lines = self._lines(name)
+        if len(lines) > 1:
+            return Outcome(self._path(name, "try").stat().st_mtime, int(lines[1]))
         return None if alive else Outcome(time.time(), None)
+
+    def _lines(self, name: str) -> list[str]:
+        """Return what a try has noted so far: the number of its group of processes, and its exit code."""
+        try:
+            text = self._path(name, "try").read_text(encoding="ascii")
+        except FileNotFoundError:
+            return []
+        return text.split("\n")[:-1]  # of the last line not all has been written
 
     def _alive(self, name: str) -> bool:
         try:
-            with self._path(name, "lock").open("r+") as lock:
+            with self._path(name, "try").open("r+") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False
@@ -111,14 +121,13 @@ class Attempts:
         limit = clock() + patience
         sign = signal.SIGTERM
         while self.outcome(name) is None:
-            with contextlib.suppress(OSError, ValueError):
-                os.killpg(int(self._path(name, "pid").read_text(encoding="ascii")), sign)
+            with contextlib.suppress(OSError, IndexError):
+                os.killpg(int(self._lines(name)[0]), sign)
             if clock() > limit:
                 sign = signal.SIGKILL
             time.sleep(_POLL)
 
     def clear(self) -> None:
         """Remove all files but the outputs."""
-        for suffix in ("lock", "pid", "end"):
-            for path in self.folder.glob(f"*.{suffix}"):
-                path.unlink(missing_ok=True)
+        for path in self.folder.glob("*.try"):
+            path.unlink(missing_ok=True)

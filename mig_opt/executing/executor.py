@@ -79,7 +79,6 @@ class Executor:
                 until = self._dispatch()
                 if not self._busy and until is None and all(lane.running is None for lane in self._lanes):
                     break
-                self._file.sync()
                 done = self._machinery.next(until)
                 if done is not None:
                     self._take(done)

@@ -55,6 +55,7 @@ DESCRIBED_BY: dict[type, type] = {
     shapes.ServicesFile: Demand,
     shapes.SegmentEntry: Segment,
     shapes.DeploymentFile: Deployment,
+    shapes.CostsFile: OperationCosts,
     shapes.DeploymentResultFile: Result,
     shapes.TraceFile: Trace,
     shapes.StateFile: FleetState,
@@ -75,6 +76,7 @@ _SEEDS: Keywords = {
 KEYWORDS: dict[type, dict[str, Keywords]] = {
     Task: {"name": _NAME, "times": _by_size(_ABOVE_0), "memory_gb": _ABOVE_0},
     OperationCosts: {"create": _by_size(_FROM_0), "destroy": _by_size(_FROM_0)},
+    shapes.CostsFile: {"create": _by_size(_FROM_0), "destroy": _by_size(_FROM_0)},
     LiveInstance: {**_PLACED, "free": _FROM_0},
     HeldInstance: {**_PLACED, "weight": {"minimum": 1, "maximum": MOST_WEIGHT}},
     shapes.StateFile: {"budgets": {"additionalProperties": {"type": "integer", **_FROM_0, "maximum": MOST_WEIGHT}}},
@@ -237,6 +239,7 @@ EXAMPLES: dict[type, dict[str, Any]] = {
     Job: _JOB,
     shapes.StateFile: {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [_INSTANCE]},
     HeldInstance: _INSTANCE,
+    shapes.CostsFile: {"schema": "mig-opt/costs/1", "gpu": "A30-24GB", "create": _COSTS, "destroy": _COSTS},
     shapes.StudyFile: {
         "schema": "mig-opt/study/1",
         "batches": [{"n": [10, 20], "seeds": 30}],

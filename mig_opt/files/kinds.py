@@ -168,7 +168,7 @@ def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> No
 
 
 def _a_file(kind: str) -> str:
-    return f"a file of {kind}" if kind in ("services", "profiles") else f"a {kind}"
+    return f"a file of {kind}" if kind in ("services", "profiles", "costs") else f"a {kind}"
 
 
 def check_stated(

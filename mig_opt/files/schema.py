@@ -28,7 +28,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
     ----------
     kind : str
         The kind of file: ``batch``, ``schedule``, ``result``, ``certificate``, ``commands``, ``study``, ``services``,
-        ``profiles``, ``deployment``, ``deployment-result``, ``trace`` or ``state``.
+        ``profiles``, ``deployment``, ``deployment-result``, ``trace``, ``state`` or ``costs``.
 
     Raises
     ------

@@ -39,6 +39,7 @@ Kind = Literal[
     "deployment-result",
     "trace",
     "state",
+    "costs",
 ]
 
 
@@ -317,6 +318,21 @@ class StateFile:
     budgets: Mapping[str, int] = field(default_factory=dict)
 
 
+# Operations
+
+
+@dataclass(frozen=True, slots=True)
+class CostsFile:
+    """Seconds that creations and destructions of instances take, by number of compute slices."""
+
+    schema: Literal["mig-opt/costs/1"]
+    gpu: GpuName
+    create: Mapping[int, float]
+    destroy: Mapping[int, float]
+    source: str = ""
+    assumed: bool = False
+
+
 # Studies
 
 
@@ -347,4 +363,5 @@ FILES: dict[Kind, type] = {
     "deployment-result": DeploymentResultFile,
     "trace": TraceFile,
     "state": StateFile,
+    "costs": CostsFile,
 }

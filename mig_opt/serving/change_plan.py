@@ -11,6 +11,7 @@ from typing import Literal
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.result import Result, Rows, card
 from mig_opt.serving.demand import Demand
@@ -219,11 +220,7 @@ def operation_costs(
         if not isinstance(given, OperationCosts):
             problems.append(wrong_type(f"operations.{name}", given, "OperationCosts"))
             continue
-        for table, seconds in (("create", given.create), ("destroy", given.destroy)):
-            missing = ", ".join(str(size) for size in kind.sizes if size not in seconds)
-            if missing:
-                message = f"has no seconds for size {missing} of {kind.name}; add them"
-                problems.append(Problem(f"operations.{name}.{table}", message))
+        problems += operation_problems(kind, given, f"operations.{name}")
         costs[kind.name] = given
     if problems:
         raise InputError(problems)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from ctypes.util import find_library
 from pathlib import Path
@@ -46,7 +48,7 @@ def driver(machine: Machine, waited: list[float], tmp_path: Path) -> Iterator[Nv
 def program(root: Path, pid: int, name: str) -> None:
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True)
-    (folder / "comm").write_text(f"{name}\n")
+    (folder / "comm").write_text(f"{name[:15]}\n")  # as Linux cuts it
 
 
 def test_every_placement_is_created_listed_and_destroyed(machine: Machine, driver: Nvml) -> None:
@@ -132,11 +134,15 @@ def test_who_holds_an_instance_is_named(machine: Machine, driver: Nvml, waited: 
     made = driver.create(GPU, A100.placement("1g.5gb", 3))
     machine.fault("in-use", -1, gpu=1)
     program(tmp_path, 99, "dcgm-exporter")
+    program(tmp_path, 100, "nvidia_gpu_exporter")
     program(tmp_path, 98, "python3")
-    with pytest.raises(DriverError, match=r"still in use; stop DCGM exporter \(process 99\), then resume"):
+    with pytest.raises(
+        DriverError,
+        match=r"still in use; stop DCGM exporter \(process 99\), nvidia_gpu_exporter \(process 100\), then resume",
+    ):
         driver.destroy(GPU, made.number)
     assert sum(waited) == 30
-    assert monitors(tmp_path) == ["DCGM exporter (process 99)"]
+    assert monitors(tmp_path) == ["DCGM exporter (process 99)", "nvidia_gpu_exporter (process 100)"]
 
 
 def test_a_destruction_that_lingers(machine: Machine, driver: Nvml, waited: list[float]) -> None:
@@ -164,17 +170,57 @@ def test_another_kind_of_gpu(driver: Nvml) -> None:
     assert "the driver has no profile 3g.20gb, only: 1g.6gb, 2g.12gb, 4g.24gb" in problem
 
 
-def test_plugins_that_own_partitions(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "words", "owner", "instead"),
+    [
+        ("gpu-kubelet-plugin", "gpu-kubelet-plugin -v 4", "NVIDIA's DRA driver owns", "mig-opt defragment"),
+        ("vGPUmonitor", "vGPUmonitor", "HAMi owns", "mig-opt defragment"),
+        (
+            "nvidia-device-plugin",
+            "nvidia-device-plugin --config-file=/device-config.yaml",
+            "HAMi owns",
+            "drain the node",
+        ),
+        ("nvidia-mig-manager", "nvidia-mig-manager", "MIG manager owns", "nvidia.com/gpu.deploy.mig-manager=false"),
+        ("nvidia-device-plugin", "nvidia-device-plugin --mig-strategy=mixed", "", ""),
+        ("compute-domain-kubelet-plugin", "compute-domain-kubelet-plugin", "", ""),
+    ],
+)
+def test_programs_that_own_partitions(tmp_path: Path, name: str, words: str, owner: str, instead: str) -> None:
     assert owner_of_partitions(tmp_path) == ""
-    program(tmp_path, 7, "vGPUmonitor")
-    assert owner_of_partitions(tmp_path).startswith("HAMi owns the partitions of this node")
-    other = tmp_path / "other"
-    folder = other / "var/lib/kubelet/plugins/gpu.nvidia.com"
-    folder.mkdir(parents=True)
-    assert owner_of_partitions(other) == ""
-    (folder / "dra.sock").touch()
-    assert "the NVIDIA DRA driver owns" in owner_of_partitions(other)
-    assert "mig-opt defragment" in owner_of_partitions(other)
+    program(tmp_path, 7, name)
+    (tmp_path / "proc/7/cmdline").write_bytes(words.replace(" ", "\0").encode() + b"\0")
+    found = owner_of_partitions(tmp_path)
+    assert (owner in found) if owner else (found == "")
+    assert instead in found
+
+
+def test_a_plugin_of_which_only_the_socket_is_seen() -> None:
+    with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as plugin:  # paths must be short
+        root = Path(folder)
+        path = root / "var/lib/kubelet/plugins/gpu.nvidia.com/dra.sock"
+        path.parent.mkdir(parents=True)
+        assert owner_of_partitions(root) == ""
+        plugin.bind(str(path))
+        assert owner_of_partitions(root) == ""  # left by one that was killed: nobody answers
+        plugin.listen()
+        assert owner_of_partitions(root).startswith("NVIDIA's DRA driver owns the partitions of this node")
+
+
+def test_nothing_of_the_tests_gpu_is_left_for_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import pynvml
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "machine").mkdir()
+    with Machine(tmp_path / "machine", "A30").loaded():
+        pynvml.nvmlInit()  # and nobody shuts it down
+        assert pynvml.nvmlDeviceGetCount() == 1
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(pynvml.NVMLError_Uninitialized):
+        pynvml.nvmlDeviceGetCount()
+    with pytest.raises(DriverError, match="load NVIDIA's driver"), Nvml():
+        pass
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_without_driver_or_bindings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

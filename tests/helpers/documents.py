@@ -13,6 +13,7 @@ from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import batch_from_json
 from mig_opt.files.batch.journals import commands_from_json
 from mig_opt.files.batch.schedules import certificate_from_json, result_from_json, schedule_from_json
+from mig_opt.files.costs import costs_from_json
 from mig_opt.files.fleet.states import state_from_json
 from mig_opt.files.fleet.traces import trace_from_json
 from mig_opt.files.serving.demands import demand_from_json
@@ -182,6 +183,14 @@ STATE: dict[str, Any] = {
         {"gpu": 1, "profile": "2g.12gb", "start": 0, "name": "train", "pinned": True},
     ],
 }
+COSTS: dict[str, Any] = {
+    "schema": "mig-opt/costs/1",
+    "gpu": "A30",
+    "create": {"1": 0.11, "2": 1, "4": 0.13},
+    "destroy": {"1": 0.1, "2": 0.1, "4": 0},
+    "source": "a stopwatch",
+    "assumed": True,
+}
 DOCUMENTS = {
     "batch": BATCH,
     "schedule": SCHEDULE,
@@ -195,6 +204,7 @@ DOCUMENTS = {
     "deployment-result": DEPLOYMENT_RESULT,
     "trace": TRACE,
     "state": STATE,
+    "costs": COSTS,
 }
 READERS = {
     "batch": batch_from_json,
@@ -209,6 +219,7 @@ READERS = {
     "deployment-result": deployment_result_from_json,
     "trace": trace_from_json,
     "state": state_from_json,
+    "costs": costs_from_json,
 }
 DELETE = object()
 

@@ -64,6 +64,9 @@ static struct handle *handles[1 << 16];
 static int n_handles;
 static int initialised;
 
+/* Without FAKE_NVML there is no machine: a process that has loaded the library once keeps it. */
+static int ready(void) { return initialised && getenv("FAKE_NVML"); }
+
 static void *intern(char kind, const char *gpu, uint gi, uint ci) {
   for (int i = 0; i < n_handles; i++)
     if (handles[i]->kind == kind && handles[i]->gi == gi && handles[i]->ci == ci && !strcmp(handles[i]->gpu, gpu))
@@ -217,9 +220,14 @@ static void perhaps_die(struct gpu *g) {
     }
 }
 
-static void rest(double seconds) {
-  struct timespec t = {(time_t)seconds, (long)((seconds - (time_t)seconds) * 1e9)};
-  if (seconds > 0) nanosleep(&t, NULL);
+static _Thread_local double rested; /* up to when the operation of this thread has come, by the monotonic clock */
+
+static void rest(double seconds) { /* until so long after that: what the library itself takes is part of an operation */
+  struct timespec t;
+  if (seconds <= 0) return;
+  rested += seconds;
+  t.tv_sec = (time_t)rested, t.tv_nsec = (long)((rested - (time_t)rested) * 1e9);
+  clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL);
 }
 
 static struct profile *profile_by_id(struct gpu *g, uint id) {
@@ -233,7 +241,7 @@ static struct gi *gi_by_id(struct gpu *g, uint id) {
 }
 
 /* Every call: begins with ENTER (state locked, and read if it has changed), ends with LEAVE (written if it is dirty). */
-#define ENTER() do { if (!initialised) return UNINITIALIZED; load(); } while (0)
+#define ENTER() do { if (!ready()) return UNINITIALIZED; load(); } while (0)
 #define LEAVE(code) do { int c_ = (code); unload(); return c_; } while (0)
 #define GPU(h) \
   struct handle *H = (h); \
@@ -406,13 +414,16 @@ static int first_half(struct handle *H, int create, uint profile, double share, 
   if (slow) save();
   unload();
   int fd = locked(H->gpu);
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  rested = t.tv_sec + t.tv_nsec / 1e9;
   rest(*half);
   return fd;
 }
 
 static int create_gi(struct handle *H, uint id, const struct placement *wanted, void **made) {
   double half;
-  if (!initialised) return UNINITIALIZED;
+  if (!ready()) return UNINITIALIZED;
   int driver = first_half(H, 1, id, 0.7, &half), code = OK;
   load();
   struct gpu *g = gpu_by(H->gpu);
@@ -456,7 +467,7 @@ int nvmlDeviceCreateGpuInstanceWithPlacement(void *device, uint id, const struct
 int nvmlGpuInstanceDestroy(void *instance) {
   struct handle *H = instance;
   double half;
-  if (!initialised) return UNINITIALIZED;
+  if (!ready()) return UNINITIALIZED;
   load();
   struct gpu *g = gpu_by(H->gpu);
   struct gi *i = g ? gi_by_id(g, H->gi) : NULL;
@@ -547,7 +558,7 @@ int nvmlGpuInstanceGetComputeInstanceRemainingCapacity(void *instance, uint prof
 int nvmlGpuInstanceCreateComputeInstance(void *instance, uint profile, void **made) {
   struct handle *H = instance;
   double half;
-  if (!initialised) return UNINITIALIZED;
+  if (!ready()) return UNINITIALIZED;
   load();
   struct gpu *g = gpu_by(H->gpu);
   struct gi *i = g ? gi_by_id(g, H->gi) : NULL;
@@ -588,7 +599,7 @@ int nvmlGpuInstanceCreateComputeInstance(void *instance, uint profile, void **ma
 int nvmlComputeInstanceDestroy(void *instance) {
   struct handle *H = instance;
   double half;
-  if (!initialised) return UNINITIALIZED;
+  if (!ready()) return UNINITIALIZED;
   load();
   struct gpu *g = gpu_by(H->gpu);
   struct gi *i = g ? gi_by_id(g, H->gi) : NULL;

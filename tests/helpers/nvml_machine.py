@@ -103,9 +103,9 @@ class Machine:
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Machine]:
-        """Let this process see the GPUs."""
+        """Let this process see the GPUs; afterwards the library stays, and says that no driver is loaded."""
         # The loader takes a library that is there already for the one of the same name that it is asked for.
-        ctypes.CDLL(str(self.library / "libnvidia-ml.so.1"), mode=ctypes.RTLD_GLOBAL)
+        ctypes.CDLL(str(self.library / "libnvidia-ml.so.1"))
         before = os.environ.get("FAKE_NVML")
         os.environ["FAKE_NVML"] = str(self.path)
         try:

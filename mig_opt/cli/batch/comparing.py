@@ -37,6 +37,7 @@ def compare(
     workers: options.Workers = None,
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
+    costs: options.Costs = None,
     output: Annotated[Path | None, options.output("Write a line for each run as CSV.")] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -53,7 +54,7 @@ def compare(
 
     checks = Checks()
     names = None if methods is None else [name.strip() for name in methods.split(",") if name.strip()]
-    problems = _load(checks, batches, gpu, gpus)
+    problems = _load(checks, batches, gpu, gpus, costs)
     settings: dict[str, Any] = {"time_limit": time_limit, "seed": seed, "workers": workers, "partition": partition}
     checks.attempt(check_comparison, names, batches=problems, **settings)
     checks.attempt(check_outputs, batches, table=output)
@@ -81,14 +82,16 @@ def compare(
     finish(good=solved and not comparison.failures, interrupted=comparison.interrupted)
 
 
-def _load(checks: Checks, arguments: Sequence[str], gpu: str | None, gpus: int | None) -> dict[str, Batch]:
+def _load(
+    checks: Checks, arguments: Sequence[str], gpu: str | None, gpus: int | None, costs: str | None
+) -> dict[str, Batch]:
     """Return the batches by the names that tables call them: their own, or the argument where these are the same."""
     loaded: list[tuple[str, Batch]] = []
     for argument, count in Counter(arguments).items():
         with checks.step():
             if count > 1:
                 refuse("BATCH", f"{argument} is given {count} times; once is enough")
-            loaded.append((argument, load_batch(argument, gpu, gpus)))
+            loaded.append((argument, load_batch(argument, gpu, gpus, costs=costs)))
     counts = Counter(batch.name for _, batch in loaded)
     return {argument if counts[batch.name] > 1 else batch.name: batch for argument, batch in loaded}
 

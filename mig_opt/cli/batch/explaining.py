@@ -48,6 +48,7 @@ def explain(
     ] = None,
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
+    costs: options.Costs = None,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     seed: options.Seed = 0,
     workers: options.Workers = None,
@@ -61,7 +62,7 @@ def explain(
     """
     checks = Checks()
     checks.attempt(check_question, target, time_limit=time_limit, seed=seed, workers=workers)
-    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
     checks.finish()
     found = find_explanation(problem, target, time_limit=time_limit, seed=seed, workers=workers)
     if as_json:

@@ -29,6 +29,7 @@ def prove(
     *,
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
+    costs: options.Costs = None,
     method: Annotated[str, Option(metavar="NAME", help="An exact one of: mig-opt methods.")] = DEFAULT_METHOD,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     within: Annotated[
@@ -54,7 +55,7 @@ def prove(
     checks = Checks()
     limits: dict[str, Any] = {"time_limit": time_limit, "within": within, "seed": seed, "workers": workers}
     checks.attempt(check_proof_options, method, **limits)
-    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
     plan = checks.attempt(read_schedule, schedule)
     checks.attempt(check_outputs, [batch, schedule], certificate=output, schedule=save_better)
     checks.finish()
@@ -86,6 +87,7 @@ def check(
     *,
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
+    costs: options.Costs = None,
     rerun: Annotated[bool, Option("--rerun", help="Ask a method again where something rests on one.")] = False,
     method: Annotated[
         str | None, Option(metavar="NAME", help="For --rerun.  [default: that of the certificate]")
@@ -107,7 +109,7 @@ def check(
     with checks.step():
         also = [Problem("method", "is for --rerun; add that")] if method is not None and not rerun else []
         check_proof_options(DEFAULT_METHOD if method is None else method, also=also, **limits)
-    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
     plan = checks.attempt(read_schedule, schedule)
     read = checks.attempt(read_certificate, certificate)
     checks.finish()

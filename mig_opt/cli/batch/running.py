@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -52,6 +53,7 @@ def run(
     *,
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
+    costs: options.Costs = None,
     commands: Annotated[
         Path | None, Option("--commands", metavar="FILE", help="The command of each task: mig-opt schema commands.")
     ] = None,
@@ -75,6 +77,9 @@ def run(
     measured: Annotated[
         Path | None, Option("--measured", metavar="FILE", help="Write the batch with the times and costs as measured.")
     ] = None,
+    measured_costs: Annotated[
+        Path | None, options.file("Write the costs of operations as measured, for --costs.", "--measured-costs")
+    ] = None,
     chart: Annotated[Path | None, options.plot("plan and execution")] = None,
     as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress, and no table of the steps.")] = False,
@@ -88,13 +93,15 @@ def run(
 
     checks = Checks()
     checks.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
-    checks.attempt(check_outputs, [name for name in (batch, schedule, commands) if name], chart, measured=measured)
+    inputs = [name for name in (batch, schedule, commands, costs) if name]
+    checks.attempt(check_outputs, inputs, chart, batch=measured, costs=measured_costs)
     earlier = resume or undo
     if earlier is not None:
         fresh = {"--commands": commands, "--devices": devices, "--journal": journal, "--dry-run": dry_run or None}
         for name, value in fresh.items():
             checks.require(value is None, name, "is for a new execution; the journal has all of that")
-        checks.attempt(_check_same, earlier, batch, schedule, gpu, gpus)
+        given = None if batch is None else partial(load_batch, batch, gpu, gpus, costs=costs)
+        checks.attempt(_check_same, earlier, given, schedule)
         checks.finish()
         if undo is not None:
             _finish_undo(undo_schedule(undo), undo)
@@ -113,13 +120,15 @@ def run(
             commands,
             gpu=gpu,
             gpus=gpus,
+            costs=costs,
             devices=devices,
             journal=journal or Path(_JOURNAL),
             dry_run=dry_run,
             quiet=quiet or as_json,
         )
     with checks.step():
-        _show(execution, earlier or journal or Path(_JOURNAL), measured, chart, as_json=as_json, quiet=quiet)
+        files = {"batch": measured, "costs": measured_costs, "chart": chart}
+        _show(execution, earlier or journal or Path(_JOURNAL), files, as_json=as_json, quiet=quiet)
     checks.finish()
     finish(good=execution.complete and not execution.failed)
 
@@ -131,6 +140,7 @@ def _begin(
     *,
     gpu: str | None,
     gpus: int | None,
+    costs: str | None,
     devices: str | None,
     journal: Path,
     dry_run: bool,
@@ -141,7 +151,7 @@ def _begin(
     from mig_opt.files.batch.schedules import read_schedule
 
     checks = Checks()
-    problem = checks.attempt(load_batch, batch, gpu, gpus)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
     plan = checks.attempt(read_schedule, schedule)
     words = checks.attempt(read_commands, commands)
     names = checks.attempt(parsed_devices, devices, None if problem is None else problem.gpus)
@@ -186,13 +196,13 @@ def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: lis
     raise typer.Exit
 
 
-def _check_same(journal: Path, batch: str | None, schedule: Path | None, gpu: str | None, gpus: int | None) -> None:
+def _check_same(journal: Path, load: Callable[[], Batch] | None, schedule: Path | None) -> None:
     """Refuse a batch or a schedule that is not the one of the journal."""
     from mig_opt.files.batch.journals import read_journal
     from mig_opt.files.batch.schedules import read_schedule
 
     found = read_journal(journal)
-    if batch is not None and load_batch(batch, gpu, gpus) != found.batch:
+    if load is not None and load() != found.batch:
         refuse("BATCH", f"is not the batch of {journal}; leave it out: the journal has the plan", "")
     if schedule is not None and read_schedule(schedule).runs != found.schedule.runs:
         refuse("SCHEDULE", f"is not the schedule of {journal}; leave it out: the journal has the plan", "")
@@ -291,17 +301,18 @@ def _say_event(journal: Journal, event: Event) -> None:
 # The report
 
 
-def _show(
-    execution: Execution, journal: Path, measured: Path | None, chart: Path | None, *, as_json: bool, quiet: bool
-) -> None:
+def _show(execution: Execution, journal: Path, files: Mapping[str, Path | None], *, as_json: bool, quiet: bool) -> None:
     from mig_opt.files.batch.batches import write_batch
+    from mig_opt.files.costs import write_costs
 
     remarks = [f"Everything that happened is in {journal}; what the tasks printed is in {journal}.tasks."]
     if not execution.complete:
         remarks.append(f"Go on with: mig-opt run --resume {journal}; take it back with: mig-opt run --undo {journal}")
     remarks += written(
-        "batch", execution.journal.measured_batch(), measured, write_batch, " with measured times and costs"
+        "batch", execution.journal.measured_batch(), files["batch"], write_batch, " with measured times and costs"
     )
+    save_costs = partial(write_costs, gpu=execution.journal.batch.gpu)
+    remarks += written("table of costs", execution.costs(), files["costs"], save_costs)
     if as_json:
         print_json(execution.document())
     else:
@@ -313,6 +324,7 @@ def _show(
         if troubles:
             show("", bullets(troubles))
         show_remarks(remarks)
+    chart = files["chart"]
     if chart is not None:
         from mig_opt.plotting import save_execution_plot
 

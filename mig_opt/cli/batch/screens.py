@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from mig_opt.batch.batch import Batch
@@ -28,9 +29,11 @@ from mig_opt.validation import Validation
 
 def batch_rows(batch: Batch) -> Rows:
     """Return the rows of a card that describe the batch."""
+    source = re.split("[:;] ", batch.operations.source)[0]
     return [
         ("batch", f"{batch.name} ({plural(len(batch.tasks), 'task')})"),
         ("GPU", f"{batch.gpus} x {batch.gpu.name}"),
+        ("costs", None if batch.operations == batch.gpu.operation_costs else source or None),
     ]
 
 

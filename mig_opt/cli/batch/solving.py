@@ -41,6 +41,7 @@ def solve(
     gpu: options.Gpu = None,
     gpus: options.Gpus = None,
     cost_free: options.CostFree = False,
+    costs: options.Costs = None,
     start: Annotated[
         str | None, Option("--from", metavar="STATE", help="Instances that there are: a file of mig-opt state import.")
     ] = None,
@@ -71,11 +72,11 @@ def solve(
     checks = Checks()
     checks.attempt(check_run, METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
     share = checks.attempt(parsed_share, "--gap", gap)
-    problem = checks.attempt(load_batch, batch, gpu, gpus, cost_free=cost_free)
+    problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs, cost_free=cost_free)
     with checks.step():
         problem = _started(problem, start, busy_until)
     checks.attempt(check_run, also=partition_problems(method, partition, problem))
-    checks.attempt(check_outputs, [batch, *filter(None, [start])], chart, schedule=output)
+    checks.attempt(check_outputs, [batch, *filter(None, [start, costs])], chart, schedule=output)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
     from mig_opt.files.batch.schedules import result_summary, write_schedule

@@ -5,18 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from typer import Argument, Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, load_state, parsed_devices, parsed_share
+from mig_opt.cli.inputs import check_outputs, load_costs, load_state, parsed_devices, parsed_share
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, runtime, show, show_remarks, status, table
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
 from mig_opt.result import Status
 from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from mig_opt.gpu.model import OperationCosts
 
 _MOST_WANTED = 10_000
 _GOALS = {"fragmentation": "least fragmentation", "free": "most free", "migrations": "fewest migrations"}
@@ -45,6 +48,7 @@ def defragment(
     ] = None,
     gpu: Annotated[str | None, options.in_place_of_gpu("GPU that STATE")] = None,
     gpus: Annotated[int | None, options.in_place_of_gpus("STATE")] = None,
+    costs: options.Costs = None,
     time_limit: options.TimeLimit = DEFAULT_TIME_LIMIT,
     seed: options.Seed = 0,
     output: Annotated[Path | None, options.output("Write the state afterwards as JSON.")] = None,
@@ -91,7 +95,8 @@ def defragment(
         if devices is not None and script is None:
             refuse("--devices", "is for --script; leave it out")
         names = parsed_devices(devices, None if found is None else found.gpus)
-    checks.attempt(check_outputs, [state], state=output, script=script, lines=slurm)
+    seconds = None if costs is None or found is None else checks.attempt(load_costs, costs, found.gpu)
+    checks.attempt(check_outputs, [state, *filter(None, [costs])], state=output, script=script, lines=slurm)
     checks.finish()
     with shown_progress("defragment", quiet=as_json):
         result = plan(
@@ -105,17 +110,17 @@ def defragment(
             time_limit=time_limit,
             seed=seed,
         )
-    remarks = [*_left_to_do(found, result), *_written(result, output, script, names)]
-    if slurm is not None:
-        remarks += _written_for_slurm(result, slurm)
+    remarks = [*_left_to_do(found, result), *_written(result, output, script, names), *_for_slurm(result, slurm)]
     if as_json:
         from mig_opt.files.fleet.states import defragmentation_document
 
-        print_json(defragmentation_document(result))
+        print_json({**defragmentation_document(result), **_lasting(result, seconds)})
         if result.migrations is None:
             say(_why_not(result))
     else:
-        show(card(list(_rows(result))))
+        lasting = _lasting(result, seconds)
+        time = [("operations", f"{lasting['operations_s']:.1f} s ({costs})")] if lasting else []
+        show(card([*_rows(result), *time]))
         if result.migrations is None:
             show("", _why_not(result))
         elif result.migrations:
@@ -175,11 +180,13 @@ def _written(
     return remarks
 
 
-def _written_for_slurm(result: DefragmentationResult, path: Path) -> list[str]:
-    """Write the lines for Slurm, if there is a plan; return what to say about it."""
+def _for_slurm(result: DefragmentationResult, path: Path | None) -> list[str]:
+    """Write the lines for Slurm if they are wanted and there is a plan; return what to say about it."""
     from mig_opt.files.documents import write_text
     from mig_opt.rollout import slurm_change
 
+    if path is None:
+        return []
     if result.migrations is None:
         return [f"There is no plan to write to {path}."]
     write_text(path, slurm_change(result.state, result.migrations))
@@ -217,6 +224,15 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
     if result.proven:
         yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
     yield "runtime", runtime(result)
+
+
+def _lasting(result: DefragmentationResult, costs: OperationCosts | None) -> dict[str, Any]:
+    """Return how long the operations of a plan take, and by which costs, if both are there."""
+    from mig_opt.defragmentation.rounds import seconds_of
+
+    if costs is None or result.migrations is None:
+        return {}
+    return {"operations_s": seconds_of(result.state, result.rounds, costs), "operations_source": costs.source}
 
 
 def _maps(result: DefragmentationResult) -> Part:

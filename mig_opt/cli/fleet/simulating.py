@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, load_state, load_trace, plotted, written
+from mig_opt.cli.inputs import check_outputs, load_costs, load_state, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
 from mig_opt.control import check_run
@@ -86,6 +86,7 @@ def simulate(
     ] = None,
     gpu: options.TraceGpu = None,
     gpus: options.TraceGpus = None,
+    costs: options.Costs = None,
     start: Annotated[
         str | None, Option("--from", metavar="STATE", help="Instances that there are: a file of mig-opt state import.")
     ] = None,
@@ -112,9 +113,11 @@ def simulate(
     checks = Checks()
     chosen = read_policies(",".join(policy or _EXPECTED), checks)
     checks.attempt(check_run, time_limit=time_limit)
-    checks.attempt(check_outputs, [trace], chart, log=log)
+    checks.attempt(check_outputs, [trace, *filter(None, [start, costs])], chart, log=log)
     with checks.step():
         found = load_trace(trace, gpu, gpus)
+        if costs is not None:
+            found = found.replace(operations=load_costs(costs, found.gpu))
         for choice in chosen:
             checks.attempt(choice.check, found)
         message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(found.jobs)}; leave it out"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ import typer
 from typer import Option
 
 from mig_opt.cli import options
-from mig_opt.cli.inputs import check_outputs, parsed_devices, plotted, written
+from mig_opt.cli.inputs import check_outputs, load_costs, parsed_devices, plotted, written
 from mig_opt.cli.outcome import (
     EXIT_CODES,
     Checks,
@@ -30,6 +30,8 @@ from mig_opt.cli.serving.promising import PromiseOptions, planned, promise_docum
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.control import check_run
 from mig_opt.errors import InputError, nearest
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import OperationCosts
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Status
 from mig_opt.serving.demand import Demand
@@ -72,6 +74,7 @@ def deploy(
             help="With --from: only its segments change, by ParvaGPU's way to update a service; may be repeated.",
         ),
     ] = None,
+    costs: options.Costs = None,
     export: Annotated[
         str | None, Option(metavar="FORMAT", help=f"{', '.join(FORMATS)}; to -o FILE or standard output.")
     ] = None,
@@ -105,11 +108,21 @@ def deploy(
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     checks.require(not (as_json and to_stdout), "--json", message)
     names = checks.attempt(parsed_devices, devices, None)
-    given = options.ProblemOptions(gpu, None, False, profiles, scenario, slo_share, whole_ms, max_processes)
+    given = options.ProblemOptions(
+        gpu,
+        profiles=profiles,
+        scenario=scenario,
+        slo_share=slo_share,
+        whole_ms=whole_ms,
+        max_processes=max_processes,
+    )
     demand = checks.attempt(_load, services, given, export)
     promise, headroom = checks.attempt(room.read) or (None, 0.0)
     checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
     old = checks.attempt(_what_runs, running, demand, export, only, method)
+    checks.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
+    kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
+    seconds = checks.attempt(_costs, costs, kinds)
     checks.attempt(check_outputs, [services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
 
@@ -117,7 +130,7 @@ def deploy(
     demand, limit = planned(demand, headroom), limit_of(entry, time_limit)
     with shown_progress(entry.name, quiet=quiet or as_json):
         result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)
-        change = _change(demand, old, result)
+        change = _change(demand, old, result, seconds)
 
     deployment = result.deployment
     text = "" if deployment is None or export is None else _exported(export, deployment, change, names)
@@ -197,7 +210,17 @@ def _what_runs(
     return old
 
 
-def _change(demand: Demand, running: Deployment | None, result: DeploymentResult) -> ChangePlan | None:
+def _costs(costs: str | None, kinds: Iterable[str]) -> dict[str, OperationCosts] | None:
+    """Return the operation costs that are to count, by kind of GPU; None for those of the catalogue."""
+    return None if costs is None else {name: load_costs(costs, get_gpu(name)) for name in sorted(kinds)}
+
+
+def _change(
+    demand: Demand,
+    running: Deployment | None,
+    result: DeploymentResult,
+    costs: Mapping[str, OperationCosts] | None,
+) -> ChangePlan | None:
     """Return the steps from what is running to the deployment, if there are both."""
     if running is None or result.deployment is None:
         return None
@@ -205,7 +228,7 @@ def _change(demand: Demand, running: Deployment | None, result: DeploymentResult
 
     # Who has pressed Ctrl-C does not want to wait much longer.
     limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
-    return plan_change(running, result.deployment, demand=demand, time_limit=limit).plan
+    return plan_change(running, result.deployment, demand=demand, operations=costs, time_limit=limit).plan
 
 
 def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:

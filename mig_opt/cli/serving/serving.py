@@ -108,7 +108,7 @@ def serve(
 
     checks = Checks()
     share = None if promise is None else checks.attempt(parsed_promise, promise)
-    given = options.ProblemOptions(gpu, None, False, profiles, scenario)
+    given = options.ProblemOptions(gpu, profiles=profiles, scenario=scenario)
     demand = checks.attempt(load_services, services, given)
     plan = checks.attempt(read_deployment_for, demand, deployment)
     batching = pattern = None

@@ -1,10 +1,12 @@
-"""Commands of tasks as JSON, and journals of executions: lines of JSON, each on disk before anything else is done."""
+"""Commands of tasks as JSON, and journals of executions: lines of JSON, each written before anything else is done."""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +163,8 @@ class JournalFile:
     """
 
     def __init__(self, path: str | Path, journal: Journal | None = None) -> None:
-        self.path, self._dirty = file_path(path), False
+        self.path, self._closed = file_path(path), False
+        self._news, self._syncer = threading.Event(), threading.Thread(target=self._keep_synced, daemon=True)
         flags = os.O_RDWR | os.O_APPEND | (os.O_CREAT | os.O_EXCL if journal else 0)
         try:
             self._file = os.open(self.path, flags, 0o644)
@@ -195,28 +198,42 @@ class JournalFile:
         os.ftruncate(self._file, data.rfind(b"\n") + 1)
 
     def append(self, event: Event) -> None:
-        """Add an event. An intention is on disk when this returns, with everything before it."""
+        """Add an event, so that it survives the death of this process; it is on disk soon.
+
+        Where a GPU is in another machine, an intention is on disk at once: what is done there would survive a crash of
+        this machine. Here instances and tasks do not, so that nothing has to wait for the disk.
+        """
         self.journal.events.append(event)
         self._append(encoded(event))
-        if event.kind in INTENTIONS:
-            self.sync()
-
-    def sync(self) -> None:
-        """Bring everything to the disk."""
-        if self._dirty:
+        if event.kind in INTENTIONS and any("/" in gpu for gpu in self.journal.gpus):
             os.fdatasync(self._file)
-        self._dirty = False
+            return
+        if not self._syncer.is_alive():
+            self._syncer.start()
+        self._news.set()
+
+    def _keep_synced(self) -> None:
+        """Bring to the disk what is new, beside whatever else goes on."""
+        while self._news.wait() and not self._closed:
+            self._news.clear()
+            with contextlib.suppress(OSError):  # reported when the file is closed
+                os.fdatasync(self._file)
 
     def _append(self, raw: Raw) -> None:
         data = json.dumps(raw, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         while data:
             data = data[os.write(self._file, data) :]
-        self._dirty = True
 
     def close(self) -> None:
-        """Close the file, so that others may open it."""
-        self.sync()
-        os.close(self._file)
+        """Close the file, with everything on disk, so that others may open it."""
+        self._closed = True
+        self._news.set()
+        if self._syncer.is_alive():
+            self._syncer.join()
+        try:
+            os.fdatasync(self._file)
+        finally:
+            os.close(self._file)
 
     def __enter__(self) -> JournalFile:
         return self

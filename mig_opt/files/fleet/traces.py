@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.arguments import wrong_number
-from mig_opt.batch.batch import operation_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, write_text
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
@@ -27,6 +26,7 @@ from mig_opt.files.tables import (
     whole_number,
 )
 from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
+from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel
 
 if TYPE_CHECKING:

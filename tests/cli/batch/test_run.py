@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from command_line import Command, refuses
 from nvml_machine import Machine
 
 from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.costs import read_costs
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +44,9 @@ def test_a_plan_is_run_validated_and_taken_back(
     assert "3 of 3 tasks ended" in outcome.out
     assert f"Chart written to {chart}." in outcome.out
     assert "measured" in chart.read_text()
-    assert read_batch(measured).operations.source == "measured"
+    source = read_batch(measured).operations.source
+    assert re.match(r"mig-opt run, \d+-\d+-\d+, medians of \d+ creations?", source)
+    assert source.endswith("Table 1, measured on A30)")  # of what has not been measured
     valid = run("validate", batch_file, journal)
     assert valid.code == 0
     assert "small, as measured (3 tasks)" in valid.out
@@ -52,6 +56,29 @@ def test_a_plan_is_run_validated_and_taken_back(
     assert machine.instances(0)
     assert run("run", "--undo", journal).code == 0
     assert machine.instances(0) == []
+
+
+def test_measured_costs_are_written_back_for_any_plan(
+    run: Command, machine: Machine, batch_file: Path, plan_file: Path, commands: Path, tmp_path: Path
+) -> None:
+    machine.fault("slow", -1, 0.2)
+    costs, options = tmp_path / "costs.json", ["--commands", commands, "--journal", tmp_path / "run.journal", "-q"]
+    outcome = run("run", batch_file, plan_file, *options, "--measured-costs", costs)
+    assert outcome.code == 0, outcome.err
+    assert f"Table of costs written to {costs}." in outcome.out
+    measured = read_costs(costs)
+    assert all(seconds >= 0.2 for seconds in measured.create.values() if seconds not in (0.11, 0.12, 0.13))
+    assert max(measured.create.values()) >= 0.2
+    again = run("solve", "rodinia-a30", "--costs", costs, "--json", "-o", tmp_path / "next.json")
+    assert again.code == 0, again.err
+    assert again.json["makespan"] > 28.434
+    for command in ("validate", "plot"):
+        out = [tmp_path / "next.svg"] if command == "plot" else []
+        assert "not valid" not in run(command, "rodinia-a30", tmp_path / "next.json", *out, "--costs", costs).err
+    assert run("validate", "rodinia-a30", tmp_path / "next.json", "--costs", costs).code == 0
+    assert run("validate", "rodinia-a30", tmp_path / "next.json").code == 1
+    other = run("bound", "miso-a100-32", "--costs", costs)
+    refuses(other, f"error: {costs}", "create: has no seconds for size 3, 7 of A100-40GB; add them")
 
 
 def test_a_rehearsal_changes_nothing(

@@ -123,3 +123,14 @@ def test_many_gpus_and_migrations_are_cut(mig_opt: Command) -> None:
     _, out, _ = mig_opt("many.json", "--within-gpus")
     assert "The first 40 of 60 GPUs that change are shown." in out
     assert "The first 40 of 60 migrations; --json gives every one." in out
+
+
+def test_how_long_the_operations_take(mig_opt: Command, tmp_path: Path) -> None:
+    # Two migrations to one GPU: it creates both, and then the other one destroys the second.
+    plan = mig_opt("fleet.json", "--for", "7g.40gb", "--costs", "nvidia-smi")
+    assert "operations     3.0 s (nvidia-smi)" in plan.out
+    assert "operations" not in mig_opt("fleet.json", "--for", "7g.40gb").out
+    document = mig_opt("fleet.json", "--for", "7g.40gb", "--costs", "kubernetes", "--json").json
+    assert document["operations_s"] == pytest.approx(2 * 4.4 + 1)
+    assert "not published" in document["operations_source"]
+    refuses(mig_opt("fleet.json", "--costs", "tables"), "--costs: no such file, and no table of costs of that name")

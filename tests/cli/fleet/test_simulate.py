@@ -258,3 +258,12 @@ def test_an_impossible_action_of_a_policy_is_no_defect(mig_opt: Command, monkeyp
     assert "job 'a' was stopped, but has no place" in err
     assert "Traceback" not in err
     assert "report it" not in err
+
+
+def test_operations_by_other_costs(mig_opt: Command) -> None:
+    usual, slower = (
+        mig_opt("t.json", "--policy", "first-fit", "--json", *more).json["policies"][0]["makespan"]
+        for more in ([], ["--costs", "kubernetes"])
+    )
+    # Two creations and the destruction between them.
+    assert slower - usual == pytest.approx(2 * 4.4 + 1.0 - (0.24 + 0.22 + 0.21))

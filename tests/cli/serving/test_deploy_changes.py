@@ -147,3 +147,13 @@ def test_what_else_would_have_to_change_is_refused(run, tmp_path):
         "--only: method 'exact' cannot leave segments where they are; parvagpu, ",
     )
     refuses(run("deploy", path, "--from", old, "--only", "serch"), "--only: there is no service 'serch'; did you mean")
+
+
+def test_a_change_by_other_costs(run, tmp_path):
+    path = services(tmp_path, services=[{**CHAT, "rate": 11.0}, {**SEARCH, "rate": 190.0}])
+    usual, slower = (
+        run("deploy", path, "--from", fleet(tmp_path), "--json", *more).json["change"]["duration_s"]
+        for more in ([], ["--costs", "kubernetes"])
+    )
+    assert slower > 4.4 > usual
+    refuses(run("deploy", path, "--costs", "kubernetes"), "--costs: is for the steps of --from; leave it out")

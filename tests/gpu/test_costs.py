@@ -1,0 +1,47 @@
+"""Tables of operation costs by the program that does the operations."""
+
+from __future__ import annotations
+
+import pytest
+
+from mig_opt.errors import InputError
+from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.costs import cost_tables, get_costs, operation_problems
+from mig_opt.gpu.model import OperationCosts
+
+
+@pytest.mark.parametrize("gpu", catalogue(), ids=lambda gpu: gpu.name)
+@pytest.mark.parametrize("name", cost_tables())
+def test_every_table_has_every_size_and_a_source(name, gpu):
+    costs = get_costs(name, gpu)
+    assert list(operation_problems(gpu, costs)) == []
+    assert costs.source
+    assert all(seconds > 0 for table in (costs.create, costs.destroy) for seconds in table.values())
+
+
+def test_the_drivers_own_times_are_the_usual_ones_and_the_shortest():
+    a100 = get_gpu("A100")
+    assert get_costs("nvml", "A100") == a100.operation_costs
+    slower = [get_costs(name, a100) for name in ("nvidia-smi", "kubernetes")]
+    for size in a100.sizes:
+        seconds = [costs.create[size] for costs in (a100.operation_costs, *slower)]
+        assert seconds == sorted(set(seconds))
+    assert all(costs.assumed for costs in slower)
+
+
+def test_names_that_do_not_exist():
+    with pytest.raises(InputError, match="no table of costs is called 'nvidia_smi'; did you mean nvidia-smi"):
+        get_costs("nvidia_smi", "A100")
+    with pytest.raises(InputError, match="unknown GPU"):
+        get_costs("nvml", "A101")
+    with pytest.raises(InputError, match="must be a string"):
+        get_costs(7, "A100")
+
+
+def test_sizes_that_lack_and_sizes_that_are_too_many():
+    costs = OperationCosts({1: 1.0, 3: 1.0}, {1: 1.0, 2: 1.0, 4: 1.0})
+    problems = [str(problem) for problem in operation_problems(get_gpu("A30"), costs, "")]
+    assert problems == [
+        "create: has no seconds for size 2, 4 of A30-24GB; add them",
+        "create.3: A30-24GB has no instances of 3 compute slices; its sizes are 1, 2, 4",
+    ]
