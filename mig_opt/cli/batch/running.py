@@ -100,8 +100,8 @@ def run(
         fresh = {"--commands": commands, "--devices": devices, "--journal": journal, "--dry-run": dry_run or None}
         for name, value in fresh.items():
             checks.require(value is None, name, "is for a new execution; the journal has all of that")
-        given = None if batch is None else partial(load_batch, batch, gpu, gpus, costs=costs)
-        checks.attempt(_check_same, earlier, given, schedule)
+        load = None if batch is None else partial(load_batch, batch, gpu, gpus, costs=costs)
+        checks.attempt(_check_same, earlier, load, schedule)
         checks.finish()
         if undo is not None:
             _finish_undo(undo_schedule(undo), undo)

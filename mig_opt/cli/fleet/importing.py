@@ -11,7 +11,7 @@ from typer import Argument, Option
 from mig_opt.cli import options
 from mig_opt.cli.fleet.defragmenting import gpu_map
 from mig_opt.cli.inputs import STANDARD_INPUT, check_outputs
-from mig_opt.cli.outcome import Checks, print_text, refuse, say
+from mig_opt.cli.outcome import Checks, options_named, print_text, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Part, card, noted, show, show_remarks, table
 from mig_opt.fleet.state import FleetState
 from mig_opt.texts import plural
@@ -35,6 +35,7 @@ def import_(
             show_default="guessed",
         ),
     ] = None,
+    nvml: Annotated[bool, Option("--nvml", help="Ask the GPUs of this machine: short for --format nvml.")] = False,
     gpu: Annotated[str | None, Option(metavar="GPU", help="Kind of GPU: the others are left out.")] = None,
     assume_places: Annotated[
         bool, Option("--assume-places", help="Take any places for instances whose places SOURCE does not tell.")
@@ -44,8 +45,8 @@ def import_(
     """Make a state of what a GPU, a node or a cluster says about its instances.
 
     SOURCE is the output of nvidia-smi -L, mig -lgi, mig -lci, -q -x (of several nodes with "node: " before each line),
-    of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json, or Slurm's gres.conf with scontrol show node
-    -d and show job -d. With --format nvml the GPUs of this machine are asked. What is left out, or not in SOURCE, is
+    of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json (or yaml), or Slurm's gres.conf with scontrol
+    show node -d and show job -d. With --nvml the GPUs of this machine are asked. What is left out, or not in SOURCE, is
     said on standard error.
     """
     from mig_opt.files.documents import decoded
@@ -55,7 +56,11 @@ def import_(
     names = source or []
     checks = Checks()
     found: StateImport | None = None
-    with checks.step():
+    if nvml:
+        checks.require(form in (None, "nvml"), "--nvml", f"and --format {form} exclude each other; give one of them")
+        form = "nvml"
+    checks.finish()
+    with checks.step(), options_named({"paths": "SOURCE"}):
         if STANDARD_INPUT not in names:
             found = import_state(*names, format=cast("Format | None", form), gpu=gpu, assume_places=assume_places)
         elif len(names) > 1:

@@ -16,6 +16,7 @@ from mig_opt.files.fleet.importing.device_plugin import has_labels, read_labels
 from mig_opt.files.fleet.importing.dra import read_dra
 from mig_opt.files.fleet.importing.hami import ALLOCATIONS, REGISTER, read_hami
 from mig_opt.files.fleet.importing.kubernetes import Part, items, read_documents
+from mig_opt.files.fleet.importing.manifests import looks_like_yaml
 from mig_opt.files.fleet.importing.nvidia_smi import looks_like_nvidia_smi, read_nvidia_smi
 from mig_opt.files.fleet.importing.nvml import read_nvml
 from mig_opt.files.fleet.importing.sightings import Sightings, Source
@@ -61,8 +62,8 @@ def import_state(
     ``dra`` (ResourceSlices and ResourceClaims of NVIDIA's DRA driver for GPUs), ``device-plugin`` (nodes with the
     labels of GPU feature discovery), ``hami`` (pods and nodes with the annotations of HAMi), ``slurm`` (``gres.conf``,
     ``scontrol show node -d``, ``scontrol show job -d``), and ``nvml`` (the GPUs of this machine, without a file).
-    Objects of Kubernetes are as ``kubectl get ... -o json`` prints them; pods and disruption budgets among them tell
-    owners and their limits.
+    Objects of Kubernetes are as ``kubectl get ... -o json`` prints them, or ``-o yaml``, which needs the extra
+    ``yaml``; pods and disruption budgets among them tell owners and their limits.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def state_from_text(
     if format is not None and format not in FORMATS:
         problems.append(Problem("format", f"no form is called {format!r:.60}; {nearest(str(format), FORMATS)}"))
     if not given and format != "nvml":
-        problems.append(Problem("paths", "name at least one file"))
+        problems.append(Problem("paths", "is missing; name at least one file"))
     if given and format == "nvml":
         problems.append(Problem("paths", "NVML is asked itself; leave the files out"))
     if problems:
@@ -131,7 +132,7 @@ def state_from_text(
     findings = Findings(label)
     seen = Sightings(findings)
     parts: list[Part] = []
-    if format in _OF_KUBERNETES or all(re.match(r"\s*[\[{]", source.text) for source in given):
+    if format in _OF_KUBERNETES or all(_of_objects(source.text) for source in given):
         documents = read_documents(given, findings)
         findings.check()
         parts = list(items(documents, findings))
@@ -142,6 +143,11 @@ def state_from_text(
     findings.check()
     assert state is not None
     return StateImport(state, found, tuple(dict.fromkeys(seen.notes)))
+
+
+def _of_objects(text: str) -> bool:
+    """Return True if a text is of objects, in JSON or YAML."""
+    return bool(re.match(r"\s*[\[{]", text)) or looks_like_yaml(text)
 
 
 def _read(form: Format, sources: Sequence[Source], parts: list[Part], seen: Sightings) -> None:

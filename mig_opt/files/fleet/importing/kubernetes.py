@@ -1,4 +1,4 @@
-"""Objects of Kubernetes as ``kubectl get ... -o json`` prints them; problems are told by the line of the object."""
+"""Objects of Kubernetes as ``kubectl get ... -o json`` or ``-o yaml`` prints them; problems have their lines."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from mig_opt.errors import InputError
 from mig_opt.files.documents import parsed, shown
+from mig_opt.files.fleet.importing.manifests import LinedObject, looks_like_yaml, read_yaml
 from mig_opt.files.fleet.importing.sightings import Sightings, Source
 from mig_opt.files.reading import Findings, Raw
 
@@ -23,7 +24,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True)
 class Document:
-    """JSON document of a source, or one in a text of another document: then ``holder`` is the object with that text."""
+    """Document of a source, or one in a text of another document: then ``holder`` is the object with that text."""
 
     source: Source
     raw: Raw
@@ -31,7 +32,7 @@ class Document:
 
     @cached_property
     def _lined(self) -> object:
-        return _LinedDecoder().decode(self.source.text)
+        return self.raw if isinstance(self.raw, LinedObject) else _LinedDecoder().decode(self.source.text)
 
     def where(self, path: tuple[str | int, ...]) -> str:
         """Return the words for the line of a part, or of the innermost object that holds it."""
@@ -47,10 +48,6 @@ class Document:
         return self.source.where(getattr(value, "line", line))
 
 
-class _LinedObject(dict[str, Any]):
-    line: int
-
-
 class _LinedDecoder(json.JSONDecoder):
     """Decoder that notes the line of each object; slow, so it is only asked when something is wrong."""
 
@@ -63,13 +60,13 @@ class _LinedDecoder(json.JSONDecoder):
         self._text, self._at, self._lines = text, 0, 1
         return self.scan_once(text, len(text) - len(text.lstrip("\ufeff \t\r\n")))[0]
 
-    def _object(self, begin: tuple[str, int], *others: Any) -> tuple[_LinedObject, int]:
+    def _object(self, begin: tuple[str, int], *others: Any) -> tuple[LinedObject, int]:
         text, at = begin
         self._lines += text.count("\n", self._at, at)
         self._at = at
         line = self._lines
         value, end = decoder.JSONObject(begin, *others)  # type: ignore[attr-defined]
-        found = _LinedObject(value)
+        found = LinedObject(value)
         found.line = line
         return found, end
 
@@ -148,9 +145,12 @@ class Part:
 
 
 def read_documents(sources: Iterable[Source], findings: Findings) -> list[Document]:
-    """Return the JSON documents of sources, those that can be read."""
+    """Return the documents of sources, those that can be read."""
     documents = []
     for source in sources:
+        if looks_like_yaml(source.text):
+            documents += _not_too_deep((Document(source, raw) for raw in read_yaml(source, findings)), findings)
+            continue
         try:
             raw, repeated = parsed(source.text, "")
         except InputError as error:
@@ -158,14 +158,18 @@ def read_documents(sources: Iterable[Source], findings: Findings) -> list[Docume
                 where = re.match(r"line (\d+)", problem.path)
                 findings.add(source.where(int(where[1]) if where else 1), problem.message)
             continue
-        document = Document(source, raw)
-        if _depth(raw) > _LONGEST:
-            findings.add(source.where(1), "is nested too deeply for objects of Kubernetes")
-            continue
         for problem in repeated:
             findings.add(source.where(1), str(problem))
-        documents.append(document)
+        documents += _not_too_deep([Document(source, raw)], findings)
     return documents
+
+
+def _not_too_deep(documents: Iterable[Document], findings: Findings) -> Iterator[Document]:
+    for document in documents:
+        if _depth(document.raw) > _LONGEST:
+            findings.add(document.source.where(1), "is nested too deeply for objects of Kubernetes")
+        else:
+            yield document
 
 
 def _depth(value: object) -> int:
