@@ -146,7 +146,7 @@ class Part:
 
 def read_documents(sources: Iterable[Source], findings: Findings) -> list[Document]:
     """Return the documents of sources, those that can be read."""
-    documents = []
+    documents: list[Document] = []
     for source in sources:
         if looks_like_yaml(source.text):
             documents += _not_too_deep((Document(source, raw) for raw in read_yaml(source, findings)), findings)
