@@ -135,6 +135,7 @@ def test_modules_are_no_longer_than_about_400_lines(module: str) -> None:
 HOMES = {
     "pydantic": ("files",),
     "matplotlib": ("plotting",),
+    "bokeh": ("plotting",),
     "ortools": ("models",),
     "pulp": ("models",),
     "highspy": ("models",),

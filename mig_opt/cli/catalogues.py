@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = (
     *("ortools", "pulp", "highspy", "networkx", "numpy", "pydantic", "typer", "rich"),
-    *("matplotlib", "dask"),
+    *("matplotlib", "bokeh", "dask"),
 )
 
 _NO_FINDINGS: list[tuple[str, Finding | None]] = [("", None), ("", None)]

@@ -26,7 +26,7 @@ def output(explanation: str) -> Any:
 
 def plot(subject: str) -> Any:
     """Return the declaration of the option ``--plot``."""
-    return file(f"Draw {subject} as .png, .pdf or .svg.", "--plot")
+    return file(f"Draw {subject} as .png, .pdf, .svg, or .html to explore.", "--plot")
 
 
 def in_place_of_gpu(subject: str) -> Any:

@@ -138,7 +138,7 @@ def bound(batch: options.ProblemArgument, *, given: options.ProblemOptions, as_j
 def plot(
     batch: options.ProblemArgument,
     schedule: options.PlanArgument,
-    out: Annotated[Path, Argument(metavar="OUT", help=".png, .pdf or .svg file.", show_default=False)],
+    out: Annotated[Path, Argument(metavar="OUT", help=".png, .pdf, .svg or .html file.", show_default=False)],
     *,
     given: options.ProblemOptions,
     lower_bound: Annotated[float | None, Option(metavar="S", help="Seconds, drawn as a line.")] = None,

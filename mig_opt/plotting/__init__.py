@@ -4,8 +4,12 @@ Each GPU is a panel with its memory slices from top to bottom and the time in se
 coloured rectangle over the footprint of its instance. Creations and destructions last a fraction of a second in
 schedules of minutes, so they are drawn with a least width, inside the lifetime of their instance.
 
+Each picture is an image or, to explore, a page of HTML. What is where in it, in which colours and with which words
+stands in ``layout`` modules, from which charts (matplotlib) and pages (bokeh) are drawn.
+
 matplotlib is optional (``pip install "mig-opt[plot]"``) and imported on the first use. Only its object-oriented
-interface is used: no display is needed, and figures of the caller are left alone.
+interface is used: no display is needed, and figures of the caller are left alone. So is bokeh (``mig-opt[html]``),
+which writes the pages; a browser draws them.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.plotting.page import Page
 from mig_opt.plotting.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ _METADATA: dict[str, dict[str, str | None]] = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
     "svg": {"Creator": None, "Date": None},
 }
-"""The formats, each with what has to be blanked so that equal charts are equal files."""
+"""The formats of matplotlib, each with what has to be blanked so that equal charts are equal files."""
+
+_PAGE = "html"
 
 _SAVING: dict[Any, Any] = {
     "svg.hashsalt": "mig-opt",
@@ -39,31 +42,32 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     path : path-like
-        The file to be written; its suffix gives the format: png, pdf or svg.
+        The file to be written; its suffix gives the format: png, pdf, svg or html.
 
     Raises
     ------
     InputError
-        If the suffix is another one, the folder does not exist or cannot be written, or matplotlib is not installed.
+        If the suffix is another one, the folder does not exist or cannot be written, or what draws such a
+        file (matplotlib, or bokeh for html) is not installed.
 
     Examples
     --------
     >>> check_plot_path("schedule.jpeg")
     Traceback (most recent call last):
     ...
-    mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf or .svg, not as '.jpeg'
+    mig_opt.errors.InputError: schedule.jpeg: charts are written as .png, .pdf, .svg or .html, not as '.jpeg'
     """
     from mig_opt.files.documents import check_writable
 
     target, problems = Path(path), []
-    if _format(target) not in _METADATA:
+    if _format(target) not in {*_METADATA, _PAGE}:
         given = f"not as {target.suffix!r}" if target.suffix else "and the name has no suffix"
-        problems.append(Problem(str(target), f"charts are written as .png, .pdf or .svg, {given}"))
+        problems.append(Problem(str(target), f"charts are written as .png, .pdf, .svg or .html, {given}"))
     try:
         check_writable(target)
     except InputError as error:
         problems += [Problem(str(target), problem.message) for problem in error.problems]
-    problems += _matplotlib_problems()
+    problems += _bokeh_problems() if _format(target) == _PAGE else _matplotlib_problems()
     if problems:
         raise InputError(problems)
 
@@ -77,22 +81,37 @@ def draw_figure(problems: Iterable[Problem], chart: Callable[[], Sheet]) -> Figu
         return chart().draw()
 
 
-def save_figure(plot: Callable[[], Figure], path: str | os.PathLike[str], dpi: float) -> None:
-    """Write a figure, made once the path has been checked, to a file; the same figure gives the same file."""
-    check_plot_path(path)
-    figure, target, data = plot(), Path(path), io.BytesIO()
-    import matplotlib as mpl
+def compose_page(problems: Iterable[Problem], page: Callable[[], Page]) -> Page:
+    """Return a page to explore, which is made only if there is no problem and bokeh is installed."""
+    found = [*_bokeh_problems(), *problems]
+    if found:
+        raise InputError(found)
+    return page()
 
-    kind = _format(target)
-    with mpl.rc_context(_SAVING), _any_characters():
-        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
+
+def save_chart(
+    figure: Callable[[], Figure], page: Callable[[], Page], path: str | os.PathLike[str], dpi: float
+) -> None:
+    """Write a figure or a page, made once the path has been checked, to a file; the same one gives the same file."""
+    check_plot_path(path)
+    target = Path(path)
+    data = page().html().encode() if _format(target) == _PAGE else _image(figure(), _format(target), dpi)
     try:
         # A folder rather than a file of tempfile, whose files only their owner can read.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
-            (Path(folder) / "chart").write_bytes(data.getvalue())
+            (Path(folder) / "chart").write_bytes(data)
             (Path(folder) / "chart").replace(target)
     except OSError as error:
         raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+
+
+def _image(figure: Figure, kind: str, dpi: float) -> bytes:
+    import matplotlib as mpl
+
+    data = io.BytesIO()
+    with mpl.rc_context(_SAVING), _any_characters():
+        figure.savefig(data, format=kind, dpi=dpi, metadata=_METADATA[kind])
+    return data.getvalue()
 
 
 @contextlib.contextmanager
@@ -109,7 +128,15 @@ def _format(path: Path) -> str:
 
 
 def _matplotlib_problems() -> list[Problem]:
-    """Return the problem that matplotlib is not installed, if that is so."""
-    if importlib.util.find_spec("matplotlib") is not None:
+    return _missing("matplotlib", "charts need matplotlib", "plot")
+
+
+def _bokeh_problems() -> list[Problem]:
+    return _missing("bokeh", "pages to explore (.html) need bokeh", "html")
+
+
+def _missing(package: str, need: str, extra: str) -> list[Problem]:
+    """Return the problem that a package is not installed, if that is so."""
+    if importlib.util.find_spec(package) is not None:
         return []
-    return [Problem("", 'charts need matplotlib, which is not installed: pip install "mig-opt[plot]"')]
+    return [Problem("", f'{need}, which is not installed: pip install "mig-opt[{extra}]"')]

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mig_opt.plotting.texts import INK
+
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
-INK, GRID, IDLE, BOUND = "#1f1f1f", "#dddddd", "#ececec", "#b0003a"
 FINE = 720  # dots per inch at which texts have the size of their outlines
 USUAL = (100, 150, 300)  # at which hinting makes them wider or narrower; the first is the figure's own
 SMALL_FONT = 7.0

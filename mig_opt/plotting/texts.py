@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+INK, GRID, IDLE, BOUND = "#1f1f1f", "#dddddd", "#ececec", "#b0003a"
+
 PALETTE = re.findall(
     r"\w+",
     """
@@ -80,6 +82,16 @@ def wrap_name(name: str, lines: int) -> str:
 def spell_seconds(seconds: float) -> str:
     """Return a number of seconds as a label shows it."""
     return f"{seconds:.0f} s" if 1e6 <= abs(seconds) < 1e7 else f"{seconds:.6g} s"
+
+
+def spell_span(begin: float, end: float) -> str:
+    """Return an interval of time as a hint shows it."""
+    return f"{spell_seconds(begin)} to {spell_seconds(end)} ({spell_seconds(float(f'{end - begin:.9g}'))})"
+
+
+def spell_slices(slices: range) -> str:
+    """Return neighbouring memory slices as a hint shows them."""
+    return f"slices {slices[0]}-{slices[-1]}" if len(slices) > 1 else f"slice {slices[0]}"
 
 
 def contrast(colour: str) -> str:

@@ -60,7 +60,7 @@ def test_every_wrong_argument_is_reported(run, tmp_path):
         "error: --method: unknown method 'fr'; did you mean far",
         f"error: {gone}: no such file\n",
         f"error: {tmp_path / 'no' / 'x.json'}: cannot be written: there is no folder",
-        f"error: {tmp_path / 'x.bmp'}: charts are written as .png, .pdf or .svg",
+        f"error: {tmp_path / 'x.bmp'}: charts are written as .png, .pdf, .svg or .html",
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -5,17 +5,24 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.batch.batch import Batch, LiveInstance
-from mig_opt.batch.lifetimes import Lifetime, lifetimes
-from mig_opt.batch.schedule import Operation, Run, Schedule
-from mig_opt.errors import InputError, Problem
-from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, FINE, GRID, IDLE, INK, Sheet, add_rectangle, plain_numbers, sign
-from mig_opt.plotting.texts import apart, colour_of, contrast, elide, one_line, spell_seconds, wrap_name
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
+from mig_opt.plotting.batch.layout import (
+    EARLIER,
+    EARLIER_SIGN,
+    IDLE_SIGN,
+    OPERATIONS,
+    Box,
+    ScheduleLayout,
+    schedule_problems,
+)
+from mig_opt.plotting.batch.pages import schedule_page
+from mig_opt.plotting.output import draw_figure, save_chart
+from mig_opt.plotting.sheet import FINE, Sheet, add_rectangle, plain_numbers, sign
+from mig_opt.plotting.texts import GRID, IDLE, INK, apart, contrast, elide, one_line, spell_seconds, wrap_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from matplotlib.patheffects import AbstractPathEffect
     from matplotlib.text import Text
 
-_EARLIER = "#d4d4d4"
 _GAP = 0.6  # between two panels, in rows
 _RIGHT = 0.25  # inches beside the panels
 _MOST_HEIGHT = 24.0  # inches of all rows and gaps together
@@ -33,7 +39,6 @@ _LEAST_OPERATION = 2.5  # points
 _FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, in points
 _TAG_FONT = 5.0
 _PADDING = 1.2  # points between a name and the edge of its rectangle
-_OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", "#9a9a9a")}
 
 
 def plot_schedule(
@@ -77,9 +82,8 @@ def plot_schedule(
     >>> figure.axes[0].get_xlabel()
     'time in seconds'
     """
-    return draw_figure(
-        schedule_problems(batch, schedule, lower_bound), lambda: ScheduleChart(batch, schedule, lower_bound, title)
-    )
+    problems = schedule_problems(batch, schedule, lower_bound)
+    return draw_figure(problems, lambda: ScheduleChart(ScheduleLayout.of_schedule(batch, schedule, lower_bound, title)))
 
 
 def save_plot(
@@ -100,7 +104,8 @@ def save_plot(
     batch, schedule, lower_bound, title
         As for :func:`plot_schedule`.
     path : path-like
-        The file; its suffix gives the format: png, pdf or svg.
+        The file; its suffix gives the format: png, pdf, svg, or html for a page to explore: it zooms, pans, says
+        about each task where and when it runs, and needs no network.
     dpi : float
         Dots per inch of a png.
 
@@ -109,74 +114,25 @@ def save_plot(
     InputError
         As :func:`plot_schedule` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
-    save_figure(lambda: plot_schedule(batch, schedule, lower_bound=lower_bound, title=title), path, dpi)
-
-
-def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
-    """Yield why a schedule cannot be drawn."""
-    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
-    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
-    for path, part in parts:
-        if not 0 <= part.gpu < batch.gpus:
-            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
-        try:
-            batch.gpu.profile(part.profile)
-        except InputError as error:
-            yield from (problem.below(path) for problem in error.problems)
-        for key, seconds in (("begin", part.begin), ("end", part.end)):
-            if not math.isfinite(seconds):
-                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
-    if lower_bound is not None and not math.isfinite(lower_bound):
-        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Box:
-    """An interval of seconds over some memory slices of a GPU."""
-
-    gpu: int
-    slices: range
-    begin: float
-    end: float
-
-    @classmethod
-    def of(cls, batch: Batch, part: Run | Operation | LiveInstance | Lifetime, begin: float, end: float) -> _Box:
-        """Return the footprint of the instance of ``part`` over an interval."""
-        memory = batch.gpu.profile(part.profile).memory_slices
-        return cls(part.gpu, range(part.start, part.start + memory), begin, end)
-
-    def beside(self, others: Iterable[_Box]) -> _Box:
-        """Return what others (at its two ends) leave of it."""
-        begin, end = self.begin, self.end
-        for other in others:
-            if self.gpu != other.gpu or not set(self.slices) & set(other.slices):
-                continue
-            if other.begin <= self.begin < other.end:
-                begin = max(begin, other.end)
-            elif self.begin < other.begin < self.end:
-                end = min(end, other.begin)
-        return _Box(self.gpu, self.slices, begin, max(begin, end))
+    save_chart(
+        lambda: plot_schedule(batch, schedule, lower_bound=lower_bound, title=title),
+        lambda: schedule_page(batch, schedule, lower_bound, title),
+        path,
+        dpi,
+    )
 
 
 class ScheduleChart(Sheet):
     """The Gantt chart of one schedule. Lengths are inches unless a name says otherwise."""
 
-    def __init__(self, batch: Batch, schedule: Schedule, lower_bound: float | None, title: str | None) -> None:
-        if title is None:
-            gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
-            title = " · ".join(filter(None, [batch.name, gpus, f"makespan {spell_seconds(schedule.makespan)}"]))
-        super().__init__(title)
-        self.batch, self.schedule, self.lower_bound = batch, schedule, lower_bound
-        self.operations = schedule.operations or ()
-        parts: list[Run | Operation] = [*schedule.runs, *self.operations]
-        first = min([0.0, *(part.begin for part in parts)])
-        ends = [part.end for part in parts] + [live.free for live in batch.initial]
-        self.last = max([lower_bound or 0.0, *ends]) or 1.0
+    def __init__(self, layout: ScheduleLayout) -> None:
+        super().__init__(layout.title)
+        self.layout, self.batch = layout, layout.batch
+        batch, first, self.last = layout.batch, *layout.limits
         self.limits = (first, self.last + 0.01 * (self.last - first))
-        names = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
-        self.colours = {name: colour_of(index) for index, name in enumerate(names)}
+        self.colours = layout.colours()
 
-        busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
+        busiest = max(Counter(run.gpu for run in layout.schedule.runs).values(), default=0)
         self.panel_width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
         self.left = 1.0 if batch.gpus > 1 else 0.7
         self.width = self.left + self.panel_width + _RIGHT
@@ -226,68 +182,54 @@ class ScheduleChart(Sheet):
         axes.hlines(range(1, slices), *self.limits, color=GRID, linewidth=0.5, zorder=0)
         if len(self.panels) > 1:
             size = min(9.0, 15 * self.panel)
-            axes.set_ylabel(self.panel_name(gpu), color=INK, fontsize=size, fontweight="bold", va="center")
+            axes.set_ylabel(self.layout.panel_names[gpu], color=INK, fontsize=size, fontweight="bold", va="center")
             axes.yaxis.set_label_coords(-0.75 / self.panel_width, 0.5)
         if last:
             axes.set_xlabel("time in seconds", color=INK, fontsize=9)
 
-    def panel_name(self, gpu: int) -> str:
-        """Return the name beside a panel, where there are several."""
-        return f"GPU {gpu}"
-
-    def rectangle(self, box: _Box, gid: str, **style: Any) -> Patch:
+    def rectangle(self, box: Box, gid: str, **style: Any) -> Patch:
         """Draw a box and return it."""
         corner, size = (box.begin, box.slices.start), (box.end - box.begin, len(box.slices))
         return add_rectangle(self.panels[box.gpu], corner, *size, gid=gid, **style)
 
     def draw_earlier_work(self, signs: dict[str, Patch]) -> None:
         """Draw what live instances are busy with before the batch."""
-        style: dict[str, Any] = {"facecolor": _EARLIER, "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
-        for index, live in enumerate(self.batch.initial):
-            if live.free > 0:
-                box = _Box.of(self.batch, live, 0.0, live.free)
-                signs["busy with earlier work"] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
+        style: dict[str, Any] = {"facecolor": EARLIER, "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
+        for index, box in self.layout.earlier():
+            signs[EARLIER_SIGN] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
 
-    def draw_operations(self, signs: dict[str, Patch]) -> list[_Box]:
+    def draw_operations(self, signs: dict[str, Patch]) -> list[Box]:
         """Draw the operations, widened into the lifetime of their instance, and return the boxes that they cover."""
         least = _LEAST_OPERATION / self.points_per_second
-        remark = " (not to scale)" if any(part.end - part.begin < least for part in self.operations) else ""
+        remark = " (not to scale)" if any(part.end - part.begin < least for part in self.layout.operations) else ""
         covered = []
-        for index, part in sorted(enumerate(self.operations), key=lambda entry: entry[1].kind):
+        for index, part in sorted(enumerate(self.layout.operations), key=lambda entry: entry[1].kind):
             begin = part.begin if part.kind == "create" else min(part.begin, part.end - least)
             end = max(part.end, part.begin + least) if part.kind == "create" else part.end
-            covered.append(_Box.of(self.batch, part, begin, end))
-            word, colour = _OPERATIONS[part.kind]
+            covered.append(Box.of(self.batch, part, begin, end))
+            word, colour = OPERATIONS[part.kind]
             style: dict[str, Any] = {"facecolor": colour, "edgecolor": INK, "linewidth": 0.7, "zorder": 4}
             signs[f"{word}{remark}"] = self.rectangle(covered[-1], f"{part.kind}:{index}", **style)
         return covered
 
-    def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, _Box]]:
+    def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, Box]]:
         """Draw the lifetime of each instance, and return it with the profile's name."""
-        boxes: list[tuple[str, _Box]] = []
-        if self.schedule.operations is not None:
-            found, stray = lifetimes(self.batch.initial, self.operations)
-            for each in found:
-                end = self.last if each.destroyed is None else each.end
-                boxes.append((each.profile, _Box.of(self.batch, each, each.begin, end)))
-            # An instance that never existed is drawn as long as its destruction.
-            ends = (self.operations[index] for index in stray if self.operations[index].kind == "destroy")
-            boxes += ((part.profile, _Box.of(self.batch, part, part.begin, part.end)) for part in ends)
+        boxes = self.layout.instances()
         for index, (_, box) in enumerate(boxes):
             idle = self.rectangle(box, f"idle:{index}", facecolor=IDLE, edgecolor="none", zorder=1)
             self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
-            signs["instance without a task"] = idle
+            signs[IDLE_SIGN] = idle
         return boxes
 
-    def draw_runs(self, operations: Sequence[_Box]) -> tuple[list[Text], list[Legend]]:
+    def draw_runs(self, operations: Sequence[Box]) -> tuple[list[Text], list[Legend]]:
         """Draw the runs with their names; return these, and the key to the names that do not fit."""
         labels: list[Text] = []
         signs: list[Patch] = []
         key: list[str] = []
         numbers = 0
-        for run in sorted(self.schedule.runs, key=lambda run: (run.gpu, run.begin, run.start)):
+        for run in self.layout.runs():
             colour, name = self.colours[run.task], one_line(run.task)
-            box = _Box.of(self.batch, run, run.begin, run.end)
+            box = Box.of(self.batch, run, run.begin, run.end)
             # A white edge would hide a run that is not wider than the edge.
             narrow = (run.end - run.begin) * self.points_per_second < 3
             edge, weight = (colour, 0.3) if narrow else ("white", 0.8)
@@ -303,13 +245,13 @@ class ScheduleChart(Sheet):
                     key.append(f"#{numbers} {elide(name)}")
                 else:
                     label.remove()
-                    gpu = f"{self.panel_name(run.gpu)}, " if len(self.panels) > 1 else ""
+                    gpu = f"{self.layout.panel_names[run.gpu]}, " if len(self.panels) > 1 else ""
                     key.append(f"{elide(name)} ({gpu}slice {run.start}, at {spell_seconds(run.begin)})")
                     continue
             labels.append(label)
         return labels, [self.key(signs, key)] if key else []
 
-    def label(self, box: _Box, gid: str, colour: str) -> Text:
+    def label(self, box: Box, gid: str, colour: str) -> Text:
         """Return an empty text in the middle of a box of that colour."""
         x, y = (box.begin + box.end) / 2, box.slices.start + len(box.slices) / 2
         style: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
@@ -339,7 +281,7 @@ class ScheduleChart(Sheet):
         return False
 
     def draw_profiles(
-        self, instances: Sequence[tuple[str, _Box]], operations: Sequence[_Box], labels: list[Text]
+        self, instances: Sequence[tuple[str, Box]], operations: Sequence[Box], labels: list[Text]
     ) -> None:
         """Write the profile into the corner of each instance, where that leaves the names alone."""
         taken = [self.bounds(label).padded(FINE / 72) for label in labels]
@@ -361,21 +303,16 @@ class ScheduleChart(Sheet):
             if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
                 plate.remove()
 
-    def lines(self) -> list[tuple[float, str, str, str]]:
-        """Return the lines over all panels: seconds, name, colour and dashes; the main one comes first."""
-        bound = [] if self.lower_bound is None else [(self.lower_bound, "lower-bound", BOUND, "--")]
-        return [(self.schedule.makespan, "makespan", INK, "-"), *bound]
-
     def draw_lines(self) -> float:
         """Draw makespan and lower bound with labels that keep apart; return the inches that these take."""
         from matplotlib.patheffects import withStroke
 
-        (makespan, name, _, _), *others = lines = self.lines()
-        lines.sort()
-        marks = [(at, f"{gid.replace('-', ' ')} {spell_seconds(at)}", gid, colour) for at, gid, colour, _ in lines]
-        if len({spell_seconds(at) for at, *_ in lines}) < len(lines):
-            same = f"{name} = {others[0][1].replace('-', ' ')} = {spell_seconds(makespan)}"
-            marks = [(makespan, same, name, INK)]
+        main, *others = self.layout.lines
+        lines = sorted(self.layout.lines, key=lambda line: line.seconds)
+        marks = [(line.seconds, line.wording, line.gid, line.colour) for line in lines]
+        if len({spell_seconds(line.seconds) for line in lines}) < len(lines):
+            same = " = ".join([main.name, others[0].name, spell_seconds(main.seconds)])
+            marks = [(main.seconds, same, main.gid, INK)]
         style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
         labels = [
             self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
@@ -391,12 +328,15 @@ class ScheduleChart(Sheet):
         halo: list[AbstractPathEffect] = [withStroke(linewidth=2.6, foreground="white")] if len(marks) > 1 else []
         line: dict[str, Any] = {"linewidth": 1.2, "clip_on": False, "zorder": 6}
         # The makespan comes last, on top of a bound that coincides with it.
-        for seconds, gid, colour, dashes in sorted(lines, key=lambda line: line[1] == name):
+        for each in sorted(lines, key=lambda line: line == main):
+            dashes = "--" if each.dashed else "-"
             for gpu, axes in enumerate(self.panels):
-                top = 1 + tops.get(gid, tops[name]) / self.panel if gpu == 0 else 1.0
+                top = 1 + tops.get(each.gid, tops[main.gid]) / self.panel if gpu == 0 else 1.0
                 bottom = -self.gap / self.panel if gpu < len(self.panels) - 1 else 0.0
-                ends = [seconds, seconds], [bottom, top]
-                drawn = axes.plot(*ends, color=colour, ls=dashes, gid=gid, transform=axes.get_xaxis_transform(), **line)
-                if dashes == "--":
+                drawn = axes.plot(
+                    [each.seconds, each.seconds], [bottom, top], color=each.colour, ls=dashes, gid=each.gid,
+                    transform=axes.get_xaxis_transform(), **line,
+                )  # fmt: skip
+                if each.dashed:
                     drawn[0].set_path_effects(halo)
         return max(tops.values())

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mig_opt.arguments import entries_of
-from mig_opt.errors import InputError, Problem
-from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, migration_times, wait_steps
+from mig_opt.plotting.fleet.layout import BOUND_SIGN, MOST_FLEETS, SimulationLayout, checked
+from mig_opt.plotting.fleet.pages import simulation_page
+from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, wait_steps
 from mig_opt.plotting.fleet.timeline import FleetPanel, detailed, job_key
-from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, GRID, INK, SMALL_FONT, Sheet, plain_numbers
-from mig_opt.plotting.texts import elide_all, one_line, spell_seconds, wrap_name
-from mig_opt.result import relative_gap
+from mig_opt.plotting.output import draw_figure, save_chart
+from mig_opt.plotting.sheet import SMALL_FONT, Sheet, plain_numbers
+from mig_opt.plotting.texts import BOUND, GRID, INK, spell_seconds, wrap_name
 from mig_opt.simulation.fleet.simulator import Simulation
-from mig_opt.texts import plural
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -26,15 +24,13 @@ if TYPE_CHECKING:
 
     from mig_opt.fleet.bounds import TraceBounds
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#56B4E9", "#8A6D00")
-_DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)))
-_MOST_FLEETS = 4
 _MOST_DOTS = 150
 """Migrations up to which each is marked on its line."""
 _RIGHT, _WIDTH = 0.3, 10.0
 _HEADING, _AXIS, _BAR = 0.31, 0.48, 0.27  # inches of a heading, of an axis with its label, and of a bar
 _LINES, _COUNTS = 1.35, 0.6  # inches of a panel with lines, and of one with counts
-_SHORT, _LONGEST = 20, 44  # characters of a name on one line, and of any name
+_SHORT = 20  # characters of a name on one line
+_LINE = 1.4  # points of a line
 _COUNT_BINS = 60
 _FAR_APART = 20
 """Ratio of the longest waits of two policies from which on the scale is logarithmic."""
@@ -83,14 +79,8 @@ def plot_simulation(
     >>> [axes.get_label() for axes in figure.axes][:4]
     ['fleet 0', 'fleet 1', 'fragmentation', 'waits']
     """
-    given = (simulations,) if isinstance(simulations, Simulation) else simulations
-    try:
-        found = entries_of("simulations", given, Simulation, "what simulate() returned")
-    except InputError as error:
-        found, problems = (), error.problems
-    else:
-        problems = tuple(_problems(found))
-    return draw_figure(problems, lambda: SimulationChart(found, bounds, title))
+    found, problems = checked(simulations)
+    return draw_figure(problems, lambda: SimulationChart(SimulationLayout(found, bounds, title)))
 
 
 def save_simulation_plot(
@@ -108,7 +98,7 @@ def save_simulation_plot(
     simulations, bounds, title
         As for :func:`plot_simulation`.
     path : path-like
-        The file; its suffix gives the format: png, pdf or svg.
+        The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
 
@@ -117,15 +107,12 @@ def save_simulation_plot(
     InputError
         As :func:`plot_simulation` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
-    save_figure(lambda: plot_simulation(simulations, bounds=bounds, title=title), path, dpi)
-
-
-def _problems(simulations: Sequence[Simulation]) -> Iterator[Problem]:
-    if not simulations:
-        yield Problem("simulations", "needs at least one, is empty")
-    for index, simulation in enumerate(simulations[1:], 1):
-        if simulation.trace != simulations[0].trace:
-            yield Problem(f"simulations[{index}]", "is of another trace than the first; draw each trace for itself")
+    save_chart(
+        lambda: plot_simulation(simulations, bounds=bounds, title=title),
+        lambda: simulation_page(simulations, bounds, title),
+        path,
+        dpi,
+    )
 
 
 class SimulationChart(Sheet):
@@ -134,34 +121,24 @@ class SimulationChart(Sheet):
     From top to bottom: the fleets of the first policies, fragmentation with migrations, waits, and bars.
     """
 
-    def __init__(self, simulations: Sequence[Simulation], bounds: TraceBounds | None, title: str | None) -> None:
-        from mig_opt.fleet.bounds import trace_bounds
-
-        trace = simulations[0].trace
-        if title is None:
-            fleet = f"{trace.gpus} x {trace.gpu.name}"
-            title = " · ".join(filter(None, [trace.name, fleet, plural(len(trace.jobs), "job")]))
-        super().__init__(title)
-        self.simulations = simulations
-        self.lowest = trace_bounds(trace) if bounds is None else bounds
-        self.names = elide_all([one_line(simulation.label) for simulation in simulations], _LONGEST)
-        logs = [simulation.log for simulation in simulations]
-        self.end = max((max(log.run_end, default=0.0) for log in logs), default=0.0) or 1.0
+    def __init__(self, layout: SimulationLayout) -> None:
+        super().__init__(layout.title)
+        self.layout, self.simulations = layout, layout.simulations
+        self.names, self.end, self.moves, logs = layout.names, layout.end, layout.moves, layout.logs
         self.styles: list[dict[str, Any]] = [
-            {"color": _COLOURS[n % len(_COLOURS)], "linestyle": _DASHES[n % len(_DASHES)], "linewidth": 1.4}
-            for n in range(len(simulations))
+            {"color": layout.colour(index), "linestyle": _linestyle(layout.dashes(index)), "linewidth": _LINE}
+            for index in range(len(logs))
         ]
-        self.moves = [migration_times(log) for log in logs]
         self.dots = sum(map(len, self.moves)) <= _MOST_DOTS
         self.wrapped = [wrap_name(name, 1 if len(name) <= _SHORT else 2) for name in self.names]
         widest = max(self.size(name, 8)[0] for name in self.wrapped)
         self.left = max(0.95, widest / 72 + 0.2)
         self.panel_width = _WIDTH
         self.width = self.left + _WIDTH + _RIGHT
-        in_detail = all(detailed(log) for log in logs[:_MOST_FLEETS])
+        in_detail = all(detailed(log) for log in logs[:MOST_FLEETS])
         self.fleets = [
             FleetPanel(self, f"fleet {index}", log, index, self.end, in_detail=in_detail, alone=len(logs) == 1)
-            for index, log in enumerate(logs[:_MOST_FLEETS])
+            for index, log in enumerate(logs[:MOST_FLEETS])
         ]
         self.fragmentation = self.add_panel("fragmentation")
         self.counts = None if self.dots else self.add_panel("migrations")
@@ -174,11 +151,11 @@ class SimulationChart(Sheet):
         from matplotlib.lines import Line2D
 
         signs: dict[str, Artist] = {}
-        for fleet, simulation, name in zip(self.fleets, self.simulations, self.names, strict=False):
+        for index, fleet in enumerate(self.fleets):
             self.dress(fleet.axes)
             self.time_axis(fleet.axes, last=False)
             fleet.draw(signs)
-            self.heading(fleet.axes, self.summary(simulation, name))
+            self.heading(fleet.axes, self.layout.summary(index))
         self.draw_fragmentation(signs)
         self.draw_waits()
         self.draw_bars(signs)
@@ -210,14 +187,6 @@ class SimulationChart(Sheet):
         each = (self.panel_width - 2 * between) / 3
         for index, axes in enumerate(self.bars):
             self.place(axes, self.left + index * (each + between), top, each, bars)
-
-    def summary(self, simulation: Simulation, name: str) -> str:
-        """Return the heading of a fleet."""
-        metrics = simulation.metrics
-        parts = [name, f"{metrics.finished} of {metrics.jobs} jobs done" if simulation.unfinished else ""]
-        parts.append(f"{100 * metrics.utilisation:.1f} % of the compute slices busy")
-        parts.append(plural(metrics.migrations, "migration"))
-        return " · ".join(filter(None, parts))
 
     def heading(self, axes: Axes, wording: str) -> None:
         """Write a heading above a panel."""
@@ -312,47 +281,29 @@ class SimulationChart(Sheet):
 
     def draw_bars(self, signs: dict[str, Artist]) -> None:
         """Draw the policies side by side, with what no policy falls below."""
-        metrics = [simulation.metrics for simulation in self.simulations]
-        complete = [not simulation.unfinished for simulation in self.simulations]
-        figures: list[tuple[str, list[float], float | None]] = [
-            ("Mean wait", [each.wait.mean for each in metrics], None),
-            (
-                "Mean flow time (arrival to completion)",
-                [each.completion.mean for each in metrics],
-                self.lowest.mean_completion,
-            ),
-            ("Makespan", [each.makespan for each in metrics], self.lowest.makespan[0].value),
-        ]
-        for number, (axes, (heading, values, bound)) in enumerate(zip(self.bars, figures, strict=True)):
-            self.dress_graph(axes, heading, "")
+        for number, (axes, figure) in enumerate(zip(self.bars, self.layout.comparisons(), strict=True)):
+            self.dress_graph(axes, figure.heading, "")
             axes.grid(visible=False)
-            most = max([*values, bound or 0.0]) or 1.0
-            for index, value in enumerate(values):
-                # Figures of some jobs only are no rivals of the others.
-                style = {"color": self.styles[index]["color"], "alpha": 1.0 if complete[index] else 0.35}
+            for index, (value, wording) in enumerate(zip(figure.values, figure.wordings, strict=True)):
+                style = {"color": self.styles[index]["color"], "alpha": 1.0 if self.layout.complete(index) else 0.35}
                 axes.barh(index, value, 0.7, gid=f"bar:{number}:{index}", zorder=2, **style)
-                wording = spell_seconds(round(value) if value >= 1000 else float(f"{value:.4g}"))
-                if not complete[index]:
-                    wording += f" of {metrics[index].finished} of {metrics[index].jobs} jobs"
-                elif bound is not None:
-                    wording += f", gap {100 * relative_gap(value, bound):.1f} %"
                 axes.annotate(
                     wording, (value, index), (4, 0), textcoords="offset points", va="center", fontsize=SMALL_FONT,
                     color=INK, gid=f"value:{number}:{index}", zorder=5,
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
                 )  # fmt: skip
-            if bound is not None:
-                signs["lower bound: no scheduler is better"] = axes.axvline(
-                    bound, color=BOUND, linestyle="--", linewidth=1.2, gid=f"lower-bound:{number}", zorder=4
+            if figure.bound is not None:
+                signs[BOUND_SIGN] = axes.axvline(
+                    figure.bound, color=BOUND, linestyle="--", linewidth=1.2, gid=f"lower-bound:{number}", zorder=4
                 )
-            axes.set_xlim(0, 1.75 * most)
-            axes.set_ylim(len(values) - 0.4, -0.6)
-            axes.set_yticks(range(len(values)), self.wrapped if number == 0 else [""] * len(values))
+            axes.set_xlim(0, 1.75 * figure.most)
+            axes.set_ylim(len(figure.values) - 0.4, -0.6)
+            axes.set_yticks(range(len(self.names)), self.wrapped if number == 0 else [""] * len(self.names))
             for label in axes.get_yticklabels():
                 label.set_parse_math(False)
             axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
-            _plain_seconds(axes, most)
+            _plain_seconds(axes, figure.most)
             axes.set_xlabel("seconds", color=INK, fontsize=9)
 
 
@@ -360,3 +311,8 @@ def _plain_seconds(axes: Axes, most: float) -> None:
     """Let the ticks below a panel be readable numbers of seconds, none of them beyond the panel."""
     axes.set_xticks([tick for tick in axes.get_xticks() if 0 <= tick <= axes.get_xlim()[1]])
     plain_numbers(axes, most)
+
+
+def _linestyle(dashes: tuple[float, ...]) -> Any:
+    """Return dashes, whose lengths are points, as matplotlib takes them: in widths of the line."""
+    return (0, tuple(length / _LINE for length in dashes)) if dashes else "-"

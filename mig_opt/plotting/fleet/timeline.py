@@ -9,9 +9,10 @@ import numpy as np
 
 from mig_opt.batch.lifetimes import lifetimes
 from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
+from mig_opt.plotting.fleet.layout import IDLE_SIGN, MARKS
 from mig_opt.plotting.fleet.series import busy_shares, hops
-from mig_opt.plotting.sheet import BOUND, GRID, IDLE, INK, Sheet, add_rectangle, sign
-from mig_opt.plotting.texts import colour_of, contrast, elide, one_line
+from mig_opt.plotting.sheet import Sheet, add_rectangle, sign
+from mig_opt.plotting.texts import BOUND, GRID, IDLE, INK, colour_of, contrast, elide, one_line
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -25,7 +26,7 @@ _BAND = 1.3  # inches of the use of many GPUs
 _FONTS = (7.0, 6.0, 5.0)
 _PADDING = 1.2  # points between a name and the edge of its rectangle
 _BINS = 300
-_MARKS = {RunOutcome.OUT_OF_MEMORY: ("x", "out of memory"), RunOutcome.STOPPED: ("s", "stopped by the scheduler")}
+_MARKERS = {RunOutcome.OUT_OF_MEMORY: "x", RunOutcome.STOPPED: "s"}
 
 
 def detailed(log: Log) -> bool:
@@ -108,7 +109,7 @@ class FleetPanel:
             slices = gpu.profile(each.profile).memory_slices
             style: dict[str, Any] = {"facecolor": IDLE, "edgecolor": "#bbbbbb", "linewidth": 0.4, "zorder": 1}
             place = each.gpu, each.start, slices, each.begin, min(each.end, self.end)
-            signs["instance without a job"] = self.box(*place, gid=f"instance:{self.number}:{index}", **style)
+            signs[IDLE_SIGN] = self.box(*place, gid=f"instance:{self.number}:{index}", **style)
 
     def draw_runs(self) -> None:
         """Draw the runs, each with as much of its job's name as it has room for."""
@@ -148,9 +149,9 @@ class FleetPanel:
     def draw_marks(self, signs: dict[str, Artist]) -> None:
         """Mark the ends of runs that were not the ends of their jobs."""
         for run in self.log.runs():
-            if run.outcome in _MARKS:
-                marker, wording = _MARKS[run.outcome]
-                signs[wording] = self.axes.plot(
+            if run.outcome in MARKS:
+                marker = _MARKERS[run.outcome]
+                signs[MARKS[run.outcome]] = self.axes.plot(
                     run.end, self.middle(run), linestyle="none", marker=marker, markersize=4, color=BOUND, zorder=6
                 )[0]
 

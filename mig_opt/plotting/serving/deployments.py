@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.gpu.model import GpuModel
-from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import INK, SMALL_FONT, Sheet, add_rectangle, sign
-from mig_opt.plotting.texts import colour_of, contrast, elide, one_line, wrap_name
+from mig_opt.plotting.output import draw_figure, save_chart
+from mig_opt.plotting.serving.layout import (
+    EMPTY,
+    LINES,
+    LOST_SIGN,
+    UNUSED,
+    UNUSED_SIGN,
+    DeploymentLayout,
+    Row,
+    deployment_problems,
+)
+from mig_opt.plotting.serving.pages import deployment_page
+from mig_opt.plotting.sheet import SMALL_FONT, Sheet, add_rectangle, sign
+from mig_opt.plotting.texts import INK, contrast, elide, one_line, wrap_name
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
-from mig_opt.texts import number_ranges, plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-_UNUSED, _LINES, _EMPTY = "#e4e4e4", "#9a9a9a", "#fafafa"
 _HATCH = "/////"
-_MOST_SEPARATE = 16  # GPUs up to which each has a row of its own
 _MOST_ROWS, _MOST_COLUMNS = 40, 5
 _FONTS = (9.0, 8.0, 7.0, 6.5, 6.0, 5.5, 5.0)
 _PADDING = 2.0  # points between a text and the edge of its segment
 _ROW_GAP = 0.16  # of the height of a row
 _LABEL_GAP = 0.08
-_LONGEST_LABEL = 20  # characters of the numbers of GPUs beside a row
-_UNUSED_SIGN, _LOST_SIGN = "unused compute slice", "compute slice lost to the segment beside it"
 _RIGHT, _BETWEEN = 0.25, 0.3  # inches beside the panels, and between them
 
 
@@ -74,7 +76,9 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
     'memory slice (slice 7 has no compute)'
     """
     check_deployments(deployment=deployment)
-    return draw_figure(_problems(deployment), lambda: DeploymentChart(deployment, demand, title))
+    return draw_figure(
+        deployment_problems(deployment), lambda: DeploymentChart(DeploymentLayout(deployment, demand, title))
+    )
 
 
 def save_deployment_plot(
@@ -92,7 +96,7 @@ def save_deployment_plot(
     deployment, demand, title
         As for :func:`plot_deployment`.
     path : path-like
-        The file; its suffix gives the format: png, pdf or svg.
+        The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
 
@@ -101,70 +105,12 @@ def save_deployment_plot(
     InputError
         As :func:`plot_deployment` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
-    save_figure(lambda: plot_deployment(deployment, demand, title=title), path, dpi)
-
-
-def _problems(deployment: Deployment) -> Iterator[Problem]:
-    models: dict[int, GpuModel] = {}
-    for gpu, name in enumerate(deployment.gpus):
-        try:
-            models[gpu] = get_gpu(name)
-        except InputError as error:
-            yield from (Problem(f"gpus[{gpu}]", problem.message) for problem in error.problems)
-    for index, segment in enumerate(deployment.segments):
-        if not 0 <= segment.gpu < len(deployment.gpus):
-            message = f"must be from 0 to {len(deployment.gpus) - 1}, is {segment.gpu}"
-            yield Problem(f"segments[{index}].gpu", message)
-        elif segment.gpu in models:
-            try:
-                models[segment.gpu].profile(segment.profile)
-            except InputError as error:
-                yield from (problem.below(f"segments[{index}]") for problem in error.problems)
-
-
-def _default_title(deployment: Deployment, demand: Demand | None) -> str:
-    kinds = Counter(model.name for model in map(get_gpu, deployment.gpus))
-    gpus = " + ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "no GPUs"
-    idle = len(deployment.gpus) - deployment.used_gpus
-    slices = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
-    parts = [demand.name if demand else "", f"{gpus}{f' ({idle} without segments)' if idle else ''}"]
-    parts.append(f"{deployment.compute_slices} of {slices} compute slices")
-    parts.append(f"fragmentation {100 * deployment.external_fragmentation:.3g} %")
-    return " · ".join(filter(None, parts))
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """GPUs of one kind with the same segments in the same places."""
-
-    model: GpuModel
-    gpus: tuple[int, ...]
-    segments: tuple[tuple[int, Segment], ...]
-    """Those of the first GPU, with their indices in the deployment."""
-
-    @property
-    def per_compute_slice(self) -> int:
-        """Memory slices beside a compute slice. An A100 has one more memory slice, without compute."""
-        return self.model.memory_slices // self.model.compute_slices
-
-    def footprint(self, segment: Segment) -> range:
-        """Return the memory slices of a segment."""
-        return range(segment.start, segment.start + self.model.profile(segment.profile).memory_slices)
-
-    def lost(self, segment: Segment) -> range:
-        """Return the slices of a segment whose compute its profile does not have, put at its end."""
-        slices = self.footprint(segment)
-        computing = range(slices.start, min(slices.stop, self.per_compute_slice * self.model.compute_slices))
-        used = self.per_compute_slice * self.model.profile(segment.profile).compute_slices
-        return computing[used:]
-
-    def unused(self) -> Iterator[range]:
-        """Yield the compute slices, as memory slices, that are in no segment."""
-        held = {position for _, segment in self.segments for position in self.footprint(segment)}
-        width = self.per_compute_slice
-        for start in range(0, width * self.model.compute_slices, width):
-            if not held & set(range(start, start + width)):
-                yield range(start, start + width)
+    save_chart(
+        lambda: plot_deployment(deployment, demand, title=title),
+        lambda: deployment_page(deployment, demand, title),
+        path,
+        dpi,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,32 +133,13 @@ class _Strip:
         self.axes.text(x, self.position + 0.5, wording, gid=gid, parse_math=False, zorder=8, **middle, **style)
 
 
-def rows_of(deployment: Deployment) -> list[Row]:
-    """Return the rows of a chart: each GPU has its own, or, if there are many, those that are alike have one."""
-    on_gpu: list[list[tuple[int, Segment]]] = [[] for _ in deployment.gpus]
-    for index, segment in enumerate(deployment.segments):
-        on_gpu[segment.gpu].append((index, segment))
-    alike: dict[object, list[int]] = {}
-    for gpu, segments in enumerate(on_gpu):
-        segments.sort(key=lambda entry: (entry[1].start, entry[0]))
-        ways = tuple((s.service, s.profile, s.start, s.batch, s.processes) for _, s in segments)
-        separate = gpu if len(on_gpu) <= _MOST_SEPARATE else None
-        alike.setdefault((deployment.model(gpu).name, ways, separate), []).append(gpu)
-    return [Row(deployment.model(gpus[0]), tuple(gpus), tuple(on_gpu[gpus[0]])) for gpus in alike.values()]
-
-
 class DeploymentChart(Sheet):
     """The chart of one deployment. Lengths are inches unless a name says otherwise."""
 
-    def __init__(self, deployment: Deployment, demand: Demand | None, title: str | None) -> None:
-        super().__init__(_default_title(deployment, demand) if title is None else title)
-        self.deployment, self.demand = deployment, demand
-        names = {segment.service for segment in deployment.segments}
-        if demand is not None:
-            names |= {service.name for service in demand.services}
-        self.numbers = {name: number for number, name in enumerate(sorted(names), 1)}
-        self.colours = {name: colour_of(number - 1) for name, number in self.numbers.items()}
-        rows = rows_of(deployment)
+    def __init__(self, layout: DeploymentLayout) -> None:
+        super().__init__(layout.title)
+        self.layout, self.numbers, self.colours = layout, layout.numbers, layout.colours
+        rows = layout.rows
         self.shown = rows
         if len(rows) > _MOST_ROWS * _MOST_COLUMNS:
             often = sorted(rows, key=lambda row: (-len(row.gpus), row.gpus))[: _MOST_ROWS * _MOST_COLUMNS]
@@ -225,7 +152,7 @@ class DeploymentChart(Sheet):
         self.column_width = 8.75 if columns == 1 else 5.6
         self.kinds = len({row.model.name for row in self.shown}) > 1
         self.wordings: dict[object, tuple[str, float] | None] = {}
-        self.labels = [self.row_label(row) for row in self.shown]
+        self.labels = [layout.row_label(row, kind=self.kinds) for row in self.shown]
         label = max((self.size(text, SMALL_FONT + 1)[0] for text in self.labels), default=0.0) / 72 + _LABEL_GAP
         self.left = max(0.3, label + 0.15)
         self.step = self.column_width + label + _BETWEEN
@@ -250,7 +177,7 @@ class DeploymentChart(Sheet):
             signs[f"{self.hidden} more GPUs are not drawn"] = sign("none")
         legends = [self.key(*self.service_key())] if self.numbers else []
         if signs:
-            wordings = sorted(signs, key=[_UNUSED_SIGN, _LOST_SIGN, *signs].index)
+            wordings = sorted(signs, key=[UNUSED_SIGN, LOST_SIGN, *signs].index)
             legends.insert(0, self.legend([signs[wording] for wording in wordings], wordings, columns=len(signs)))
         axis = 0.5 if any(axes.get_xlabel() for axes in self.panels) else 0.15
         self.arrange(legends, above=0.12, axis=axis)
@@ -286,28 +213,18 @@ class DeploymentChart(Sheet):
         remark = f" (slice {count - 1} has no compute)" if bare == {1} else ""
         axes.set_xlabel(f"memory slice{remark}", color=INK, fontsize=9)
 
-    def row_label(self, row: Row) -> str:
-        """Return what stands beside a row."""
-        kind = row.model.name if self.kinds else ""
-        if len(row.gpus) == 1:
-            return f"GPU {row.gpus[0]}\n{kind}".rstrip()
-        gpus, *rest = number_ranges(row.gpus).split(", ")
-        while rest and len(gpus) + len(rest[0]) < _LONGEST_LABEL:
-            gpus += f", {rest.pop(0)}"
-        return f"{len(row.gpus)} x {kind or 'GPU'}\n{gpus}{', …' if rest else ''}"
-
     def draw_row(self, axes: Axes, position: int, row: Row, signs: dict[str, Patch]) -> None:
         """Draw the segments of a row and the slices that they leave unused."""
         slices = range(row.model.memory_slices)
         strip = _Strip(axes, position, 72 * self.column_width / len(slices))
-        strip.box(slices, f"gpu:{row.gpus[0]}", facecolor=_EMPTY, edgecolor=_LINES, linewidth=0.6, zorder=1)
+        strip.box(slices, f"gpu:{row.gpus[0]}", facecolor=EMPTY, edgecolor=LINES, linewidth=0.6, zorder=1)
         if not row.segments:
             strip.text(slices, "no segment", f"empty:{row.gpus[0]}", fontsize=SMALL_FONT, color=INK)
             return
         hatched: dict[str, Any] = {"hatch": _HATCH, "linewidth": 0.0}
         for unused in row.unused():
-            style = {"facecolor": _UNUSED, "edgecolor": _LINES, "zorder": 2, **hatched}
-            signs[_UNUSED_SIGN] = strip.box(unused, f"unused:{row.gpus[0]}:{unused.start}", **style)
+            style = {"facecolor": UNUSED, "edgecolor": LINES, "zorder": 2, **hatched}
+            signs[UNUSED_SIGN] = strip.box(unused, f"unused:{row.gpus[0]}:{unused.start}", **style)
         for index, segment in row.segments:
             colour, footprint, lost = self.colours[segment.service], row.footprint(segment), row.lost(segment)
             style = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.8, "zorder": 3}
@@ -316,7 +233,7 @@ class DeploymentChart(Sheet):
                 strip.box(
                     lost, f"lost:{index}", facecolor="white", edgecolor=colour, zorder=4, hatch=_HATCH, linewidth=0.8
                 )
-                signs[_LOST_SIGN] = sign("white", edgecolor=_LINES, **hatched)
+                signs[LOST_SIGN] = sign("white", edgecolor=LINES, **hatched)
                 footprint = range(footprint.start, lost.start)
             found = self.wording(segment, len(footprint) * strip.unit)
             if found is not None:
@@ -347,16 +264,4 @@ class DeploymentChart(Sheet):
     def service_key(self) -> tuple[list[Patch], list[str]]:
         """Return the colours of the services, and a line about each."""
         signs = [sign(colour) for colour in self.colours.values()]
-        rates = {} if self.demand is None else {service.name: service.rate for service in self.demand.services}
-        labels = []
-        for name, number in self.numbers.items():
-            count = sum(segment.service == name for segment in self.deployment.segments)
-            given = self.deployment.throughput(name)
-            wanted = f" (needs {_figure(rates[name])})" if name in rates else ""
-            segments = plural(count, "segment")
-            labels.append(f"#{number} {elide(one_line(name), 32)}: {segments}, {_figure(given)} requests/s{wanted}")
-        return signs, labels
-
-
-def _figure(rate: float) -> str:
-    return f"{rate:.0f}" if 1000 <= rate < 1e9 else f"{rate:.4g}"
+        return signs, self.layout.service_labels

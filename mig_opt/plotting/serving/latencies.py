@@ -5,23 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from mig_opt.arguments import wrong_type
-from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, GRID, INK, Sheet
-from mig_opt.plotting.texts import colour_of, elide, one_line
-from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+from mig_opt.plotting.output import draw_figure, save_chart
+from mig_opt.plotting.serving.layout import FARTHEST, LEAST_SHARE, latency_lines, latency_title
+from mig_opt.plotting.serving.pages import latency_page
+from mig_opt.plotting.sheet import Sheet
+from mig_opt.plotting.texts import BOUND, GRID, INK
+from mig_opt.simulation.serving.outcome import RequestSimulation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _WIDTH, _HEIGHT, _LEFT, _RIGHT = 9.0, 3.6, 0.75, 0.25
-_MOST_LINES = 20
-_FARTHEST = 2.0
-"""The chart ends at so many times the SLO."""
-_LEAST_SHARE = 1e-5
 
 
 def plot_latencies(simulation: RequestSimulation, *, promise: float | None = None, title: str | None = None) -> Figure:
@@ -77,7 +73,7 @@ def save_latency_plot(
     simulation, promise, title
         As for :func:`plot_latencies`.
     path : path-like
-        The file; its suffix gives the format: png, pdf or svg.
+        The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
 
@@ -86,19 +82,21 @@ def save_latency_plot(
     InputError
         As :func:`plot_latencies` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
-    save_figure(lambda: plot_latencies(simulation, promise=promise, title=title), path, dpi)
+    save_chart(
+        lambda: plot_latencies(simulation, promise=promise, title=title),
+        lambda: latency_page(simulation, promise, title),
+        path,
+        dpi,
+    )
 
 
 class LatencyChart(Sheet):
     """The chart of one simulation. Lengths are inches."""
 
     def __init__(self, simulation: RequestSimulation, promise: float | None, title: str | None) -> None:
-        usual = f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
-        super().__init__(usual if title is None else title)
+        super().__init__(latency_title(simulation, title))
         self.simulation, self.promise = simulation, promise
         self.left, self.width, self.panel_width = _LEFT, _WIDTH, _WIDTH - _LEFT - _RIGHT
-        worst = sorted(enumerate(simulation.services), key=lambda entry: -entry[1].late_share)[:_MOST_LINES]
-        self.shown = sorted(worst, key=lambda entry: entry[0])
         self.panel: Axes = self.add_panel("latencies")
         self.place_panels(above=1, below=1)
 
@@ -107,8 +105,8 @@ class LatencyChart(Sheet):
         axes = self.panel
         self.dress(axes)
         axes.set_yscale("log")
-        axes.set_xlim(0, _FARTHEST)
-        axes.set_ylim(_LEAST_SHARE * 100, 100)
+        axes.set_xlim(0, FARTHEST)
+        axes.set_ylim(LEAST_SHARE, 100)
         axes.grid(color=GRID, linewidth=0.6)
         axes.set_axisbelow(True)
         axes.set_xlabel("latency as a multiple of the SLO", color=INK, fontsize=9)
@@ -117,31 +115,14 @@ class LatencyChart(Sheet):
         axes.axvline(1.0, color=BOUND, linewidth=1.2, gid="slo")
         if self.promise is not None:
             axes.axhline(100 * (1 - self.promise), color=BOUND, linewidth=1.0, linestyle=(0, (4, 2)), gid="promise")
-        lines, labels = [], []
-        for index, service in self.shown:
-            times, shares = _longer(service)
-            style: dict[str, Any] = {"color": colour_of(index), "linewidth": 1.6, "gid": f"service:{index}"}
-            lines += axes.plot(times, 100 * shares, drawstyle="steps-post", **style)
-            labels.append(_label(service))
-        hidden = len(self.simulation.services) - len(self.shown)
-        legend = self.key(lines, [*labels[:-1], f"{labels[-1]} ({hidden} more not drawn)" if hidden else labels[-1]])
-        self.arrange([legend], above=0.12, axis=0.55)
+        found, drawn = latency_lines(self.simulation), []
+        for line in found:
+            style: dict[str, Any] = {"color": line.colour, "linewidth": 1.6, "gid": f"service:{line.number}"}
+            drawn += axes.plot(*line.steps(), drawstyle="steps-post", **style)
+        self.arrange([self.key(drawn, [line.label for line in found])], above=0.12, axis=0.55)
         return self.figure
 
     def place_panels(self, above: float, below: float) -> None:
         """Give the panel its place, and the figure its height."""
         self.figure.set_size_inches(self.width, above + _HEIGHT + below)
         self.place(self.panel, self.left, below, self.panel_width, _HEIGHT)
-
-
-def _longer(service: ServiceLatencies) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Return latencies as multiples of the SLO, and the share of the requests that take longer than each."""
-    if not service.requests:
-        return np.array([0.0]), np.array([0.0])
-    edges = np.array([0.0, *(edge for edge, _ in service.bins)]) / service.slo_s
-    counts = np.array([0, *(count for _, count in service.bins)])
-    return edges, 1 - np.cumsum(counts) / service.requests
-
-
-def _label(service: ServiceLatencies) -> str:
-    return f"{elide(one_line(service.name), 24)}: {100 * service.late_share:.3g} % late"

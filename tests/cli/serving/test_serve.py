@@ -84,7 +84,7 @@ def test_everything_that_is_wrong_is_said_at_once(serve: Command) -> None:
         "--seconds: must be a finite number of seconds > 0, is -1",
         "--seed: must be from 0",
         "--promise: must be above 0 and below 100%",
-        "charts are written as .png, .pdf or .svg",
+        "charts are written as .png, .pdf, .svg or .html",
     )
 
 

@@ -243,5 +243,5 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
         plot_simulation([7])  # type: ignore[list-item]
     with pytest.raises(InputError, match=r"simulations\[1\]: is of another trace"):
         plot_simulation([done, moved()])
-    with pytest.raises(InputError, match=r"written as .png, .pdf or .svg"):
+    with pytest.raises(InputError, match=r"written as .png, .pdf, .svg or .html"):
         save_simulation_plot(done, tmp_path / "a.gif")

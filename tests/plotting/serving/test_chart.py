@@ -14,7 +14,7 @@ from matplotlib.text import Text
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.plotting import plot_deployment, save_deployment_plot
-from mig_opt.plotting.serving.deployments import rows_of
+from mig_opt.plotting.serving.layout import rows_of
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -223,5 +223,5 @@ def test_equal_deployments_are_equal_files(tmp_path: Path, suffix: str, magic: b
         save_deployment_plot(fleet(2, MODELS), path, title="fleet")
     assert one.read_bytes().startswith(magic)
     assert one.read_bytes() == two.read_bytes()
-    with pytest.raises(InputError, match=r"charts are written as .png, .pdf or .svg"):
+    with pytest.raises(InputError, match=r"charts are written as .png, .pdf, .svg or .html"):
         save_deployment_plot(fleet(2, LONG), tmp_path / "one.gif")
