@@ -370,4 +370,4 @@ def _text(value: str | bytes) -> str:
 
 def _sentence(error: Exception) -> str:
     text = str(error).strip()
-    return text[:1].lower() + text[1:]
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]  # "NVML Shared Library Not Found" stays

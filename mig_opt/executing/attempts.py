@@ -27,6 +27,9 @@ as time of the task."""
 _POLL = 0.05
 """Seconds between looks at a try that was started by a process that is no more."""
 
+_TICK = 0.01
+"""Seconds by which the clock of files may be behind that of programs, which is a tick of the kernel."""
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -110,11 +113,13 @@ class Attempts:
 
     def wait(self, name: str, process: subprocess.Popen[bytes] | None = None) -> Outcome:
         """Wait for the end of a try; ``process`` is what :meth:`begin` has returned, if this process has begun it."""
+        ended = 0.0
         if process is not None:
             process.wait()
+            ended = time.time()
         while (outcome := self.outcome(name)) is None:
             time.sleep(_POLL)
-        return outcome
+        return Outcome(max(outcome.time, min(ended, outcome.time + _TICK)), outcome.code)
 
     def stop(self, name: str, patience: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
         """End a try with all of its processes, politely at first."""
