@@ -34,6 +34,7 @@ _USAGE = (
     "to end those of another and return when they have ended; CUDA_VISIBLE_DEVICES is the instance. If these are",
     "several, they share it through NVIDIA's Multi-Process Service: its control daemon runs, and",
     "CUDA_MPS_PIPE_DIRECTORY says where.",
+    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
 )
 
 

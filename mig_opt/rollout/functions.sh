@@ -1,5 +1,8 @@
 say() { printf '%s\n' "$*" >&2; }
 
+# host_of GPU: prints the machine that has this GPU of the plan, nothing if it is this one
+host_of() { if [[ ${GPUS[$1]} == */* ]]; then printf '%s' "${GPUS[$1]%%/*}"; fi; }
+
 # at GPU COMMAND...: runs a command on the machine that has this GPU of the plan
 at() {
   local device=${GPUS[$1]}

@@ -12,6 +12,8 @@ run() {
   uuid=$(uuid_among "$present" "$gpu" "$place")
   (
     failed=0
+    MIG_OPT_HOST=$(host_of "$gpu")
+    export MIG_OPT_HOST
     if [[ $seconds != 0 ]]; then
       say "GPU $gpu: $profile at slice ${place#*:} is busy with earlier work"
       if defined earlier_work; then

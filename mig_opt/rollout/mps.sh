@@ -37,10 +37,12 @@ stop_mps() {
   mps "$1" "$2" "echo quit | $MPS" >&2
 }
 
-# with_instance UUID PROCESSES HOOK...: calls a hook with the environment of the processes of a segment
+# with_instance UUID PROCESSES HOOK SERVICE GPU...: calls a hook with the environment of the processes of a segment
 with_instance() {
   (
     export CUDA_VISIBLE_DEVICES=$1
+    MIG_OPT_HOST=$(host_of "$5")
+    export MIG_OPT_HOST
     if needs_mps "$2"; then
       CUDA_MPS_PIPE_DIRECTORY=$(mps_folder "$1")
       CUDA_MPS_LOG_DIRECTORY=$CUDA_MPS_PIPE_DIRECTORY

@@ -35,6 +35,7 @@ _SEGMENT_USAGE = (
     "  start_segment SERVICE GPU PROFILE START BATCH PROCESSES",
     "to start the processes of a segment; CUDA_VISIBLE_DEVICES is its instance. If these are several, they share it",
     "through NVIDIA's Multi-Process Service: its control daemon runs, and CUDA_MPS_PIPE_DIRECTORY says where.",
+    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
 )
 
 
@@ -110,6 +111,7 @@ _SCHEDULE_USAGE = (
     "to run a task and return when it has ended; CUDA_VISIBLE_DEVICES is its instance. It may define",
     "  earlier_work GPU PROFILE START SECONDS",
     "to wait for what an instance is busy with before the batch; without it that takes SECONDS.",
+    "MIG_OPT_HOST is the machine of the GPU, empty for this one: hooks run here and start processes there.",
 )
 
 

@@ -93,7 +93,10 @@ def test_processes_can_do_without(tmp_path: Path) -> None:
 def test_in_other_machines_it_is_started_there(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "A30")
     machine.program("ssh", 'echo "$4" >>"$FOLDER/hosts"; bash -c "${*:5}"')
-    done = machine.run(deployment_script(PLAN, devices=["node-1/0"]), HOOKS)
+    hooks = HOOKS.replace("start $1", "start $1 at ${MIG_OPT_HOST:-this}")
+    done = machine.run(deployment_script(PLAN, devices=["node-1/0"]), hooks)
     assert done.returncode == 0, done.stderr
     assert machine.mps == [f"start {machine.uuid(0, '1g.6gb', 0)}"]
     assert set((tmp_path / "hosts").read_text().split()) == {"node-1"}
+    told = [line.split()[:4] for line in (tmp_path / "done").read_text().splitlines()]
+    assert told == [["start", name, "at", "node-1"] for name in ("shared", "alone")]

@@ -99,6 +99,18 @@ def test_instances_are_found_by_place_even_if_driver_and_costs_are_odd(tmp_path:
     assert_runs_as_planned(tmp_path, batch, schedule)
 
 
+def test_tasks_are_told_the_machine_of_their_gpu(tmp_path: Path) -> None:
+    tasks, spans = (Task("here", {4: 1.0}), Task("there", {4: 1.0})), (0.13, 1.13)
+    runs = tuple(Run(task.name, gpu, "4g.24gb", 0, *spans) for gpu, task in enumerate(tasks))
+    creations = tuple(Operation("create", gpu, "4g.24gb", 0, 0.0, 0.13) for gpu in range(2))
+    machine = Machine(tmp_path, "A30", "A30")
+    machine.program("ssh", 'while [[ $1 == -* ]]; do [[ $1 == -o ]] && shift; shift; done; shift; exec bash -c "$*"')
+    script = schedule_script(Batch(tasks, get_gpu("A30"), 2), Schedule(runs, creations), devices=["0", "node-1/1"])
+    done = machine.run(script, 'run_task() { echo "$1 at ${MIG_OPT_HOST:-this}" >>"$FOLDER/ran"; }')
+    assert done.returncode == 0, done.stderr
+    assert set((tmp_path / "ran").read_text().splitlines()) == {"here at this", "there at node-1"}
+
+
 def test_a_schedule_from_instances_that_exist(tmp_path: Path) -> None:
     live = (LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "2g.12gb", 2, 0.25))
     batch = Batch((Task("a", {2: 5.0}), Task("b", {1: 1.0}), Task("c", {1: 1.2})), get_gpu("A30"), initial=live)
