@@ -98,6 +98,8 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
         "sensitivity": _FROM_0,
         "energy_j": _FROM_0,
         "sms": {"minimum": 1, "maximum": MOST_SMS},
+        "weight": _ABOVE_0,
+        "due": _FROM_0,
         "memory_growth": {
             "items": {
                 "type": "array",

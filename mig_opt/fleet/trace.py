@@ -53,6 +53,10 @@ class Job:
         that it occupies count, see :class:`mig_opt.simulation.PowerModel`.
     sms : int, optional
         Streaming multiprocessors that its warps can fill at once, as compilers know it; schedulers may use it.
+    weight : float
+        By how much its flow time and its tardiness count more than those of others.
+    due : float, optional
+        Due date: second of the trace from which on it is late.
 
     Raises
     ------
@@ -75,6 +79,8 @@ class Job:
     sensitivity: float = 0.0
     energy_j: float | None = None
     sms: int | None = None
+    weight: float = 1.0
+    due: float | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", dict(sorted(self.times.items())))
@@ -87,18 +93,22 @@ class Job:
             problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
         for size, seconds in self.times.items():
             problems += wrong_number(f"times.{size}", seconds, "a finite number of seconds > 0", above=0)
-        if self.memory_gb is not None:
-            wanted = "a finite number of GB > 0 (or left out)"
-            problems += wrong_number("memory_gb", self.memory_gb, wanted, above=0)
+        for name, unit, above in (
+            ("memory_gb", "GB >", True),
+            ("energy_j", "joules >=", False),
+            ("due", "seconds >=", False),
+        ):
+            if getattr(self, name) is not None:
+                least = {"above" if above else "at_least": 0}
+                wanted = f"a finite number of {unit} 0 (or left out)"
+                problems += wrong_number(name, getattr(self, name), wanted, **least)
         for name, wanted in (("pcie_gbps", "a finite number of GB/s >= 0"), ("sensitivity", "a finite number >= 0")):
             value = getattr(self, name)
             if not (isinstance(value, int | float) and 0 <= value < math.inf):
                 problems.append(Problem(name, f"must be {wanted}, is {value!r:.60}"))
-        if self.energy_j is not None:
-            wanted = "a finite number of joules >= 0 (or left out)"
-            problems += wrong_number("energy_j", self.energy_j, wanted, at_least=0)
         if self.sms is not None:
             problems += wrong_integer("sms", self.sms, 1, MOST_SMS)
+        problems += wrong_number("weight", self.weight, "a finite number > 0", above=0)
         problems += _growth_problems(self.memory_growth, self.memory_gb)
         if problems:
             raise InputError(problems)

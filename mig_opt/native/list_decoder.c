@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "arrays.h"
 #include "random.h"
@@ -31,15 +32,17 @@ typedef struct {
     Floats driver;
     FloatRows begin;
     FlagRows creates;
+    FloatRows earliest;
+    IntegerRows best;
 } Availability;
 
 typedef struct {
-    Floats weight, factor;
+    Floats weight, factor, due, latest;
     Integers offsets, profile;
     Floats seconds, area, least;
 } JobArrays;
 
-typedef struct { double balance, later; } Objective;
+typedef struct { double balance, later, horizon, excess, tardiness; } Objective;
 
 typedef struct {
     Placements placements;
@@ -49,12 +52,18 @@ typedef struct {
 } DecoderProblem;
 
 typedef struct {
+    int64_t rounds;
+    double seconds;
+    int64_t seed;
+} AnnealingLimits;
+
+typedef struct {
     Integers order, modes;
     double area_weight;
 } JobList;
 
 typedef struct {
-    Availability available;
+    Availability available, before;
     Integers gpu, place;
     Floats begin, end;
 } Workspace;
@@ -65,12 +74,25 @@ typedef struct {
     double begin, end, cost;
 } Candidate;
 
-static double plan_value(const Objective *objective, double ends, double areas, double weight, double last)
+static double plan_value(
+    const Objective *objective, double ends, double areas, double weight, double last, double late)
 {
-    return (1 - objective->balance) * (ends + objective->later * areas) / weight + objective->balance * last;
+    double value = (1 - objective->balance) * (ends + objective->later * areas) / weight + objective->balance * last;
+    double excess = objective->excess * longest(0.0, last - objective->horizon);
+    return value + excess + objective->tardiness * late / weight;
 }
 
-/* Computes when another job can begin in each placement of a GPU, and whether an instance is created for it. */
+/* Returns true if of two placements that are free at the same time the first one is better: an instance that exists, then
+ * the one that excludes the fewest placements. */
+static bool is_handier(const Placements *placements, const bool *creates, int64_t one, int64_t two)
+{
+    if (creates[one] != creates[two])
+        return creates[two];
+    return placements->excludes.at[one] < placements->excludes.at[two];
+}
+
+/* Computes when another job can begin in each placement of a GPU, whether an instance is created for it, and the best
+ * placement of each profile. */
 static void update_gpu(const Placements *placements, Availability *available, int64_t gpu)
 {
     int64_t slices = available->free.columns, places = placements->first.count;
@@ -89,6 +111,18 @@ static void update_gpu(const Placements *placements, Availability *available, in
         for (int64_t at = first; at < first + placements->width.at[place]; at++)
             clear = longest(clear, holder[at] >= 0 ? until[at] + placements->destroy.at[holder[at]] : until[at]);
         begin[place] = clear + placements->create.at[place];
+    }
+    int64_t profiles = available->earliest.columns;
+    for (int64_t profile = 0; profile < profiles; profile++) {
+        int64_t best = -1;
+        for (int64_t at = placements->offsets.at[profile]; at < placements->offsets.at[profile + 1]; at++) {
+            int64_t place = placements->members.at[at];
+            if (best < 0 || begin[place] < begin[best] - EPSILON
+                || (begin[place] <= begin[best] + EPSILON && is_handier(placements, creates, place, best)))
+                best = place;
+        }
+        available->best.at[gpu * profiles + profile] = best;
+        available->earliest.at[gpu * profiles + profile] = best < 0 ? INFINITY : begin[best];
     }
 }
 
@@ -173,15 +207,43 @@ static bool wins_tie(
     return placements->excludes.at[one->place] < placements->excludes.at[two->place];
 }
 
+/* Keeps a candidate if it is better than the best one so far. */
+static void compare(const Placements *placements, const Availability *available, Candidate found, Candidate *best)
+{
+    if (found.cost < best->cost - EPSILON
+        || (found.cost <= best->cost + EPSILON && wins_tie(placements, available, &found, best)))
+        *best = found;
+}
+
+/* Compares all placements for a PCIe-bound job in one mode: its speed there depends on the second of the begin. */
+static void compare_bound(
+    const DecoderProblem *problem, const Availability *available, int64_t mode, double fixed, double factor,
+    Candidate *best)
+{
+    const Placements *placements = &problem->placements;
+    int64_t gpus = available->begin.rows, places = placements->first.count, profile = problem->jobs.profile.at[mode];
+    double seconds = problem->jobs.seconds.at[mode];
+    for (int64_t index = placements->offsets.at[profile]; index < placements->offsets.at[profile + 1]; index++) {
+        int64_t place = placements->members.at[index];
+        for (int64_t gpu = 0; gpu < gpus; gpu++) {
+            double begin = available->begin.at[gpu * places + place], cost = begin + fixed;
+            if (cost > best->cost + EPSILON)
+                continue;
+            double delay, slowdown = contention(available, factor, gpu, begin, &delay);
+            double end = begin + seconds * slowdown;
+            cost += end - begin - seconds + delay;
+            compare(placements, available, (Candidate){gpu, place, mode, begin, end, cost}, best);
+        }
+    }
+}
+
 /* Returns the run that costs least for a job, in one mode or (-1) in any. */
 static Candidate cheapest(
     const DecoderProblem *problem, const Availability *available, int64_t job, int64_t mode, double area_cost)
 {
-    const Placements *placements = &problem->placements;
     const JobArrays *jobs = &problem->jobs;
-    int64_t gpus = available->begin.rows, places = placements->first.count;
+    int64_t gpus = available->begin.rows, profiles = available->earliest.columns;
     Candidate best = {-1, -1, -1, 0.0, 0.0, INFINITY};
-    double factor = jobs->factor.at[job];
     int64_t first = jobs->offsets.at[job], stop = jobs->offsets.at[job + 1];
     if (mode >= 0) {
         first += mode;
@@ -190,78 +252,142 @@ static Candidate cheapest(
     for (int64_t at = first; at < stop; at++) {
         int64_t profile = jobs->profile.at[at];
         double seconds = jobs->seconds.at[at], fixed = seconds + area_cost * jobs->area.at[at];
-        for (int64_t index = placements->offsets.at[profile]; index < placements->offsets.at[profile + 1]; index++) {
-            int64_t place = placements->members.at[index];
-            for (int64_t gpu = 0; gpu < gpus; gpu++) {
-                double begin = available->begin.at[gpu * places + place], cost = begin + fixed;
-                if (cost > best.cost + EPSILON)
-                    continue;
-                double end = begin + seconds;
-                if (factor > 0) {
-                    double delay, slowdown = contention(available, factor, gpu, begin, &delay);
-                    end = begin + seconds * slowdown;
-                    cost += end - begin - seconds + delay;
-                }
-                Candidate found = {gpu, place, at, begin, end, cost};
-                if (cost < best.cost - EPSILON
-                    || (cost <= best.cost + EPSILON && wins_tie(placements, available, &found, &best)))
-                    best = found;
-            }
+        if (jobs->factor.at[job] > 0) {
+            compare_bound(problem, available, at, fixed, jobs->factor.at[job], &best);
+            continue;
+        }
+        for (int64_t gpu = 0; gpu < gpus; gpu++) {
+            double begin = available->earliest.at[gpu * profiles + profile], cost = begin + fixed;
+            if (cost > best.cost + EPSILON)
+                continue;
+            int64_t place = available->best.at[gpu * profiles + profile];
+            compare(&problem->placements, available, (Candidate){gpu, place, at, begin, begin + seconds, cost}, &best);
         }
     }
     return best;
 }
 
-static void copy_availability(const Availability *from, Availability *to)
+/* Copies what is known of some GPUs, from the first one on. */
+static void copy_gpus(const Availability *from, int64_t source, Availability *to, int64_t target, int64_t count)
 {
-    size_t gpus = (size_t)from->free.rows, slices = (size_t)from->free.columns, places = (size_t)from->begin.columns;
-    memcpy(to->holder.at, from->holder.at, gpus * slices * sizeof(int64_t));
-    memcpy(to->free.at, from->free.at, gpus * slices * sizeof(double));
-    memcpy(to->bound_until.at, from->bound_until.at, gpus * slices * sizeof(double));
-    memcpy(to->bound_factor.at, from->bound_factor.at, gpus * slices * sizeof(double));
-    memcpy(to->driver.at, from->driver.at, gpus * sizeof(double));
-    memcpy(to->begin.at, from->begin.at, gpus * places * sizeof(double));
-    memcpy(to->creates.at, from->creates.at, gpus * places * sizeof(bool));
+    int64_t slices = from->free.columns, places = from->begin.columns, profiles = from->earliest.columns;
+    size_t gpus = (size_t)count;
+    memcpy(to->holder.at + target * slices, from->holder.at + source * slices, gpus * slices * sizeof(int64_t));
+    memcpy(to->free.at + target * slices, from->free.at + source * slices, gpus * slices * sizeof(double));
+    memcpy(to->bound_until.at + target * slices, from->bound_until.at + source * slices, gpus * slices * sizeof(double));
+    memcpy(to->bound_factor.at + target * slices, from->bound_factor.at + source * slices, gpus * slices * sizeof(double));
+    memcpy(to->driver.at + target, from->driver.at + source, gpus * sizeof(double));
+    memcpy(to->begin.at + target * places, from->begin.at + source * places, gpus * places * sizeof(double));
+    memcpy(to->creates.at + target * places, from->creates.at + source * places, gpus * places * sizeof(bool));
+    memcpy(to->earliest.at + target * profiles, from->earliest.at + source * profiles, gpus * profiles * sizeof(double));
+    memcpy(to->best.at + target * profiles, from->best.at + source * profiles, gpus * profiles * sizeof(int64_t));
 }
 
-EXPORT double decode(const DecoderProblem *problem, const JobList *list, double limit, Workspace *workspace)
+/* Sums over the jobs of a list up to some position: weights of the jobs behind it, their shortest times, ends, areas, the
+ * last end, seconds by which jobs are late. */
+typedef struct { double left, shortest, ends, areas, last, late; } Sums;
+
+/* Decoder that keeps what it has decoded: before[at] is the state of GPU gpu[at] before the run at that position, so runs
+ * can be taken back one by one. */
+typedef struct {
+    const DecoderProblem *problem;
+    Workspace *work;
+    double weight;
+    int64_t done;
+    Sums *sums;
+} Decoder;
+
+static double value_of(const Decoder *decoder, const Sums *sums, double still)
 {
-    const JobArrays *jobs = &problem->jobs;
-    Availability *available = &workspace->available;
-    copy_availability(&problem->available, available);
-    double weight = 0.0, shortest = 0.0, ends = 0.0, areas = 0.0, last = 0.0;
+    return plan_value(
+        &decoder->problem->objective, sums->ends + still, sums->areas, decoder->weight, sums->last, sums->late);
+}
+
+static void begin_decoding(Decoder *decoder, const JobList *list)
+{
+    const JobArrays *jobs = &decoder->problem->jobs;
+    const Availability *available = &decoder->problem->available;
+    copy_gpus(available, 0, &decoder->work->available, 0, available->free.rows);
+    Sums start = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
     for (int64_t at = 0; at < list->order.count; at++) {
-        weight += jobs->weight.at[list->order.at[at]];
-        shortest += jobs->least.at[list->order.at[at]];
+        start.left += jobs->weight.at[list->order.at[at]];
+        start.shortest += jobs->least.at[list->order.at[at]];
     }
-    double left = weight;
-    for (int64_t at = 0; at < list->order.count; at++) {
-        int64_t job = list->order.at[at];
-        left -= jobs->weight.at[job];
-        shortest -= jobs->least.at[job];
-        double area_cost = list->area_weight * (left + problem->objective.later) / jobs->weight.at[job];
-        Candidate best = cheapest(problem, available, job, list->modes.at[job], area_cost);
-        workspace->gpu.at[at] = best.gpu;
-        workspace->place.at[at] = best.place;
-        workspace->begin.at[at] = best.begin;
-        workspace->end.at[at] = best.end;
-        assign(&problem->placements, available, best.gpu, best.place, best.end);
-        if (jobs->factor.at[job] > 0) {
-            int64_t slice = best.gpu * available->free.columns + problem->placements.first.at[best.place];
-            available->bound_until.at[slice] = best.end;
-            available->bound_factor.at[slice] = jobs->factor.at[job];
-        }
-        ends += jobs->weight.at[job] * best.end;
-        areas += jobs->area.at[best.mode];
-        last = longest(last, best.end);
-        if (plan_value(&problem->objective, ends + shortest, areas, weight, last) > limit)
+    decoder->weight = start.left;
+    decoder->done = 0;
+    decoder->sums[0] = start;
+}
+
+/* Gives a place to the job of the next position; the state of its GPU before that is kept. */
+static void place_next(Decoder *decoder, int64_t job, int64_t gpu, int64_t place, double end)
+{
+    Workspace *work = decoder->work;
+    Availability *available = &work->available;
+    int64_t at = decoder->done++;
+    copy_gpus(available, gpu, &work->before, at, 1);
+    work->gpu.at[at] = gpu;
+    work->place.at[at] = place;
+    assign(&decoder->problem->placements, available, gpu, place, end);
+    double factor = decoder->problem->jobs.factor.at[job];
+    if (factor > 0) {
+        int64_t slice = gpu * available->free.columns + decoder->problem->placements.first.at[place];
+        available->bound_until.at[slice] = end;
+        available->bound_factor.at[slice] = factor;
+    }
+}
+
+static void take_back(Decoder *decoder, int64_t position)
+{
+    while (decoder->done > position) {
+        int64_t at = --decoder->done;
+        copy_gpus(&decoder->work->before, at, &decoder->work->available, decoder->work->gpu.at[at], 1);
+    }
+}
+
+/* Decodes the rest of a list; stops, and returns infinity, as soon as its value is sure to exceed the limit. */
+static double decode_rest(Decoder *decoder, const JobList *list, double limit)
+{
+    const DecoderProblem *problem = decoder->problem;
+    const JobArrays *jobs = &problem->jobs;
+    Workspace *work = decoder->work;
+    while (decoder->done < list->order.count) {
+        int64_t at = decoder->done, job = list->order.at[at];
+        Sums sums = decoder->sums[at];
+        sums.left -= jobs->weight.at[job];
+        sums.shortest -= jobs->least.at[job];
+        double area_cost = list->area_weight * (sums.left + problem->objective.later) / jobs->weight.at[job];
+        bool urgent = jobs->latest.at[job] < INFINITY;
+        Candidate best = cheapest(problem, &work->available, job, list->modes.at[job], urgent ? 0.0 : area_cost);
+        if (best.end > jobs->latest.at[job])
+            return INFINITY;
+        place_next(decoder, job, best.gpu, best.place, best.end);
+        work->begin.at[at] = best.begin;
+        work->end.at[at] = best.end;
+        sums.ends += jobs->weight.at[job] * best.end;
+        sums.areas += jobs->area.at[best.mode];
+        sums.last = longest(sums.last, best.end);
+        sums.late += jobs->weight.at[job] * longest(0.0, best.end - jobs->due.at[job]);
+        decoder->sums[at + 1] = sums;
+        if (value_of(decoder, &sums, sums.shortest) > limit)
             return INFINITY;
     }
-    return plan_value(&problem->objective, ends, areas, weight, last);
+    return value_of(decoder, &decoder->sums[list->order.count], 0.0);
 }
 
-/* Moves a random job to another position, or swaps it with the job there. */
-static void move_job(Random *random, int64_t *order, int64_t count)
+/* Returns -1 if there is no memory. */
+EXPORT double decode(const DecoderProblem *problem, const JobList *list, double limit, Workspace *workspace)
+{
+    Decoder decoder = {problem, workspace, 0.0, 0, malloc((size_t)(list->order.count + 1) * sizeof(Sums))};
+    if (!decoder.sums)
+        return -1.0;
+    begin_decoding(&decoder, list);
+    double value = decode_rest(&decoder, list, limit);
+    free(decoder.sums);
+    return value;
+}
+
+/* Moves a random job to another position, or swaps it with the job there; returns the first position that changed. */
+static int64_t move_job(Random *random, int64_t *order, int64_t count)
 {
     int64_t source = random_below(random, count), target;
     if (random_share(random) < 0.5) {
@@ -279,50 +405,94 @@ static void move_job(Random *random, int64_t *order, int64_t count)
         order[source] = order[target];
     }
     order[target] = moved;
+    return least(source, target);
 }
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+typedef struct { int64_t gpu, place; double end; } Placed;
 
 /* Returns -1 if there is no memory. */
 EXPORT double anneal(
-    const DecoderProblem *problem, JobList *current, int64_t rounds, int64_t seed, Workspace *workspace)
+    const DecoderProblem *problem, JobList *current, const AnnealingLimits *limits, Workspace *workspace)
 {
+    double seconds = limits->seconds;
+    int64_t rounds = limits->rounds;
     const int64_t *offsets = problem->jobs.offsets.at;
+    double begin = seconds < INFINITY ? seconds_now() : 0.0;
     int64_t count = current->order.count, jobs = current->modes.count, most_modes = 0;
-    double value = decode(problem, current, INFINITY, workspace);
     for (int64_t at = 0; at < count; at++) {
         int64_t job = current->order.at[at];
         most_modes = most(most_modes, offsets[job + 1] - offsets[job]);
     }
     if (count < 2 && most_modes < 2)
-        return value;
+        return decode(problem, current, INFINITY, workspace);
     size_t orders = (size_t)count * sizeof(int64_t), modes = (size_t)jobs * sizeof(int64_t);
-    int64_t *memory = malloc(2 * (orders + modes));
+    size_t lists = 2 * (orders + modes), sums = (size_t)(count + 1) * sizeof(Sums);
+    char *memory = malloc(lists + 2 * sums + (size_t)count * sizeof(Placed));
     if (!memory)
         return -1.0;
-    int64_t *best_order = memory, *best_modes = memory + count;
+    int64_t *best_order = (int64_t *)memory, *best_modes = best_order + count;
     JobList trial = {{best_modes + jobs, count}, {best_modes + jobs + count, jobs}, current->area_weight};
-    double best_value = value;
+    Decoder decoder = {problem, workspace, 0.0, 0, (Sums *)(memory + lists)};
+    Sums *kept_sums = (Sums *)(memory + lists + sums);
+    Placed *kept = (Placed *)(memory + lists + 2 * sums);
+    begin_decoding(&decoder, current);
+    double value = decode_rest(&decoder, current, INFINITY), best_value = value;
+    /* The runs of the current list, of which the decoder has decoded the first ones. */
+    for (int64_t at = 0; at < count; at++)
+        kept[at] = (Placed){workspace->gpu.at[at], workspace->place.at[at], workspace->end.at[at]};
+    memcpy(kept_sums, decoder.sums, sums);
     memcpy(best_order, current->order.at, orders);
     memcpy(best_modes, current->modes.at, modes);
+    memcpy(trial.order.at, current->order.at, orders);
+    memcpy(trial.modes.at, current->modes.at, modes);
     Random random;
-    seed_random(&random, (uint32_t)seed);
-    for (int64_t at = 0; at < rounds; at++) {
-        memcpy(trial.order.at, current->order.at, orders);
-        memcpy(trial.modes.at, current->modes.at, modes);
-        if (count > 1 && (most_modes < 2 || random_share(&random) < ORDER_MOVES)) {
-            move_job(&random, trial.order.at, count);
-        } else {
-            int64_t job = current->order.at[random_below(&random, count)];
-            trial.modes.at[job] = random_below(&random, offsets[job + 1] - offsets[job] + 1) - 1;
+    seed_random(&random, (uint32_t)limits->seed);
+    for (int64_t round = 0; round < rounds; round++) {
+        double cooled = 1.0 - (double)round / (double)rounds;
+        if (seconds < INFINITY) {
+            double left = 1.0 - (seconds_now() - begin) / seconds;
+            if (left <= 0.0)
+                break;
+            cooled = cooled < left ? cooled : left;
         }
+        int64_t changed = -1, moded = -1;
+        if (count > 1 && (most_modes < 2 || random_share(&random) < ORDER_MOVES)) {
+            changed = move_job(&random, trial.order.at, count);
+        } else {
+            int64_t position = random_below(&random, count);
+            moded = current->order.at[position];
+            trial.modes.at[moded] = random_below(&random, offsets[moded + 1] - offsets[moded] + 1) - 1;
+            changed = position;
+        }
+        /* All before the change is as in the current list: what was decoded of it is taken back or put there again. */
+        take_back(&decoder, changed);
+        for (int64_t at = decoder.done; at < changed; at++)
+            place_next(&decoder, current->order.at[at], kept[at].gpu, kept[at].place, kept[at].end);
+        decoder.sums[changed] = kept_sums[changed];
         /* Metropolis rule: the rise that is accepted has an exponential distribution with the temperature as its mean. */
-        double cooled = 1.0 - (double)at / (double)rounds;
         double rise = TEMPERATURE * best_value * cooled * -log(1.0 - random_share(&random));
-        double found = decode(problem, &trial, value + rise, workspace);
-        if (found > value + rise)
+        double found = decode_rest(&decoder, &trial, value + rise);
+        if (found > value + rise) {
+            take_back(&decoder, changed);
+            memcpy(trial.order.at + changed, current->order.at + changed, orders - (size_t)changed * sizeof(int64_t));
+            if (moded >= 0)
+                trial.modes.at[moded] = current->modes.at[moded];
             continue;
+        }
         value = found;
-        memcpy(current->order.at, trial.order.at, orders);
-        memcpy(current->modes.at, trial.modes.at, modes);
+        memcpy(current->order.at + changed, trial.order.at + changed, orders - (size_t)changed * sizeof(int64_t));
+        if (moded >= 0)
+            current->modes.at[moded] = trial.modes.at[moded];
+        for (int64_t at = changed; at < count; at++)
+            kept[at] = (Placed){workspace->gpu.at[at], workspace->place.at[at], workspace->end.at[at]};
+        memcpy(kept_sums + changed, decoder.sums + changed, sums - (size_t)changed * sizeof(Sums));
         if (value < best_value) {
             best_value = value;
             memcpy(best_order, current->order.at, orders);
@@ -331,6 +501,8 @@ EXPORT double anneal(
     }
     memcpy(current->order.at, best_order, orders);
     memcpy(current->modes.at, best_modes, modes);
+    begin_decoding(&decoder, current);
+    value = decode_rest(&decoder, current, INFINITY);
     free(memory);
-    return decode(problem, current, INFINITY, workspace);
+    return value;
 }

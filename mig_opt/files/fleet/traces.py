@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
 
 _WORK = "work_s"
-_FIGURES = {"memory_gb": None, "pcie_gbps": 0.0, "sensitivity": 0.0, "energy_j": None, "sms": None}
+_FIGURES = {
+    "memory_gb": None,
+    "pcie_gbps": 0.0,
+    "sensitivity": 0.0,
+    "energy_j": None,
+    "sms": None,
+    "weight": 1.0,
+    "due": None,
+}
 """Optional figures of a job, with the values that a blank cell stands for."""
 _COLUMNS = {"name": "job", "arrival": "arrival_s"}
 """The column of each key of a job that has another name in a table."""
@@ -51,8 +59,8 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
 
     A CSV file has the columns ``job`` and ``arrival_s``, and ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes
     of the GPU or ``work_s`` (seconds on the profile that the job asks for), and optionally ``profile``, ``memory_gb``,
-    ``pcie_gbps``, ``sensitivity``, ``energy_j`` and ``sms``, in any order. A blank cell means that there is no such
-    figure.
+    ``pcie_gbps``, ``sensitivity``, ``energy_j``, ``sms``, ``weight`` and ``due``, in any order. A blank cell means that
+    there is no such figure.
 
     Parameters
     ----------

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import heapq
 import itertools
 import math
+import time
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
@@ -13,7 +15,8 @@ from mig_opt.arguments import wrong_integer, wrong_number, wrong_share
 from mig_opt.control import check_run
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
-from mig_opt.heuristics.fleet.base import ConfigurablePolicy
+from mig_opt.heuristics.fleet.base import ConfigurablePolicy, optional
+from mig_opt.heuristics.fleet.planning.choice import Choice, Fairness, JobChooser
 from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
@@ -29,9 +32,6 @@ _BEST_FITTING = 8
 
 _MOST_EAGER = 400
 """Jobs x GPUs up to which each end of a run is a reason to plan anew: another search may find something better."""
-
-_MOST_WEIGHT = 1e6
-"""Largest weight of a job: seconds may be as short as numbers can be."""
 
 _MOST_EXPECTED = 1e6
 """Largest number of expected jobs: the first gaps may be as short as numbers can be."""
@@ -49,29 +49,34 @@ class Planner(ConfigurablePolicy):
     It reads in the trace how long jobs run, what they ask for and what PCIe does to them, but nothing of jobs that have
     not arrived. A plan is made when jobs arrive (those of one moment together), when a run ends (where many jobs wait
     for many GPUs, only if its end was not expected), and when less than half of a plan for a part of the queue is left.
-    The best of these is chosen; while all goes as planned, the plan that is being carried out is one of them:
-
-    * the schedule of :func:`mig_opt.solve` for the jobs as a batch, with the live instances and their expected ends as
-      initial state, short jobs first on each instance;
-    * the best plan that simulated annealing finds over the order and the profiles of the jobs, from that schedule, from
-      the plan before, and from the jobs by length and by arrival
-      (:mod:`mig_opt.heuristics.fleet.planning.list_decoder`).
+    It is the best that simulated annealing finds over the order and the profiles of the jobs, from the plan before and
+    from the jobs by length and by arrival (:mod:`mig_opt.heuristics.fleet.planning.list_decoder`). While all goes as
+    planned, only a better plan replaces the one that is being carried out.
 
     Parameters
     ----------
-    method : str
-        Method of :func:`mig_opt.solve`. Asked only for batches without PCIe-bound jobs, of which it knows nothing, and
-        with up to 400 jobs x GPUs.
     balance : float
         Weight of the last end of a plan (1) against the mean completion time (0). The last end counts the less the more
-        jobs are expected to arrive until then: its weight is ``balance / (1 + expected)``.
+        jobs are expected to arrive until then, but always where it is later than all known work would have to end.
+    tardiness : float
+        Weight of the mean tardiness beside that of the completion time, where jobs have due dates. Both are weighted by
+        the weights of the jobs.
+    overtaken, overtaken_s : float
+        A job that has waited so many times its shortest run, and so many seconds, is overtaken no more: from then on
+        nothing begins that would delay it, but jobs for which that holds for longer.
+    think : float, optional
+        Seconds for each decision; plans then depend on the speed of the machine. By default work is counted, and the
+        same seed gives the same log.
+    method : str, optional
+        Method of :func:`mig_opt.solve` whose schedule is another plan to begin with. Asked only for batches without
+        PCIe-bound jobs, of which it knows nothing, and with up to 400 jobs x GPUs.
     window : float
         Seconds from an arrival until it is planned, together with what arrives until then. Meanwhile what was planned
         before is carried out.
     most : int
-        Jobs that are planned at a time: those that are shortest for their weight.
+        Jobs that are planned at a time: those that are shortest for their weight, and some that have to begin soon.
     patience : float
-        A job that has waited so many times its shortest run counts double, and so on; so none waits for ever.
+        A job that has waited so many times its shortest run counts double, and so on.
     rounds : int
         Moves of each annealing, at most.
     work : float
@@ -95,13 +100,21 @@ class Planner(ConfigurablePolicy):
         "balance": wrong_share,
         "window": partial(wrong_number, wanted="a finite number of seconds >= 0", at_least=0),
         "most": partial(wrong_integer, least=1, most=10_000),
+        "tardiness": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
+        "overtaken": partial(wrong_number, wanted="a finite number >= 0", at_least=0),
+        "overtaken_s": partial(wrong_number, wanted="a finite number of seconds >= 0", at_least=0),
+        "think": optional(partial(wrong_number, wanted="a finite number of seconds > 0, or None", above=0)),
         "patience": partial(wrong_number, wanted="a finite number > 0", above=0),
         "rounds": partial(wrong_integer, least=0, most=10**9),
         "work": partial(wrong_number, wanted="a finite number of seconds > 0", above=0),
     }
 
-    method: str = "search"
     balance: float = 0.5
+    tardiness: float = 1.0
+    overtaken: float = 20.0
+    overtaken_s: float = 3600.0
+    think: float | None = None
+    method: str | None = None
     window: float = 0.0
     most: int = 48
     patience: float = 10.0
@@ -115,7 +128,7 @@ class Planner(ConfigurablePolicy):
             for entry in methods()
             if entry.name == self.method and entry.options
         ]
-        check_run(METHODS, self.method, seed=self.seed, also=[*problems, *self.option_problems()])
+        check_run(METHODS, self.method or "list", seed=self.seed, also=[*problems, *self.option_problems()])
 
     def begin(self, cluster: Cluster) -> None:
         """Start without a plan."""
@@ -123,8 +136,9 @@ class Planner(ConfigurablePolicy):
         self._placements = placement_arrays(cluster.trace, cluster.geometry)
         self._plan = Plan(cluster)
         self._list = PriorityList()
-        self._modes: dict[int, tuple[tuple[int, float], ...]] = {}
-        self._known_need: dict[int, float] = {}
+        self._chooser = JobChooser(Fairness(self.patience, self.overtaken, self.overtaken_s), self.most)
+        self._next_urgent = math.inf
+        self._busy = 0.0
         self._expected_runs: dict[int, tuple[float, float]] = {}
         self._first_arrival = cluster.trace.jobs[0].arrival
         self._later_arrivals = 0
@@ -156,6 +170,10 @@ class Planner(ConfigurablePolicy):
         unexpected = abs(cluster.now - end) > _DEVIATION * (end - begin)
         if not cluster.waiting:
             return
+        if cluster.now >= self._next_urgent:
+            # A job has become urgent: what was planned before might delay it.
+            self._plan_anew(cluster)
+            return
         self._carry_out(cluster, [gpu])
         small = len(cluster.waiting) * cluster.trace.gpus <= _MOST_EAGER
         if unexpected or small or not cluster.running or self._nearly_done(cluster):
@@ -163,8 +181,7 @@ class Planner(ConfigurablePolicy):
 
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Plan anew, the job on instances with as much memory as it needed."""
-        self._known_need[job] = max(needed_gb, self._known_need.get(job, 0.0))
-        self._modes.pop(job, None)
+        self._chooser.needs(job, needed_gb)
         self._plan_anew(cluster)
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -173,17 +190,28 @@ class Planner(ConfigurablePolicy):
 
     def _plan_anew(self, cluster: Cluster, current: Plan | None = None) -> None:
         """Plan, and go on as long as half of a plan can begin at once; keep the current plan if it is as good."""
-        actions = -1
-        while cluster.actions > actions and (jobs := self._jobs_to_plan(cluster)):
+        effort, actions = self._effort, -1
+        if self.think is not None:
+            effort = dataclasses.replace(effort, ends=time.perf_counter() + self.think)
+        while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._busy)).jobs:
             actions = cluster.actions
-            problem = PlanningProblem(cluster, self._placements, jobs, self._gpus_to_use(cluster, jobs))
-            expected, others = self._expected_arrivals(problem), len(cluster.waiting) - len(jobs)
-            # On the average, half of an area is still to be taken when a job arrives.
-            objective = Objective(self.balance / (1 + expected + others), expected / 2 + others)
-            self._plan, self._list = PlanSearch(problem, objective, self._effort).best(self._list, current)
+            problem = PlanningProblem(cluster, self._placements, choice.jobs, self._gpus_to_use(cluster, choice.jobs))
+            self._busy = float(problem.available.free.mean())
+            search = PlanSearch(problem, self._objective(cluster, problem, choice), effort)
+            self._plan, self._list = search.best(self._list, current)
+            self._next_urgent = choice.next_urgent
             self._carry_out(cluster, self._plan.gpus)
             if not self._nearly_done(cluster):
                 break
+
+    def _objective(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Objective:
+        expected, others = self._expected_arrivals(problem), len(cluster.waiting) - len(problem.jobs)
+        # On the average, half of an area is still to be taken when a job arrives.
+        balance, later = self.balance / (1 + expected + others), expected / 2 + others
+        # The last end of all cannot be earlier. A second more counts at least as much as one of a job.
+        horizon = max(self._busy + choice.work, float(problem.available.free.max()), choice.longest)
+        excess = max(0.0, self.balance / len(problem.jobs) - balance)
+        return Objective(balance, later, horizon, excess, self.tardiness)
 
     def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:
         self._plan.advance(gpus)
@@ -197,26 +225,7 @@ class Planner(ConfigurablePolicy):
         """Return True if jobs wait that are not planned, and half of those that are have begun."""
         unplanned = [job for job in cluster.waiting if job not in self._plan.runs]
         planned = len(cluster.waiting) - len(unplanned)
-        return planned < self.most / 2 and any(self._modes_of(cluster, job) for job in unplanned)
-
-    def _jobs_to_plan(self, cluster: Cluster) -> list[WaitingJob]:
-        """Return the jobs to be planned, those first that are short for their weight."""
-        found = []
-        for job in cluster.waiting:
-            modes = self._modes_of(cluster, job)
-            if modes:
-                waited = cluster.now - cluster.trace.jobs[job].arrival
-                # The product of the smallest numbers would be 0.
-                doubling = max(self.patience * min(seconds for _, seconds in modes), math.ulp(0.0))
-                found.append(WaitingJob(job, modes, min(1 + waited / doubling, _MOST_WEIGHT)))
-        return heapq.nsmallest(self.most, found, key=lambda waiting: (waiting.shortest / waiting.weight, waiting.job))
-
-    def _modes_of(self, cluster: Cluster, job: int) -> tuple[tuple[int, float], ...]:
-        if job not in self._modes:
-            requested, index = cluster.trace.jobs[job], cluster.geometry.profile_index
-            profiles = cluster.trace.profiles(requested, self._known_need.get(job, 0.0))
-            self._modes[job] = tuple((index(own), requested.times[own.compute_slices]) for own in profiles)
-        return self._modes[job]
+        return planned < self.most / 2 and any(self._chooser.plannable(cluster, job) for job in unplanned)
 
     def _expected_arrivals(self, problem: PlanningProblem) -> float:
         """Return how many jobs arrive until the plan is carried out, if they go on to arrive as they did so far."""

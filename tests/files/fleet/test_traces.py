@@ -199,3 +199,16 @@ def test_a_table_needs_a_gpu() -> None:
     found = complaints(trace_from_csv, "job,arrival_s,t1_s\na,3,0\n")
     assert found[0].startswith("gpu: a CSV file does not name its GPU; give it")
     assert found[1] == "line 2, t1_s: must be a finite number of seconds > 0, is 0.0"
+
+
+def test_weights_and_due_dates_are_kept(tmp_path: Path) -> None:
+    jobs = (Job("a", 0.0, {1: 2.0}, "1g.5gb", weight=2.5, due=9.0), Job("b", 1.0, {1: 2.0}, "1g.5gb"))
+    trace = Trace(jobs, get_gpu("A100"))
+    for name in ("t.json", "t.csv"):
+        write_trace(trace, tmp_path / name)
+        assert read_trace(tmp_path / name, "A100").jobs == jobs
+    (tmp_path / "t.csv").write_text("job,arrival_s,t1_s,weight,due\na,0,1,0,-1\n")
+    assert [complaint.split(":")[0] for complaint in complaints(read_trace, tmp_path / "t.csv", "A100")] == [
+        "line 2, due",
+        "line 2, weight",
+    ]

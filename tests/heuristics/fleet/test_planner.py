@@ -208,7 +208,7 @@ def test_ctrl_c_in_a_solver_ends_the_simulation(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(search, "solve", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner")
+        simulate(trace(*(free(name, 0, {1: 20.0, 4: 5.0}) for name in "abc")), "planner", method="list")
 
 
 def test_wrong_options_are_named() -> None:

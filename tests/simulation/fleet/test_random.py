@@ -39,6 +39,7 @@ def test_each_policy(name: str, trace: Trace, backfill: bool, data: st.DataObjec
     options: dict[str, object] = {"backfill": backfill} if "backfill" in policy_options(get_policy(name)) else {}
     if name == "planner":
         options = {"method": "list", "rounds": 20, "balance": data.draw(st.sampled_from([0.0, 0.5, 1.0]))}
+        options |= {"overtaken": data.draw(st.sampled_from([0.0, 20.0])), "overtaken_s": 1.0}
         options |= {"window": data.draw(st.sampled_from([0.0, 2.5])), "most": data.draw(st.sampled_from([3, 48]))}
     if name == "fragmentation-aware":
         for technique in ("load_balancing", "dynamic_partitioning", "migration"):

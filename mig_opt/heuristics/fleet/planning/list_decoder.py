@@ -6,7 +6,7 @@ after the jobs before it, so that a later job never delays an earlier one. The c
 there, plus what its *area* (share of the fleet x seconds) takes from later jobs: on a busy fleet each of them waits
 longer by the area. So early jobs of a long queue take modes that waste little, and the last ones those that end first.
 The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, or fixes or frees its mode, and decodes
-the list each time, in some ten microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``, whose structures
+the list from there on, in some microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``, whose structures
 have the fields of the named tuples here.
 
 Operations are estimated as in :class:`mig_opt.heuristics.batch.list_scheduling.Placing`, but for the driver's queue
@@ -15,6 +15,7 @@ at the start. All seconds count from the moment of planning.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -52,7 +53,8 @@ class Availability(NamedTuple):
     free (or, without an instance, the slice); a PCIe-bound job runs from the slice on until ``bound_until``, and slows
     down by ``bound_factor`` for each such job on the GPU. By GPU: ``driver`` is the second at which the driver has done
     all operations. By GPU and placement: ``begin`` is the second at which another job can begin there, and ``creates``
-    is True if an instance is created for it.
+    is True if an instance is created for it. By GPU and profile: ``best`` is the placement where a job can begin first,
+    and ``earliest`` the second at which it can.
     """
 
     holder: Integers
@@ -62,18 +64,38 @@ class Availability(NamedTuple):
     driver: Floats
     begin: Floats
     creates: npt.NDArray[np.bool_]
+    earliest: Floats
+    best: Integers
+
+    @classmethod
+    def idle(cls, gpus: int, slices: int, places: int, profiles: int) -> Availability:
+        """Return the times of some GPUs without instances; :func:`update_begins` completes them."""
+        return cls(
+            holder=np.full((gpus, slices), -1, np.int64),
+            free=np.zeros((gpus, slices)),
+            bound_until=np.full((gpus, slices), -1.0),
+            bound_factor=np.zeros((gpus, slices)),
+            driver=np.zeros(gpus),
+            begin=np.zeros((gpus, places)),
+            creates=np.zeros((gpus, places), np.bool_),
+            earliest=np.zeros((gpus, profiles)),
+            best=np.zeros((gpus, profiles), np.int64),
+        )
 
 
 class JobArrays(NamedTuple):
-    """Jobs: weights, PCIe factors, and modes.
+    """Jobs: weights, PCIe factors, limits of their ends, and modes.
 
     Beside others a PCIe-bound job of factor f takes f times as long for each of them, itself included, if that is
-    longer than alone. The modes of job j begin at ``offsets[j]``: profile, seconds, and area (share of the whole fleet
-    x seconds). ``least`` is the weight times the shortest seconds.
+    longer than alone. It is late from ``due`` on; no plan is allowed in which it ends after ``latest``, and where that
+    is finite, it takes the place where it ends first. The modes of job j begin at ``offsets[j]``: profile, seconds, and
+    area (share of the whole fleet x seconds). ``least`` is the weight times the shortest seconds.
     """
 
     weight: Floats
     factor: Floats
+    due: Floats
+    latest: Floats
     offsets: Integers
     profile: Integers
     seconds: Floats
@@ -86,6 +108,9 @@ class Objective(NamedTuple):
 
     balance: float
     later: float
+    horizon: float = math.inf
+    excess: float = 0.0
+    tardiness: float = 0.0
 
 
 class DecoderProblem(NamedTuple):
@@ -97,6 +122,14 @@ class DecoderProblem(NamedTuple):
     objective: Objective
 
 
+class AnnealingLimits(NamedTuple):
+    """Rounds of an annealing, its seconds (infinite: all rounds, however long they take), and its seed."""
+
+    rounds: int
+    seconds: float
+    seed: int
+
+
 class JobList(NamedTuple):
     """List to decode: jobs in order, the mode of each job or -1, and the weight of areas when places are compared."""
 
@@ -106,41 +139,64 @@ class JobList(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Arrays that the decoder writes to: availability after all jobs, and the run of each by position in the order."""
+    """Arrays that the decoder writes to.
+
+    Availability after all jobs, that of the GPU of each job before it has its place, and the run of each job, by
+    position in the order.
+    """
 
     available: Availability
+    before: Availability
     gpu: Integers
     place: Integers
     begin: Floats
     end: Floats
 
 
-def plan_value(objective: Objective, ends: float, areas: float, weight: float, last: float) -> float:
-    """Return the value of a plan: a balance of mean completion time and last end, in seconds.
+class PlanSums(NamedTuple):
+    """Sums over the jobs of a plan: ends, areas and seconds by which jobs are late, and the last end.
 
-    ``ends`` is the sum of the ends, each times the weight of its job, ``areas`` that of the areas, and ``weight`` that
-    of the weights. ``objective.later`` is the number of later jobs that areas delay.
+    Ends and late seconds are multiplied by the weight of their job, ``weight`` is the sum of the weights.
     """
-    return (1 - objective.balance) * (ends + objective.later * areas) / weight + objective.balance * last
+
+    weight: float
+    ends: float
+    areas: float
+    late: float
+    last: float
+
+
+def plan_value(objective: Objective, sums: PlanSums) -> float:
+    """Return the value of a plan: a balance of mean completion time and last end, in seconds, with penalties.
+
+    ``objective.later`` is the number of later jobs that areas delay. Each second of the last end after
+    ``objective.horizon`` costs ``objective.excess``. The mean tardiness counts ``objective.tardiness``.
+    """
+    mean = (sums.ends + objective.later * sums.areas) / sums.weight
+    excess = objective.excess * max(0.0, sums.last - objective.horizon)
+    late = objective.tardiness * sums.late / sums.weight
+    return (1 - objective.balance) * mean + objective.balance * sums.last + excess + late
 
 
 def update_begins(placements: Placements, available: Availability) -> None:
-    """Compute ``begin`` and ``creates`` of all GPUs from the other times."""
+    """Compute ``begin``, ``creates``, ``earliest`` and ``best`` of all GPUs from the other times."""
     _update_begins(placements, available)
 
 
 def decode(problem: DecoderProblem, jobs: JobList, limit: float, workspace: Workspace) -> float:
     """Decode a list into runs in the workspace, and return the value of the plan.
 
-    As soon as the value is sure to exceed the limit, decoding stops and it is infinite.
+    As soon as the value is sure to exceed the limit, or a job ends too late, decoding stops and it is infinite.
     """
     value: float = _decode(problem, jobs, float(limit), workspace)
+    if value < 0:
+        raise MemoryError
     return value
 
 
-def anneal(problem: DecoderProblem, current: JobList, rounds: int, seed: int, workspace: Workspace) -> float:
-    """Improve a list in place by so many rounds of simulated annealing; return its value, as :func:`decode` does."""
-    value: float = _anneal(problem, current, rounds, seed, workspace)
+def anneal(problem: DecoderProblem, current: JobList, limits: AnnealingLimits, workspace: Workspace) -> float:
+    """Improve a list in place by simulated annealing; return its value, as :func:`decode` does."""
+    value: float = _anneal(problem, current, limits, workspace)
     if value < 0:
         raise MemoryError
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,11 +25,27 @@ from mig_opt.simulation.fleet.cluster import Cluster
 
 @dataclass(frozen=True, slots=True)
 class WaitingJob:
-    """Job to be planned: its index in the trace, its modes (profile and seconds there), the weight of its end."""
+    """Job to be planned.
+
+    Attributes
+    ----------
+    job : int
+        Its index in the trace.
+    modes : tuple of (int, float)
+        Profiles, each with the seconds there.
+    weight : float
+        Weight of its end.
+    due : float
+        Second of the trace from which on it is late.
+    urgent : bool
+        True if nothing may delay it any more but urgent jobs before it.
+    """
 
     job: int
     modes: tuple[tuple[int, float], ...]
     weight: float
+    due: float = math.inf
+    urgent: bool = False
 
     @property
     def shortest(self) -> float:
@@ -108,15 +125,7 @@ class PlanningProblem:
     def _availability(self) -> Availability:
         cluster, trace = self.cluster, self.cluster.trace
         gpus, slices, places = len(self.gpus), trace.gpu.memory_slices, len(cluster.geometry.placements)
-        available = Availability(
-            holder=np.full((gpus, slices), -1, np.int64),
-            free=np.zeros((gpus, slices)),
-            bound_until=np.full((gpus, slices), -1.0),
-            bound_factor=np.zeros((gpus, slices)),
-            driver=np.zeros(gpus),
-            begin=np.empty((gpus, places)),
-            creates=np.empty((gpus, places), np.bool_),
-        )
+        available = Availability.idle(gpus, slices, places, len(cluster.geometry.profiles))
         for index, gpu in enumerate(self.gpus):
             state = cluster.states[gpu]
             available.driver[index] = max(0.0, cluster.driver_free(gpu) - self.now)
@@ -128,7 +137,7 @@ class PlanningProblem:
                 job = cluster.job_at(gpu, place)
                 if job is not None and trace.jobs[job].pcie_gbps > 0:
                     available.bound_until[index, footprint.start] = free
-                    available.bound_factor[index, footprint.start] = _pcie_factor(trace, job)
+                    available.bound_factor[index, footprint.start] = pcie_factor(trace, job)
         update_begins(self.placements, available)
         return available
 
@@ -137,21 +146,25 @@ class PlanningProblem:
         modes = [mode for waiting in self.jobs for mode in waiting.modes]
         return JobArrays(
             weight=np.array([waiting.weight for waiting in self.jobs]),
-            factor=np.array([_pcie_factor(trace, waiting.job) for waiting in self.jobs]),
+            factor=np.array([pcie_factor(trace, waiting.job) for waiting in self.jobs]),
+            due=np.array([waiting.due - self.now for waiting in self.jobs]),
+            latest=np.full(len(self.jobs), np.inf),
             offsets=np.cumsum([0, *(len(waiting.modes) for waiting in self.jobs)]).astype(np.int64),
             profile=np.array([profile for profile, _ in modes], np.int64),
             seconds=np.array([seconds for _, seconds in modes], np.float64),
-            area=np.array([_share(trace, profiles[profile]) * seconds / trace.gpus for profile, seconds in modes]),
+            area=np.array([area(trace, profiles[profile], seconds) for profile, seconds in modes]),
             least=np.array([waiting.weight * waiting.shortest for waiting in self.jobs]),
         )
 
 
-def _share(trace: Trace, profile: Profile) -> float:
-    """Return the share of a GPU that an instance takes: the mean of its shares of compute and memory slices."""
+def area(trace: Trace, profile: Profile, seconds: float) -> float:
+    """Return what an instance takes of the fleet: the mean of its shares of compute and memory slices, in seconds."""
     gpu = trace.gpu
-    return (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
+    share = (profile.compute_slices / gpu.compute_slices + profile.memory_slices / gpu.memory_slices) / 2
+    return share * seconds / trace.gpus
 
 
-def _pcie_factor(trace: Trace, job: int) -> float:
+def pcie_factor(trace: Trace, job: int) -> float:
+    """Return by how much a job slows down for each PCIe-bound job on its GPU; 0 if PCIe does not hold it up."""
     requested = trace.jobs[job]
     return requested.sensitivity * requested.pcie_gbps / trace.pcie_limit

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -11,10 +13,12 @@ import numpy as np
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.fleet.planning.list_decoder import (
+    AnnealingLimits,
     Availability,
     Integers,
     JobList,
     Objective,
+    PlanSums,
     Workspace,
     anneal,
     decode,
@@ -33,6 +37,9 @@ _STARTS = 2
 
 _MOST_CANDIDATES = 1_000_000
 """Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds."""
+
+_ANY_END = 1e300
+"""Second that every end is before."""
 
 _EPSILON = 1e-6
 """Seconds that are no reason to change a plan."""
@@ -54,12 +61,27 @@ class PriorityList:
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """Effort for each plan: method of ``solve`` and its seconds of counted work, rounds of annealing, seed of both."""
+    """Effort for each plan.
 
-    method: str
+    Attributes
+    ----------
+    method : str or None
+        Method of ``solve``; None: it is not asked.
+    work : float
+        Its seconds of counted work.
+    rounds : int
+        Rounds of each annealing, at most.
+    seed : int
+        Seed of both.
+    ends : float
+        Value of ``time.perf_counter`` at which the decision has to be there.
+    """
+
+    method: str | None
     work: float
     rounds: int
     seed: int
+    ends: float = math.inf
 
 
 class PlanSearch:
@@ -70,11 +92,14 @@ class PlanSearch:
         self._arrays = problem.for_decoder(objective)
         self._effort = effort
         self._count = count = len(problem.jobs)
+        self._urgent = [number for number, waiting in enumerate(problem.jobs) if waiting.urgent]
         self._contention = bool(problem.job_arrays.factor.any())
         self._thorough = objective.later < _MOST_LATER or not self._contention
-        available = Availability(**{name: times.copy() for name, times in problem.available._asdict().items()})
+        (gpus, places), profiles = problem.available.begin.shape, problem.available.best.shape[1]
+        slices = problem.available.free.shape[1]
+        available, before = (Availability.idle(rows, slices, places, profiles) for rows in (gpus, count))
         gpu, place = np.empty(count, np.int64), np.empty(count, np.int64)
-        self._workspace = Workspace(available, gpu, place, np.empty(count), np.empty(count))
+        self._workspace = Workspace(available, before, gpu, place, np.empty(count), np.empty(count))
 
     def best(self, previous: PriorityList, current: Plan | None) -> tuple[Plan, PriorityList]:
         """Return the best plan, and its list for the next search.
@@ -82,19 +107,22 @@ class PlanSearch:
         ``previous`` is the list of the last search, ``current`` the plan that is being carried out, if all goes as
         planned: it is kept unless there is a better one.
         """
+        self._limit_urgent()
         solved = self._solve()
         starts = [*self._simple_lists(), *self._previous_list(previous)]
         if solved is not None:
             starts += self._lists_of(*solved)
         # Equal values are often the same plan: the first is enough.
         by_value: dict[float, JobList] = {}
-        for start in starts:
+        for start in map(self._urgent_first, starts):
             by_value.setdefault(self._decode(start), start)
-        best, chosen = np.inf, starts[0]
-        for value in sorted(by_value)[: _STARTS if self._thorough else 1]:
+        best, chosen = np.inf, by_value[min(by_value)]
+        values = sorted(by_value)[: _STARTS if self._thorough else 1]
+        for turn, value in enumerate(values):
             start = by_value[value]
             trial = JobList(start.order.copy(), start.modes.copy(), start.area_weight)
-            found = self._anneal(trial) if self._thorough else value
+            left = (self._effort.ends - time.perf_counter()) / (len(values) - turn)
+            found = self._anneal(trial, left) if self._thorough and left > 0 else value
             if found < best:
                 best, chosen = found, trial
         advised = None if solved is None else plan_by_schedule(self._problem, *solved)
@@ -112,13 +140,30 @@ class PlanSearch:
     def _solve(self) -> tuple[Batch, Schedule] | None:
         """Return the schedule of ``solve``, unless it knows too little or would take too long."""
         problem, effort = self._problem, self._effort
-        if self._contention or self._count * len(problem.gpus) > _MOST_SOLVED:
+        if effort.method is None or self._contention or self._count * len(problem.gpus) > _MOST_SOLVED:
             return None
         batch = problem.batch()
         result = solve(batch, effort.method, time_limit=effort.work, seed=effort.seed, deterministic=True)
         if result.status is Status.INTERRUPTED:  # Solvers keep Ctrl-C to themselves; it is for the whole simulation.
             raise KeyboardInterrupt
         return None if result.schedule is None else (batch, result.schedule)
+
+    def _limit_urgent(self) -> None:
+        """Let no plan delay the urgent jobs: each ends as early as if they came first, in their order."""
+        latest = self._arrays.jobs.latest
+        latest[self._urgent] = _ANY_END
+        first = JobList(np.array(self._urgent, np.int64), self._free_modes(), 1.0)
+        self._decode(first)
+        latest[self._urgent] = self._workspace.end[: len(self._urgent)] + _EPSILON
+
+    def _urgent_first(self, jobs: JobList) -> JobList:
+        """Return a list with the urgent jobs first, on any size."""
+        if not self._urgent:
+            return jobs
+        modes = jobs.modes.copy()
+        modes[self._urgent] = -1
+        order = list(dict.fromkeys([*self._urgent, *jobs.order.tolist()]))
+        return JobList(np.array(order, np.int64), modes, jobs.area_weight)
 
     def _simple_lists(self) -> Iterator[JobList]:
         """Yield the jobs as they are (short ones first), in the order of arrival, and long ones first."""
@@ -162,14 +207,15 @@ class PlanSearch:
     def _decode(self, jobs: JobList) -> float:
         return decode(self._arrays, jobs, np.inf, self._workspace)
 
-    def _anneal(self, jobs: JobList) -> float:
+    def _anneal(self, jobs: JobList, seconds: float) -> float:
         placements_of = self._problem.cluster.geometry.placements_of
         placements = sum(len(placements_of[profile]) for waiting in self._problem.jobs for profile, _ in waiting.modes)
         rounds = min(self._effort.rounds, _MOST_CANDIDATES // (placements * len(self._problem.gpus)))
-        return anneal(self._arrays, jobs, rounds, self._effort.seed, self._workspace)
+        limits = AnnealingLimits(rounds, seconds, self._effort.seed)
+        return anneal(self._arrays, jobs, limits, self._workspace)
 
     def _decoded(self, order: Integers) -> list[PlannedRun]:
-        problem, (_, *runs) = self._problem, self._workspace
+        problem, (_, _, *runs) = self._problem, self._workspace
         return [
             PlannedRun(problem.jobs[number].job, problem.gpus[gpu], place, problem.now + begin, problem.now + end)
             for number, gpu, place, begin, end in zip(order, *(column.tolist() for column in runs), strict=True)
@@ -184,12 +230,16 @@ class PlanSearch:
         problem, jobs = self._problem, self._problem.job_arrays
         numbers = {waiting.job: number for number, waiting in enumerate(problem.jobs)}
         profile_of = problem.cluster.geometry.profile_of
-        weight = ends = areas = last = 0.0
+        weight = ends = areas = last = late = 0.0
         for run in runs:
             number = numbers[run.job]
             mode = int(jobs.offsets[number]) + problem.jobs[number].mode(profile_of[run.placement])
+            end = run.end - problem.now
+            if end > jobs.latest[number]:
+                return np.inf
             weight += float(jobs.weight[number])
-            ends += float(jobs.weight[number]) * (run.end - problem.now)
+            ends += float(jobs.weight[number]) * end
             areas += float(jobs.area[mode])
-            last = max(last, run.end - problem.now)
-        return plan_value(self._arrays.objective, ends, areas, weight, last)
+            last = max(last, end)
+            late += float(jobs.weight[number]) * max(0.0, end - float(jobs.due[number]))
+        return plan_value(self._arrays.objective, PlanSums(weight, ends, areas, late, last))

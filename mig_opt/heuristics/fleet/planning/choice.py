@@ -1,0 +1,171 @@
+"""Choice of the jobs that are planned next, and the work of all that wait.
+
+A plan is for some of the waiting jobs: those that nothing may delay any more, those that would end last of all or late
+if they waited longer, and else those that are shortest for their weight.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field
+
+from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area, pcie_factor
+from mig_opt.simulation.fleet.cluster import Cluster
+
+_MOST_WEIGHT = 1e6
+"""Largest factor by which the weight of a job grows: seconds may be as short as numbers can be."""
+
+_LONG = 0.25
+"""Share of a plan that is kept for jobs that have to begin soon, since they are long or due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fairness:
+    """Rules for jobs that have waited long.
+
+    Attributes
+    ----------
+    patience : float
+        The weight of a job doubles when it has waited so many times its shortest run.
+    overtaken, overtaken_s : float
+        A job is overtaken no more when it has waited so many times its shortest run, and so many seconds.
+    """
+
+    patience: float
+    overtaken: float
+    overtaken_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Modes of a job, seconds of its shortest run, least seconds that it takes of the fleet, of the fleet's links."""
+
+    modes: tuple[tuple[int, float], ...]
+    shortest: float
+    area: float
+    link: float
+
+
+@dataclass(slots=True)
+class Choice:
+    """Jobs to be planned, and what is known of all that wait.
+
+    Attributes
+    ----------
+    jobs : list of WaitingJob
+        Urgent ones first, in the order in which they became urgent; the others by length for their weight.
+    work : float
+        Seconds for which all that wait would keep the whole fleet busy, at the least.
+    longest : float
+        Seconds of the longest of the shortest runs.
+    next_urgent : float
+        Second at which the next job becomes urgent, of those that are not yet.
+    """
+
+    jobs: list[WaitingJob] = field(default_factory=list)
+    work: float = 0.0
+    longest: float = 0.0
+    next_urgent: float = math.inf
+
+
+class JobChooser:
+    """Choice of up to ``most`` waiting jobs of a simulation."""
+
+    def __init__(self, fairness: Fairness, most: int) -> None:
+        self._fairness = fairness
+        self._most = most
+        self._known: dict[int, _Known] = {}
+        self._needs: dict[int, float] = {}
+
+    def needs(self, job: int, memory_gb: float) -> None:
+        """Note that a job needs so much memory."""
+        self._needs[job] = max(memory_gb, self._needs.get(job, 0.0))
+        self._known.pop(job, None)
+
+    def plannable(self, cluster: Cluster, job: int) -> bool:
+        """Return True if there is a profile on which a job can run."""
+        return bool(self._of(cluster, job).modes)
+
+    def choose(self, cluster: Cluster, busy: float) -> Choice:
+        """Return the jobs to be planned now.
+
+        ``busy`` is how long the fleet is still busy with the jobs that run, on the mean of all slices.
+        """
+        now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
+        choice = Choice()
+        urgent: list[tuple[float, int]] = []
+        others: list[tuple[float, int, float]] = []
+        areas = links = 0.0
+        for job in cluster.waiting:
+            known = self._of(cluster, job)
+            if not known.modes:
+                continue
+            areas += known.area
+            links += known.link
+            choice.longest = max(choice.longest, known.shortest)
+            arrival, shortest = jobs[job].arrival, known.shortest
+            limit = arrival + max(fairness.overtaken_s, fairness.overtaken * shortest)
+            if limit <= now:
+                urgent.append((limit, job))
+                continue
+            choice.next_urgent = min(choice.next_urgent, limit)
+            # The product of the smallest numbers would be 0.
+            growth = 1 + (now - arrival) / max(fairness.patience * shortest, math.ulp(0.0))
+            weight = jobs[job].weight * min(growth, _MOST_WEIGHT)
+            others.append((shortest / weight, job, weight))
+        choice.work = max(areas, links)
+        first = heapq.nsmallest(self._most, urgent)
+        choice.jobs = [self._waiting(cluster, job, jobs[job].weight, urgent=True) for _, job in first]
+        room = self._most - len(first)
+        if room:
+            chosen = heapq.nsmallest(room, others)
+            if len(others) > room:
+                chosen = self._with_pressing(cluster, chosen, others, busy, choice.work)
+            choice.jobs += [self._waiting(cluster, job, weight) for _, job, weight in chosen]
+        return choice
+
+    def _with_pressing(
+        self,
+        cluster: Cluster,
+        chosen: list[tuple[float, int, float]],
+        others: list[tuple[float, int, float]],
+        busy: float,
+        work: float,
+    ) -> list[tuple[float, int, float]]:
+        """Return jobs with others in place of the last ones: those that have to begin before these are done."""
+        span = busy + sum(self._known[job].area for _, job, _ in chosen)
+        there = {job for _, job, _ in chosen}
+        pressing = []
+        for entry in others:
+            job = entry[1]
+            shortest, due = self._known[job].shortest, cluster.trace.jobs[job].due
+            end = busy + work if due is None else min(busy + work, due - cluster.now)
+            slack = end - shortest
+            if slack < span and job not in there:
+                pressing.append((slack, entry))
+        count = max(1, int(_LONG * len(chosen)))
+        added = [entry for _, entry in heapq.nsmallest(count, pressing)]
+        return sorted([*chosen[: len(chosen) - len(added)], *added])
+
+    def _waiting(self, cluster: Cluster, job: int, weight: float, *, urgent: bool = False) -> WaitingJob:
+        due = cluster.trace.jobs[job].due
+        return WaitingJob(job, self._known[job].modes, weight, math.inf if due is None else due, urgent)
+
+    def _of(self, cluster: Cluster, job: int) -> _Known:
+        if job not in self._known:
+            self._known[job] = self._look(cluster, job)
+        return self._known[job]
+
+    def _look(self, cluster: Cluster, job: int) -> _Known:
+        trace, geometry = cluster.trace, cluster.geometry
+        requested = trace.jobs[job]
+        modes = tuple(
+            (geometry.profile_index(profile), requested.times[profile.compute_slices])
+            for profile in trace.profiles(requested, self._needs.get(job, 0.0))
+        )
+        if not modes:
+            return _Known((), 0.0, 0.0, 0.0)
+        shortest = min(seconds for _, seconds in modes)
+        least = min(area(trace, geometry.profiles[profile], seconds) for profile, seconds in modes)
+        return _Known(modes, shortest, least, pcie_factor(trace, job) * shortest / trace.gpus)

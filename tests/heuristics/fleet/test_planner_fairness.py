@@ -1,0 +1,125 @@
+"""The planner's bound on overtaking, due dates and weights, and its time for a decision.
+
+Creations and destructions take no time, and each job asks for a profile, so that all can be checked from the log alone.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import NO_COSTS, SIZES, assert_sound, columns, job, trace
+
+from mig_opt import Simulation, Trace, generate_trace, simulate
+from mig_opt.heuristics.fleet.planning import search
+
+QUICK = {"rounds": 40}
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> Trace:
+    gpus = draw(st.integers(1, 2))
+    now, jobs = 0.0, []
+    for number in range(draw(st.integers(2, 25))):
+        now += draw(st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0]))
+        profile = draw(st.sampled_from(sorted(SIZES)))
+        jobs.append(job(f"j{number}", now, profile, draw(st.sampled_from([0.5, 1.0, 2.0, 3.0, 7.0, 20.0]))))
+    return trace(*jobs, gpus=gpus, costs=NO_COSTS)
+
+
+def overtaken_too_long(done: Simulation, times: float, seconds: float) -> list[str]:
+    """Return the jobs that begin later than nobody else delays them from their limit on.
+
+    From its limit on a job waits at most for what runs then, and for jobs whose limit came before its own.
+    """
+    jobs = done.trace.jobs
+    limits = [job.arrival + max(seconds, times * job.work) for job in jobs]
+    runs = {run.job: run for run in done.log.runs()}
+    found = []
+    for index, run in runs.items():
+        ahead = [
+            other.end
+            for at, other in runs.items()
+            if at != index and (other.begin <= limits[index] or (limits[at], at) < (limits[index], index))
+        ]
+        if run.begin > max([limits[index], *ahead]) + 1e-3:
+            found.append(jobs[index].name)
+    return found
+
+
+@settings(max_examples=150, deadline=None)
+@given(worlds(), st.sampled_from([0.0, 0.5, 2.0, 5.0]), st.sampled_from([0.0, 1.0, 6.0]), st.sampled_from([4, 48]))
+def test_no_job_is_overtaken_for_longer_than_the_bound(wanted: Trace, times: float, seconds: float, most: int) -> None:
+    done = simulate(wanted, "planner", overtaken=times, overtaken_s=seconds, most=most, **QUICK)
+    assert_sound(done.log)
+    assert not done.unfinished
+    assert not overtaken_too_long(done, times, seconds)
+
+
+def test_without_the_bound_a_long_job_waits_for_all_short_ones() -> None:
+    """Short jobs of a second, one after the other without a gap, and one of 40 s for the whole GPU."""
+    jobs = [job("long", 0.5, "7g.40gb", 40), *(job(f"j{at}", 0.9 * at, "7g.40gb", 1) for at in range(60))]
+    wanted = trace(*jobs, costs=NO_COSTS)
+    begins = {}
+    for seconds in (5.0, 1e9):
+        done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=seconds, patience=1e9, **QUICK)
+        begins[seconds] = next(run.begin for run in done.log.runs() if wanted.jobs[run.job].name == "long")
+        assert bool(overtaken_too_long(done, 0.0, 5.0)) == (seconds > 5)
+    assert begins[5.0] <= 5.5 + 1
+    assert begins[1e9] >= 60
+
+
+def test_what_fits_beside_an_urgent_job_still_begins() -> None:
+    """The whole GPU is free from second 10 on: the job of 4 s fits before that, the one of 20 s does not."""
+    jobs = [
+        job("now", 0, "3g.20gb", 10),
+        job("whole", 1, "7g.40gb", 5),
+        job("fits", 2, "1g.5gb", 4),
+        job("long", 2, "1g.5gb", 20),
+    ]
+    wanted = trace(*jobs, costs=NO_COSTS)
+    done = simulate(wanted, "planner", overtaken=0.0, overtaken_s=0.0, **QUICK)
+    begins = {wanted.jobs[run.job].name: run.begin for run in done.log.runs()}
+    assert begins == {"now": 0.0, "whole": 10.0, "fits": 2.0, "long": 15.0}
+
+
+def test_a_due_date_comes_before_a_shorter_job() -> None:
+    """First the one of 5 s, due at 6, then that of 3 s; without a due date the other way round."""
+    plain = [job("a", 0, "7g.40gb", 5), job("b", 0, "7g.40gb", 3)]
+    due = [job("a", 0, "7g.40gb", 5, due=6.0), job("b", 0, "7g.40gb", 3)]
+    ends = [simulate(trace(*jobs, costs=NO_COSTS), "planner", tardiness=5.0).log.finished for jobs in (plain, due)]
+    assert [list(found) for found in ends] == [[8.0, 3.0], [5.0, 8.0]]
+    unmoved = simulate(trace(*due, costs=NO_COSTS), "planner", tardiness=0.0)
+    assert list(unmoved.log.finished) == [8.0, 3.0]
+
+
+def test_a_weight_comes_before_a_shorter_job() -> None:
+    jobs = [job("a", 0, "7g.40gb", 5, weight=3.0), job("b", 0, "7g.40gb", 3)]
+    assert list(simulate(trace(*jobs, costs=NO_COSTS), "planner").log.finished) == [5.0, 8.0]
+
+
+def test_the_longest_job_begins_before_it_alone_makes_the_last_end() -> None:
+    """A job of 60 s beside twenty of 10 s on seven instances: in order of length it would begin at 20 and end at 80."""
+    jobs = [job("long", 0, "1g.5gb", 60), *(job(f"j{at}", 0, "1g.5gb", 10) for at in range(20))]
+    done = simulate(trace(*jobs, costs=NO_COSTS), "planner")
+    assert done.metrics.makespan == pytest.approx(60)
+
+
+def test_the_time_for_a_decision_is_given_to_the_annealing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each annealing gets a share of what is left; without ``think`` it has no limit but its rounds."""
+    given_s: list[float] = []
+    plain = search.PlanSearch._anneal
+
+    def watched(self: search.PlanSearch, jobs: search.JobList, seconds: float) -> float:
+        given_s.append(seconds)
+        return plain(self, jobs, seconds)
+
+    monkeypatch.setattr(search.PlanSearch, "_anneal", watched)
+    wanted = generate_trace("long-25", jobs=12, gpu="A100", gpus=1, seed=1)
+    simulate(wanted, "planner", think=0.5, rounds=5)
+    assert given_s
+    assert all(0 < seconds <= 0.5 for seconds in given_s)
+    given_s.clear()
+    one, two = (simulate(wanted, "planner", rounds=5) for _ in range(2))
+    assert set(given_s) == {float("inf")}
+    assert columns(one.log) == columns(two.log)
