@@ -33,7 +33,7 @@ _DAYS = (116, 120, 124, 131, 133, 141)
 _NOTES = {
     "language models": "The fragmentation-aware scheduler's workloads: `normal-*` and `long-*`, 60 jobs on 4 GPUs.",
     "PCIe-bound jobs": "The PCIe-aware scheduler's: `pcie-4` with 20, 60 and 100 % PCIe-bound jobs, and `pcie-60` on 20"
-    " GPUs. The bounds leave contention out, so nobody comes near them where all jobs are PCIe-bound.",
+    " GPUs.",
     "memory mixes": "The memory-aware scheduler's mixes of jobs whose memory is known, on one GPU.",
     "growing memory": "Its language models, whose memory grows beyond 10 GB, on one GPU; two of them are a single job.",
     "FAR streams": "Five batches of 15 tasks with times for every size, one after the other, on one GPU.",

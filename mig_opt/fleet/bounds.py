@@ -5,13 +5,17 @@ What every schedule has to respect, whatever it does, is used here and nothing e
 * No job runs before it arrives, and none before the first instance that suits it can exist: GPUs start without
   instances, so a creation comes first.
 * A job progresses on one instance at a time, at most by the share ``1 / times[s]`` of its work per second on an
-  instance with ``s`` compute slices. PCIe contention, replicas and lost work only add to that.
+  instance with ``s`` compute slices. Replicas and lost work only add to that.
+* A PCIe-bound job of factor ``f`` beside ``n - 1`` others on its GPU progresses by ``1 / (times[s] * max(1, f * n))``.
+  So all that progress on a GPU use at most the whole *link* if a share ``x`` of the work uses ``x * times[s] * f`` of
+  it: the sum of ``f / max(1, f * n)`` over ``n`` jobs is at most ``n * (1 / n)``. The other jobs use nothing of it.
 * A GPU has so many compute slices, and each of its memory slices belongs to one instance at a time. Give every memory
   slice a weight (or count compute slices): what the instances on a GPU use at any moment is at most what it has. A job
   that does a share ``x`` of its work on a placement uses ``x * times[s] * weight of what it covers``; in all at least
   its *area*, the least over all its placements, whatever the split.
 
-Areas are shares of a GPU times seconds: the fleet gives ``gpus`` of them per second.
+Areas are shares of a GPU times seconds: the fleet gives ``gpus`` of them per second. So it does of any mean of slices
+and link: what uses at most one of each uses at most one of a weighted mean of both.
 
 *Ends in order.* Let ``n(t)`` be the number of jobs that can have ended by ``t``. On one machine with the speed of the
 fleet that may be preempted and shared at will, shortest remaining processing time first maximises ``n(t)`` for all
@@ -95,8 +99,8 @@ def trace_bounds(trace: Trace) -> TraceBounds:
     shortest = sorted(start + need.seconds for start, need in zip(ready, needs, strict=True))
     makespan = [_latest(trace, ready, needs)]
     ends = [shortest]
-    for name, reason, weigh in _weightings(trace):
-        areas = [need.area(weigh) / trace.gpus for need in needs]
+    for name, reason, weigh, link in _weightings(trace, needs):
+        areas = [need.area(weigh, link) / trace.gpus for need in needs]
         in_order = _shortest_remaining_first(ready, areas)
         ends.append(in_order)
         makespan.append(_area(name, reason, ready, areas))
@@ -130,6 +134,7 @@ class _Need:
     created: float  # seconds before which no instance that suits it can exist
     seconds: float  # seconds that it runs, at the least
     parts: tuple[tuple[float, _Options], ...]  # shares of its work, each with the profiles on which it can be done
+    factor: float  # by how much it slows down for each PCIe-bound job on its GPU; 0 if it is none
 
     @classmethod
     def of(cls, trace: Trace, job: Job) -> _Need:
@@ -137,15 +142,19 @@ class _Need:
             (share, tuple((profile, job.times[profile.compute_slices]) for profile in trace.profiles(part)))
             for share, part in _parts(job)
         )
+        factor = job.sensitivity * job.pcie_gbps / trace.pcie_limit
         return cls(
             min(trace.operations.of("create", profile) for profile, _ in parts[0][1]),
-            math.fsum(share * min(seconds for _, seconds in options) for share, options in parts),
+            math.fsum(share * min(seconds for _, seconds in options) for share, options in parts) * max(1.0, factor),
             parts,
+            factor,
         )
 
-    def area(self, weigh: dict[Profile, float]) -> float:
+    def area(self, weigh: dict[Profile, float], link: float) -> float:
+        """Return the least that it uses of slices with some weights and of the link with the weight ``link``."""
         return math.fsum(
-            share * min(seconds * weigh[profile] for profile, seconds in options) for share, options in self.parts
+            share * min(seconds * ((1 - link) * weigh[profile] + link * self.factor) for profile, seconds in options)
+            for share, options in self.parts
         )
 
 
@@ -164,20 +173,25 @@ def _parts(job: Job) -> Iterator[tuple[float, Job]]:
             yield end - begin, dataclasses.replace(job, memory_gb=gb, memory_growth=())
 
 
-def _weightings(trace: Trace) -> Iterator[tuple[str, str, dict[Profile, float]]]:
-    """Yield names, reasons, and for each profile the least share of a GPU that an instance of it uses."""
+_LINK_WEIGHTS = (1.0, 0.5)
+"""Weights of the link beside the slices, for traces with PCIe-bound jobs."""
+
+
+def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[tuple[str, str, dict[Profile, float], float]]:
+    """Yield names, reasons, for each profile the least share of the slices of a GPU, and the weight of its link."""
     gpu = trace.gpu
-    yield (
-        "area of compute slices",
-        "the compute slices",
-        {profile: profile.compute_slices / gpu.compute_slices for profile in gpu.profiles},
-    )
+    compute = {profile: profile.compute_slices / gpu.compute_slices for profile in gpu.profiles}
+    yield "area of compute slices", "the compute slices", compute, 0.0
     even = [1 / gpu.memory_slices] * gpu.memory_slices
-    yield "area of memory slices", "the memory slices", _covered(gpu, even)
+    yield "area of memory slices", "the memory slices", _covered(gpu, even), 0.0
     if len(trace.jobs) <= _MOST_PRICED:
         prices = [max(price, 0.0) for price in slice_dual_prices(batch_of(trace))]
         total = math.fsum(prices)
-        yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices])
+        yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices]), 0.0
+    if any(need.factor for need in needs):
+        for link in _LINK_WEIGHTS:
+            what = "PCIe links" if link == 1 else "PCIe links and compute slices"
+            yield f"area of {what}", f"the {what}", compute, link
 
 
 def _covered(gpu: GpuModel, weights: Sequence[float]) -> dict[Profile, float]:

@@ -208,9 +208,9 @@ class Planner(ConfigurablePolicy):
         expected, others = self._expected_arrivals(problem), len(cluster.waiting) - len(problem.jobs)
         # On the average, half of an area is still to be taken when a job arrives.
         balance, later = self.balance / (1 + expected + others), expected / 2 + others
-        # The last end of all cannot be earlier. A second more counts at least as much as one of a job.
+        # The last end of all cannot be earlier. A second more counts at least as much as one of each of two jobs.
         horizon = max(self._busy + choice.work, float(problem.available.free.max()), choice.longest)
-        excess = max(0.0, self.balance / len(problem.jobs) - balance)
+        excess = max(0.0, min(1.0, 2 / len(problem.jobs)) * self.balance - balance)
         return Objective(balance, later, horizon, excess, self.tardiness)
 
     def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:

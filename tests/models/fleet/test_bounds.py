@@ -10,8 +10,9 @@ import interval_model
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from online_worlds import Chaos
 
-from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, validate
+from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, simulate, validate
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.errors import InputError
@@ -228,3 +229,60 @@ def test_an_optimum_has_memory_to_the_end() -> None:
     jobs = [Job("a", 0.0, times, memory_growth=((0.0, 4.0), (0.5, peak))) for peak in (10.0, 11.0)]
     ends = [trace_optimum(Trace((job,), A100, 1, OperationCosts.zero(A100)), workers=1).value for job in jobs]
     assert ends == [10.0, 20.0]
+
+
+# PCIe-bound jobs
+
+
+@st.composite
+def bound_traces(draw: st.DrawFn) -> Trace:
+    jobs = []
+    for index in range(draw(st.integers(1, 12))):
+        size = draw(st.sampled_from([1, 1, 1, 2, 4]))
+        pcie = draw(st.sampled_from([0.0, 5.0, 20.0, 40.0]))
+        sensitivity = draw(st.sampled_from([0.0, 0.5, 1.0, 1.5]))
+        times = {own: draw(tenths) for own in {size, draw(st.sampled_from([1, 2, 4]))}}
+        jobs.append(Job(f"j{index}", draw(st.integers(0, 60)) / 10, times, pcie_gbps=pcie, sensitivity=sensitivity))
+    return Trace(tuple(jobs), A30, draw(st.integers(1, 2)), OperationCosts.zero(A30), 30.0)
+
+
+@settings(max_examples=120, deadline=None)
+@given(trace=bound_traces(), seed=st.integers(0, 10**6))
+def test_no_scheduler_beats_the_bounds_of_pcie_bound_jobs(trace: Trace, seed: int) -> None:
+    bounds = trace_bounds(trace)
+    runs = [simulate(trace, Chaos(seed))]
+    runs += [simulate(trace, name) for name in ("first-fit", "load-balancing", "fragmentation-aware", "pcie-aware")]
+    runs.append(simulate(trace, "planner", rounds=20))
+    for done in runs:
+        if not done.unfinished:
+            assert done.metrics.makespan >= bounds.makespan[0].value
+            assert math.fsum(done.log.finished) >= bounds.completion[0].value
+
+
+def test_the_link_of_one_gpu_is_used_up_by_two_jobs() -> None:
+    """Two jobs of 10 s that ask for the whole link: 20 s, side by side or one after the other; on two GPUs 10 s."""
+    jobs = tuple(Job(name, 0.0, {1: 10.0}, pcie_gbps=30.0, sensitivity=1.0) for name in "ab")
+    for gpus in (1, 2):
+        trace = Trace(jobs, A30, gpus, OperationCosts.zero(A30), 30.0)
+        best = trace_bounds(trace).makespan[0]
+        assert best.value == pytest.approx(20 / gpus)
+        assert simulate(trace, "planner").metrics.makespan == pytest.approx(20 / gpus)
+        assert ("PCIe links" in best.name) == (gpus == 1)
+
+
+def test_a_job_that_is_held_up_alone_takes_longer() -> None:
+    """It asks for one and a half times the limit."""
+    trace = Trace((Job("a", 0.0, {4: 10.0}, pcie_gbps=45.0, sensitivity=1.0),), A30, 2, OperationCosts.zero(A30), 30.0)
+    bounds = trace_bounds(trace)
+    assert bounds.makespan[0].value == pytest.approx(15)
+    assert bounds.mean_completion == pytest.approx(15)
+    assert simulate(trace, "first-fit").metrics.makespan == pytest.approx(15)
+
+
+def test_the_optimum_leaves_the_link_out() -> None:
+    """Its model has no contention, so the bounds of the link say nothing of it."""
+    jobs = tuple(Job(name, 0.0, {1: 10.0}, pcie_gbps=30.0, sensitivity=1.0) for name in "ab")
+    found = trace_optimum(Trace(jobs, A30, 1, OperationCosts.zero(A30), 30.0), "makespan", time_limit=20)
+    assert found.proven
+    assert found.value == pytest.approx(10)
+    assert found.lower_bound <= 10
