@@ -81,6 +81,8 @@ from .files.serving.deployments import write_deployment as write_deployment
 from .files.serving.profiles import import_profiles as import_profiles
 from .files.serving.profiles import read_profiles as read_profiles
 from .files.serving.profiles import write_profiles as write_profiles
+from .fleet.admission import AcceptedJob as AcceptedJob
+from .fleet.admission import Admission as Admission
 from .fleet.bounds import TraceBounds as TraceBounds
 from .fleet.bounds import trace_bounds as trace_bounds
 from .fleet.state import DefragmentationResult as DefragmentationResult
@@ -103,6 +105,10 @@ from .instances.bundled import instance_names as instance_names
 from .instances.bundled import load_demand as load_demand
 from .instances.bundled import load_instance as load_instance
 from .instances.fleet.registry import generate_trace as generate_trace
+from .models.fleet.admission import AdmissionOptimum as AdmissionOptimum
+from .models.fleet.admission import acceptance_bound as acceptance_bound
+from .models.fleet.admission import admission_bound as admission_bound
+from .models.fleet.admission import admission_optimum as admission_optimum
 from .models.fleet.optimum import TraceOptimum as TraceOptimum
 from .models.fleet.optimum import trace_optimum as trace_optimum
 from .plotting import plot_deployment as plot_deployment

@@ -392,6 +392,20 @@ POLICIES = Registry(
             "mig_opt.heuristics.fleet.pcie_aware:PcieUnaware",
         ),
         Method(
+            "fragmentation-growth",
+            "policy",
+            "the GPU and placement with which fragmentation grows least",
+            "after the abstract of Zambianco et al., arXiv 2511.18906; the metric is ours",
+            "mig_opt.heuristics.fleet.fragmentation_growth:FragmentationGrowth",
+        ),
+        Method(
+            "baskets",
+            "policy",
+            "first fit in a basket of GPUs for large jobs or one for small ones, with quotas; migrations repair",
+            "after the abstract of Siavashi and Momtazpour, GRMU, arXiv 2502.01909; the steps are ours",
+            "mig_opt.heuristics.fleet.baskets:Baskets",
+        ),
+        Method(
             "planner",
             "policy",
             "rolling plans for the jobs that wait, from the state of the fleet",

@@ -22,6 +22,7 @@ from mig_opt import (
     Status,
     Trace,
     TrajectoryPoint,
+    admission_optimum,
     defragment,
     deploy,
     generate_batch,
@@ -60,6 +61,7 @@ RUNS: dict[str, Callable[..., Result[Any]]] = {
     "least": lambda **options: defragment(STATE, **options),
     "makespan": lambda **options: trace_optimum(TRACE, **options),
     "completion": lambda **options: trace_optimum(TRACE, "completion", **options),
+    "admission": lambda **options: admission_optimum(TRACE, "slices", **options),
     "change": lambda **options: plan_change(BEFORE, AFTER, **options),
 }
 VALIDATORS = {

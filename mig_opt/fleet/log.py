@@ -78,6 +78,8 @@ class Log:
         For each job the second at which it was first given a place; not a number if it never was.
     finished : array
         For each job the second at which it was done; not a number if it never was.
+    rejected : array
+        For each job the second at which it was turned away; not a number if it never was.
     """
 
     def __init__(self, trace: Trace, geometry: Geometry) -> None:
@@ -96,6 +98,7 @@ class Log:
         self.operation_end = array("d")
         self.scheduled = array("d", [math.nan]) * len(trace.jobs)
         self.finished = array("d", [math.nan]) * len(trace.jobs)
+        self.rejected = array("d", [math.nan]) * len(trace.jobs)
 
     def add_run(self, job: int, place: tuple[int, int], begin: float, end: float, outcome: RunOutcome) -> None:
         """Note a run that has ended; its place is GPU and placement."""
@@ -130,8 +133,13 @@ class Log:
             yield Operation(KINDS[kind], gpu, placement.profile.name, placement.start, begin, end)
 
     def unfinished(self) -> tuple[str, ...]:
-        """Return the names of the jobs that were never done."""
-        return tuple(job.name for job, end in zip(self.trace.jobs, self.finished, strict=True) if math.isnan(end))
+        """Return the names of the jobs that were neither done nor turned away."""
+        columns = self.trace.jobs, self.finished, self.rejected
+        return tuple(job.name for job, end, no in zip(*columns, strict=True) if math.isnan(end) and math.isnan(no))
+
+    def turned_away(self) -> tuple[str, ...]:
+        """Return the names of the jobs that were turned away."""
+        return tuple(job.name for job, no in zip(self.trace.jobs, self.rejected, strict=True) if not math.isnan(no))
 
     def count(self, outcome: RunOutcome) -> int:
         """Return the number of runs with this end."""

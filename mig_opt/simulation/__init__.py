@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from mig_opt.fleet.admission import Acceptance
 from mig_opt.fleet.log import Log, LoggedRun, RunOutcome
 from mig_opt.fleet.sensitivity import ProfiledRun, SensitivityFit, fit_sensitivity
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
-from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, Spread, fragmentation_series, measure
 from mig_opt.simulation.fleet.simulator import Simulation, simulate
 from mig_opt.validation.fleet.logs import check_log
 
 __all__ = [
+    "Acceptance",
     "Cluster",
     "Job",
     "Log",
@@ -20,6 +22,7 @@ __all__ = [
     "Policy",
     "PowerModel",
     "ProfiledRun",
+    "RejectingPolicy",
     "RunOutcome",
     "SensitivityFit",
     "Simulation",

@@ -27,15 +27,22 @@ class PolicyChoice:
     name: str
     options: dict[str, Any]
 
-    def check(self, trace: Trace) -> None:
+    def check(self, trace: Trace, *, reject: bool = False) -> None:
         """Refuse options that do not fit a trace."""
         with self.named():
-            check_policy(trace, self.name, **self.options)
+            check_policy(trace, self.name, reject=reject, **self.options)
 
-    def run(self, trace: Trace, state: FleetState | None = None, busy_until: float | None = None) -> Simulation:
+    def run(
+        self,
+        trace: Trace,
+        state: FleetState | None = None,
+        busy_until: float | None = None,
+        *,
+        reject: bool = False,
+    ) -> Simulation:
         """Let the policy run the jobs of a trace, with the instances of a state at the start if one is given."""
         with self.named():
-            return simulate(trace, self.name, state=state, busy_until=busy_until, **self.options)
+            return simulate(trace, self.name, state=state, busy_until=busy_until, reject=reject, **self.options)
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from mig_opt.cli import options
+from mig_opt.cli.fleet.rejecting import MOST_OPTIMAL, admission_document, admission_limits, admission_parts
 from mig_opt.cli.inputs import check_outputs, load_costs, load_state, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
@@ -21,6 +22,7 @@ from mig_opt.result import relative_gap
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
+    from mig_opt.fleet.admission import Acceptance
     from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.fleet.trace import Trace
     from mig_opt.simulation import Simulation
@@ -94,9 +96,16 @@ def simulate(
         float | None, Option(metavar="S", help="For --from: seconds after which the instances in use are free.")
     ] = None,
     optimum: Annotated[
-        bool, Option("--optimum", help=f"Find the best schedule in hindsight too; for up to {_MOST_OPTIMAL} jobs.")
+        bool,
+        Option(
+            "--optimum",
+            help=f"Find the best in hindsight too; for up to {_MOST_OPTIMAL} jobs, {MOST_OPTIMAL} with --reject.",
+        ),
     ] = False,
-    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each of the two goals of --optimum.")] = 30.0,
+    reject: Annotated[
+        bool, Option("--reject", help="Turn jobs away that find no place when they arrive: no job waits.")
+    ] = False,
+    time_limit: Annotated[float, Option(metavar="S", help="Seconds for each goal of --optimum.")] = 30.0,
     chart: Annotated[Path | None, options.plot("fleets, fragmentation and waits")] = None,
     log: Annotated[
         Path | None, options.file("Write every run and operation, one JSON object on a line.", "--save-log")
@@ -105,7 +114,8 @@ def simulate(
 ) -> None:
     """Simulate schedulers on the jobs of a trace, and compare them with each other and with lower bounds.
 
-    Exits with 1 if a scheduler leaves jobs waiting for ever.
+    With --reject by their acceptance ratios, and with upper bounds. Exits with 1 if a scheduler leaves jobs waiting for
+    ever.
     """
     from mig_opt.cli.fleet.policies import read_policies
     from mig_opt.cli.progress import shown_progress
@@ -119,9 +129,10 @@ def simulate(
         if costs is not None:
             found = found.replace(operations=load_costs(costs, found.gpu))
         for choice in chosen:
-            checks.attempt(choice.check, found)
-        message = f"is for traces of up to {_MOST_OPTIMAL} jobs, this one has {len(found.jobs)}; leave it out"
-        checks.require(not optimum or len(found.jobs) <= _MOST_OPTIMAL, "--optimum", message)
+            checks.attempt(choice.check, found, reject=reject)
+        most = MOST_OPTIMAL if reject else _MOST_OPTIMAL
+        message = f"is for traces of up to {most} jobs, this one has {len(found.jobs)}; leave it out"
+        checks.require(not optimum or len(found.jobs) <= most, "--optimum", message)
     checks.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     checks.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else checks.attempt(load_state, start, None, None)
@@ -129,13 +140,13 @@ def simulate(
     done = []
     for choice in chosen:
         with shown_progress(choice.text, quiet=as_json), options_named(_START):
-            done.append(choice.run(found, state, busy_until))
-    references = _references(done[0].trace, time_limit if optimum else None, quiet=as_json)
-    remarks = written("log", done, log, _write_log) + plotted("simulation", done, chart, partial(_draw, references))
+            done.append(choice.run(found, state, busy_until, reject=reject))
+    shown, document, bounds = _compared(done, time_limit if optimum else None, quiet=as_json)
+    remarks = written("log", done, log, _write_log) + plotted("simulation", done, chart, partial(_draw, bounds))
     if as_json:
-        print_json(_document(done, references))
+        print_json(document)
     else:
-        show(*_parts(done, references))
+        show(*shown)
         show_remarks(remarks)
     finish(good=not any(simulation.unfinished for simulation in done))
 
@@ -146,10 +157,21 @@ def _write_log(done: Sequence[Simulation], log: Path) -> None:
     write_log(done, log)
 
 
-def _draw(references: References, done: Sequence[Simulation], chart: Path) -> None:
+def _draw(bounds: TraceBounds | Acceptance, done: Sequence[Simulation], chart: Path) -> None:
     from mig_opt.plotting import save_simulation_plot
 
-    save_simulation_plot(done, chart, bounds=references.bounds)
+    save_simulation_plot(done, chart, bounds=bounds)
+
+
+def _compared(
+    done: Sequence[Simulation], time_limit: float | None, *, quiet: bool
+) -> tuple[Iterator[Part], dict[str, object], TraceBounds | Acceptance]:
+    """Return what to show of simulations of one trace, the same as a document, and their bounds."""
+    if done[0].reject:
+        limits = admission_limits(done[0].trace, time_limit, quiet=quiet)
+        return admission_parts(done, limits), admission_document(done, limits), limits.bounds
+    references = _references(done[0].trace, time_limit, quiet=quiet)
+    return _parts(done, references), _document(done, references), references.bounds
 
 
 def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> References:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -229,6 +230,8 @@ trace_from_json, trace_from_csv, trace_to_json = TRACE.from_json, TRACE.from_csv
 def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
     """Yield the objects of a log: one for the simulation, then its runs by their ends, then its operations as decided.
 
+    Where jobs were turned away the first one says so, and these jobs come last, in the order of the trace.
+
     Examples
     --------
     >>> from mig_opt import get_gpu, simulate
@@ -241,7 +244,7 @@ def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
     """
     trace = simulation.trace
     head = {"schema": "mig-opt/log/1", "policy": simulation.label, "trace": trace.name}
-    yield {**head, "gpu": trace.gpu.name, "gpus": trace.gpus}
+    yield {**head, "gpu": trace.gpu.name, "gpus": trace.gpus, **({"admission": "reject"} if simulation.reject else {})}
     for run in simulation.log.runs():
         place = {"gpu": run.gpu, "profile": run.placement.profile.name, "start": run.placement.start}
         times = {"begin": run.begin, "end": run.end, "outcome": run.outcome.name.lower().replace("_", "-")}
@@ -249,6 +252,9 @@ def log_entries(simulation: Simulation) -> Iterator[dict[str, object]]:
     for operation in simulation.log.operations():
         place = {"gpu": operation.gpu, "profile": operation.profile, "start": operation.start}
         yield {"operation": operation.kind, **place, "begin": operation.begin, "end": operation.end}
+    for job, moment in zip(trace.jobs, simulation.log.rejected, strict=True):
+        if not math.isnan(moment):
+            yield {"rejected": job.name, "at": moment}
 
 
 def write_log(simulations: Sequence[Simulation], path: str | Path) -> None:

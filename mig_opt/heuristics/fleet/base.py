@@ -100,6 +100,12 @@ class JobQueue(Generic[JobClass]):
         self._waiting -= 1
         return job
 
+    def discard(self, job: int) -> None:
+        """Remove a job, of whatever class; nothing happens if it is not queued."""
+        job_class = next((own for own, jobs in self._turns.items() if job in jobs), None)
+        if job_class is not None:
+            self.take(job_class, job)
+
     def first(self, job_class: JobClass) -> int:
         """Return the first job of a class."""
         return next(iter(self._turns[job_class]))

@@ -134,6 +134,13 @@ class FragmentationAware(QueueingPolicy):
             migrated = True
         return migrated
 
+    def repair_within(self, fleet: MovableFleet, gpu: int) -> bool:
+        """Migrate jobs within a GPU as long as that lowers its fragmentation; return True if any migrated."""
+        migrated = False
+        while self._intra_gpu_migration(fleet, gpu):
+            migrated = True
+        return migrated
+
     def _intra_gpu_migration(self, fleet: MovableFleet, gpu: int) -> bool:
         """Migrate the job within a busy GPU that lowers its fragmentation most; return False if there is none."""
         for move in self._moves_within(fleet.states[gpu]):

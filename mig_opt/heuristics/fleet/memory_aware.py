@@ -116,6 +116,12 @@ class MemoryAware(ConfigurablePolicy):
         self._queue_job(cluster, job)
         self.finished(cluster, job, gpu, placement)
 
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Take the job out of the queue, and serve those behind it."""
+        self._known_need.pop(job, None)
+        self.dequeue(job)
+        self.serve(cluster)
+
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Observe a job that grows (its number is the tag), and restart it early if it will not fit."""
         forecast = self._forecasts.get(tag)
@@ -160,6 +166,10 @@ class MemoryAware(ConfigurablePolicy):
     def enqueue(self, cluster: Cluster, job: int, fit: TightFit) -> None:
         """Put a job into the queue as the last one."""
         self.queue.add(fit, job)
+
+    def dequeue(self, job: int) -> None:
+        """Take a job that waits out of the queue."""
+        self.queue.discard(job)
 
     def _queue_job(self, cluster: Cluster, job: int) -> None:
         fit = self.manager.tight_fit(cluster.trace.jobs[job], self.demand(cluster, job))
@@ -256,6 +266,17 @@ class MemoryAwareBySize(MemoryAware):
         """Put a job into the queue; until the next phase of its fit begins it is the last one."""
         super().enqueue(cluster, job, fit)
         self._unsorted[fit].append(job)
+
+    def dequeue(self, job: int) -> None:
+        """Take a job that waits out of the queue, or from the instance that it was dealt to."""
+        super().dequeue(job)
+        dealt = (jobs for phase in self._phases.values() for jobs in phase.dealt.values())
+        for jobs in (*self._unsorted.values(), *dealt):
+            if job in jobs:
+                jobs.remove(job)
+        for fit, waiting in self._sorted.items():
+            self._sorted[fit] = [entry for entry in waiting if entry[-1] != job]
+            heapq.heapify(self._sorted[fit])
 
     def _sort(self, cluster: Cluster, fit: TightFit) -> None:
         """Sort the jobs that wait for a phase by their memory, after those that were sorted before an earlier one.

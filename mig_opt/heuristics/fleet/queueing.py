@@ -110,6 +110,12 @@ class QueueingPolicy(ConfigurablePolicy):
 
     gave_up = finished
 
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Take the job out of the queue, and serve those behind it."""
+        self._failed_at.pop(job, None)
+        self._queue.discard(job)
+        self.serve(cluster)
+
     def serve(self, cluster: Cluster) -> None:
         """Place queued jobs, the first one first."""
         self._queue.serve(

@@ -186,6 +186,12 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         self._queue_job(cluster, job, needed_gb)
         self.finished(cluster, job, gpu, placement)
 
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Take the job out of the queue; no GPU is marked for it any more."""
+        self._waiting_since.pop(job, None)
+        self._queue.discard(job)
+        self._activate(cluster)
+
     def _queue_job(self, cluster: Cluster, job: int, least_gb: float) -> None:
         requested = cluster.trace.jobs[job]
         profile = profile_for(cluster.trace, requested, least_gb)

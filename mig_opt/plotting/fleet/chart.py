@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mig_opt.plotting.fleet.layout import BOUND_SIGN, MOST_FLEETS, SimulationLayout, checked
+from mig_opt.fleet.admission import Acceptance
+from mig_opt.plotting.fleet.layout import MOST_FLEETS, SimulationLayout, checked
 from mig_opt.plotting.fleet.pages import simulation_page
-from mig_opt.plotting.fleet.series import StepFunction, fragmentation_steps, wait_steps
+from mig_opt.plotting.fleet.series import StepFunction, acceptance_steps, fragmentation_steps, wait_steps
 from mig_opt.plotting.fleet.timeline import FleetPanel, detailed, job_key
 from mig_opt.plotting.output import draw_figure, save_chart
 from mig_opt.plotting.sheet import SMALL_FONT, Sheet, plain_numbers
@@ -37,13 +38,17 @@ _FAR_APART = 20
 
 
 def plot_simulation(
-    simulations: Simulation | Sequence[Simulation], *, bounds: TraceBounds | None = None, title: str | None = None
+    simulations: Simulation | Sequence[Simulation],
+    *,
+    bounds: TraceBounds | Acceptance | None = None,
+    title: str | None = None,
 ) -> Figure:
     """Draw one simulation, or several of the same trace side by side.
 
     From top to bottom: the jobs of the fleet over time, for up to four simulations; the fragmentation of all, with
     migrations marked; how long jobs waited; mean wait, mean flow time (arrival to completion), and makespan
-    beside their lower bounds.
+    beside their lower bounds. Of simulations that turned jobs away (``reject``) the lower part shows in place of waits
+    and times the share of the jobs that was accepted over time, and acceptance ratios beside their upper bounds.
 
     A fleet of up to 8 GPUs with up to 800 runs is drawn job by job over the memory slices; of others the share of the
     compute slices that was busy with each profile.
@@ -52,8 +57,9 @@ def plot_simulation(
     ----------
     simulations : Simulation or sequence of Simulation
         What :func:`mig_opt.simulate` returned.
-    bounds : TraceBounds, optional
-        Lower bounds of the trace, if they are known already.
+    bounds : TraceBounds or Acceptance, optional
+        Lower bounds of the trace, if they are known already; upper bounds on acceptance ratios where jobs were turned
+        away (:func:`mig_opt.acceptance_bound`).
     title : str, optional
         By default the name of the trace, the fleet and the number of jobs.
 
@@ -61,15 +67,18 @@ def plot_simulation(
     -------
     matplotlib.figure.Figure
         The labels of the panels (``figure.axes``) are ``fleet 0``, ..., ``fragmentation``, ``migrations`` (where these
-        are too many to mark each), ``waits``, ``mean wait``, ``mean flow time`` and ``makespan``. The group ids of
+        are too many to mark each), ``waits``, ``mean wait``, ``mean flow time`` and ``makespan``; without a queue
+        ``acceptance``, ``accepted jobs``, ``accepted slices`` and ``accepted slice-seconds``. The group ids of
         the artists say what they are: ``run:<simulation>:<index in the log>``, ``label:...``, ``hop:...``,
         ``instance:...``, ``use:<simulation>:<profile>``, ``fragmentation:<simulation>``, ``migrations:<simulation>``,
-        ``waits:<simulation>``, ``bar:<panel>:<simulation>``, ``lower-bound:<panel>``.
+        ``waits:<simulation>``, ``bar:<panel>:<simulation>``, ``lower-bound:<panel>``,
+        ``upper-bound:<panel>``, ``acceptance:<simulation>``.
 
     Raises
     ------
     InputError
-        If matplotlib is not installed, there is no simulation, or they are of different traces.
+        If matplotlib is not installed, there is no simulation, they are of different traces, or some turned jobs away
+        and others let them wait.
 
     Examples
     --------
@@ -87,7 +96,7 @@ def save_simulation_plot(
     simulations: Simulation | Sequence[Simulation],
     path: str | os.PathLike[str],
     *,
-    bounds: TraceBounds | None = None,
+    bounds: TraceBounds | Acceptance | None = None,
     title: str | None = None,
     dpi: float = 150,
 ) -> None:
@@ -142,8 +151,9 @@ class SimulationChart(Sheet):
         ]
         self.fragmentation = self.add_panel("fragmentation")
         self.counts = None if self.dots else self.add_panel("migrations")
-        self.waits = self.add_panel("waits")
-        self.bars = [self.add_panel(name) for name in ("mean wait", "mean flow time", "makespan")]
+        self.comparisons = tuple(layout.comparisons())
+        self.lines = self.add_panel("acceptance" if layout.reject else "waits")
+        self.bars = [self.add_panel(figure.name) for figure in self.comparisons]
         self.place_panels(above=1, below=1)
 
     def draw(self) -> Figure:
@@ -157,7 +167,7 @@ class SimulationChart(Sheet):
             fleet.draw(signs)
             self.heading(fleet.axes, self.layout.summary(index))
         self.draw_fragmentation(signs)
-        self.draw_waits()
+        (self.draw_acceptance if self.layout.reject else self.draw_waits)()
         self.draw_bars(signs)
         legends = [self.key([Line2D([], [], **style) for style in self.styles], self.names)]
         if signs:
@@ -174,7 +184,7 @@ class SimulationChart(Sheet):
         lines.append((self.fragmentation, _HEADING, _LINES))
         if self.counts is not None:
             lines.append((self.counts, _HEADING, _COUNTS))
-        lines.append((self.waits, _AXIS + _HEADING, _LINES))
+        lines.append((self.lines, _AXIS + _HEADING, _LINES))
         bars = max(0.5, _BAR * len(self.simulations) * (1.25 if any("\n" in name for name in self.wrapped) else 1))
         height = above + sum(gap + tall for _, gap, tall in lines) + _AXIS + _HEADING + bars + _AXIS + below
         self.figure.set_size_inches(self.width, height)
@@ -253,9 +263,20 @@ class SimulationChart(Sheet):
         axes.locator_params(axis="y", nbins=3, integer=True)
         self.time_axis(axes, last=True)
 
+    def draw_acceptance(self) -> None:
+        """Draw which share of the jobs that had arrived was accepted."""
+        axes = self.lines
+        self.dress_graph(axes, "Acceptance: share of the jobs so far that were accepted", "%")
+        for index, log in enumerate(self.layout.logs):
+            steps = acceptance_steps(log)
+            self.steps(axes, steps, max(steps.moments[-1], self.end), index, "acceptance")
+        axes.set_ylim(0, 104)
+        axes.set_yticks([0, 25, 50, 75, 100])
+        self.time_axis(axes, last=True)
+
     def draw_waits(self) -> None:
         """Draw which share of the jobs waited at most how long."""
-        axes = self.waits
+        axes = self.lines
         self.dress_graph(axes, "Waits: share of all jobs that had a place after so many seconds", "%")
         found = [wait_steps(simulation.log) for simulation in self.simulations]
         most = max(float(steps.moments[-1]) for steps in found)
@@ -280,8 +301,8 @@ class SimulationChart(Sheet):
         axes.set_xlabel(f"seconds from the arrival to the start{remark}", color=INK, fontsize=9)
 
     def draw_bars(self, signs: dict[str, Artist]) -> None:
-        """Draw the policies side by side, with what no policy falls below."""
-        for number, (axes, figure) in enumerate(zip(self.bars, self.layout.comparisons(), strict=True)):
+        """Draw the policies side by side, with what no policy falls below, or exceeds."""
+        for number, (axes, figure) in enumerate(zip(self.bars, self.comparisons, strict=True)):
             self.dress_graph(axes, figure.heading, "")
             axes.grid(visible=False)
             for index, (value, wording) in enumerate(zip(figure.values, figure.wordings, strict=True)):
@@ -293,10 +314,12 @@ class SimulationChart(Sheet):
                     bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
                 )  # fmt: skip
             if figure.bound is not None:
-                signs[BOUND_SIGN] = axes.axvline(
-                    figure.bound, color=BOUND, linestyle="--", linewidth=1.2, gid=f"lower-bound:{number}", zorder=4
+                gid = f"{'upper' if self.layout.reject else 'lower'}-bound:{number}"
+                signs[figure.sign] = axes.axvline(
+                    figure.bound, color=BOUND, linestyle="--", linewidth=1.2, gid=gid, zorder=4
                 )
-            axes.set_xlim(0, 1.75 * figure.most)
+            # Beside a bar of seconds there is more to say.
+            axes.set_xlim(0, (1.3 if self.layout.reject else 1.75) * figure.most)
             axes.set_ylim(len(figure.values) - 0.4, -0.6)
             axes.set_yticks(range(len(self.names)), self.wrapped if number == 0 else [""] * len(self.names))
             for label in axes.get_yticklabels():
@@ -304,7 +327,7 @@ class SimulationChart(Sheet):
             axes.tick_params(axis="y", length=0)
             axes.locator_params(axis="x", nbins=5)
             _plain_seconds(axes, figure.most)
-            axes.set_xlabel("seconds", color=INK, fontsize=9)
+            axes.set_xlabel(figure.unit, color=INK, fontsize=9)
 
 
 def _plain_seconds(axes: Axes, most: float) -> None:

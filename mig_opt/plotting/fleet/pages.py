@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mig_opt.batch.lifetimes import lifetimes
+from mig_opt.fleet.admission import Acceptance
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.plotting.fleet.layout import (
-    BOUND_SIGN,
     IDLE_SIGN,
     MARKS,
     MOST_FLEETS,
@@ -18,7 +18,7 @@ from mig_opt.plotting.fleet.layout import (
     SimulationLayout,
     checked,
 )
-from mig_opt.plotting.fleet.series import busy_shares, fragmentation_steps, hops, wait_steps
+from mig_opt.plotting.fleet.series import acceptance_steps, busy_shares, fragmentation_steps, hops, wait_steps
 from mig_opt.plotting.output import compose_page
 from mig_opt.plotting.page import (
     Mark,
@@ -49,7 +49,7 @@ _ENDS = {RunOutcome.FINISHED: "done", RunOutcome.MIGRATED: "migrated at the end 
 
 
 def simulation_page(
-    simulations: Simulation | Sequence[Simulation], bounds: TraceBounds | None, title: str | None
+    simulations: Simulation | Sequence[Simulation], bounds: TraceBounds | Acceptance | None, title: str | None
 ) -> Page:
     """Return the page of one simulation, or of several of the same trace."""
     found, problems = checked(simulations)
@@ -59,7 +59,8 @@ def simulation_page(
 def _page(layout: SimulationLayout) -> Page:
     times = seconds_range(0.0, layout.end)
     drawings = [_fleet(layout, index, times) for index in range(min(MOST_FLEETS, len(layout.logs)))]
-    drawings += [_fragmentation(layout, times), _waits(layout)]
+    lines = _acceptance(layout, times) if layout.reject else _waits(layout)
+    drawings += [_fragmentation(layout, times), lines]
     drawings += [_bars(layout, figure) for figure in layout.comparisons()]
     return Page(layout.title, drawings=drawings)
 
@@ -186,11 +187,27 @@ def _waits(layout: SimulationLayout) -> Any:
     return drawing
 
 
+def _acceptance(layout: SimulationLayout, times: Any) -> Any:
+    from bokeh.models import Range1d
+
+    title = "Acceptance: share of the jobs so far that were accepted"
+    drawing = _titled(graph(_GRAPH, x_range=times, y_range=Range1d(0, 104)), title)
+    drawing.yaxis.axis_label = "%"
+    drawing.xaxis.axis_label = "time in seconds"
+    for index, (log, name) in enumerate(zip(layout.logs, layout.names, strict=True)):
+        steps = acceptance_steps(log)
+        moments = np.append(steps.moments, max(layout.end, steps.moments[-1]))
+        line = add_steps(drawing, moments, np.append(steps.levels, steps.levels[-1]), name, **_style(layout, index))
+        add_hover(drawing, line, {"scheduler": name, "at": "@x{0.000} s", "accepted so far": "@y{0.00} %"})
+    legend_below(drawing)
+    return drawing
+
+
 def _bars(layout: SimulationLayout, figure: Comparison) -> Any:
     drawing = _titled(graph(_BAR * len(layout.names) + 100), figure.heading)
     drawing.toolbar_location = None
     add_rows(drawing, layout.names, _BAR_ROOM * figure.most)
-    drawing.xaxis.axis_label = "seconds"
+    drawing.xaxis.axis_label = figure.unit
     bars = [
         Mark(0.0, value, number + 0.15, number + 0.85, layout.colour(number), layout.names[number], [wording])
         for number, (value, wording) in enumerate(zip(figure.values, figure.wordings, strict=True))
@@ -200,6 +217,6 @@ def _bars(layout: SimulationLayout, figure: Comparison) -> Any:
     rows = [number + 0.5 for number, _ in enumerate(bars)]
     drawing.text(list(figure.values), rows, list(figure.wordings), **wordings)
     if figure.bound is not None:
-        add_lines(drawing, [(figure.bound, f"{BOUND_SIGN} ({spell_seconds(figure.bound)})", BOUND, True)])
+        add_lines(drawing, [(figure.bound, f"{figure.sign} ({figure.spelled_bound})", BOUND, True)])
     legend_below(drawing)
     return drawing

@@ -87,6 +87,20 @@ def wait_steps(log: Log) -> StepFunction:
     return StepFunction(values, shares)
 
 
+def acceptance_steps(log: Log) -> StepFunction:
+    """Return over time the percentage of the jobs that had arrived which were accepted and done in the end."""
+    arrivals = np.array([job.arrival for job in log.trace.jobs])
+    accepted = np.cumsum(~np.isnan(np.array(log.finished)))
+    shares = 100 * accepted / np.arange(1, len(arrivals) + 1)
+    # Of jobs that arrive together the last one counts.
+    kept = np.append(np.diff(arrivals) > 0, True)
+    arrivals, shares = arrivals[kept], shares[kept]
+    if len(arrivals) > _MOST_STEPS:
+        some = np.linspace(0, len(arrivals) - 1, _MOST_STEPS).astype(int)
+        arrivals, shares = arrivals[some], shares[some]
+    return StepFunction(arrivals, shares)
+
+
 def migration_times(log: Log) -> Numbers:
     """Return the seconds at which jobs went on elsewhere, rising."""
     moved = np.array(log.run_outcome, int) == RunOutcome.MIGRATED

@@ -43,6 +43,13 @@ class Policy(Protocol):
         """Act at a time for which the policy asked by :meth:`Cluster.wake`."""
 
 
+class RejectingPolicy(Policy, Protocol):
+    """A scheduler that can work without a queue, on fleets that turn jobs away."""
+
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Learn that a job was turned away, and forget it: it waits no more. Others that wait may have its turn."""
+
+
 class Cluster(FleetInstances):
     """The fleet and its jobs at one moment of a simulation.
 
@@ -191,6 +198,11 @@ class Cluster(FleetInstances):
         self._tags[self.events.push(time, WAKE)] = (tag, brief)
 
     # For the simulator
+
+    def turn_away(self, job: int) -> None:
+        """Send a waiting job away for good."""
+        del self.waiting[job]
+        self.log.rejected[job] = self.now
 
     @property
     def running(self) -> int:

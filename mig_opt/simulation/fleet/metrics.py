@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.admission import Acceptance, acceptance
 from mig_opt.fleet.log import CREATE, DESTROY, Log, RunOutcome
 
 
@@ -75,8 +76,10 @@ class Metrics:
 
     Attributes
     ----------
-    jobs, finished : int
-        Numbers of jobs that arrived and that were done.
+    jobs, finished, rejected : int
+        Numbers of jobs that arrived, that were done, and that were turned away.
+    acceptance : Acceptance
+        Shares of the jobs that were accepted and done: 1 unless jobs were turned away or left.
     wait : Spread
         Waiting time: seconds from the arrival to the decision where the job runs first.
     execution : Spread
@@ -96,12 +99,16 @@ class Metrics:
         Operations of the drivers.
     migrations, failures, stops : int
         Runs that went on elsewhere, ran out of memory, or were stopped by the scheduler.
+    active_gpus : float
+        Number of GPUs on which jobs ran, mean until the makespan.
     energy : float
         Joules of all GPUs until the makespan, by a :class:`PowerModel`.
     """
 
     jobs: int
     finished: int
+    rejected: int
+    acceptance: Acceptance
     wait: Spread
     execution: Spread
     completion: Spread
@@ -114,6 +121,7 @@ class Metrics:
     migrations: int
     failures: int
     stops: int
+    active_gpus: float
     energy: float
 
 
@@ -149,13 +157,17 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
     offered = trace.gpus * trace.gpu.compute_slices * makespan
     memory = trace.gpus * trace.gpu.memory_gb * makespan
     area, before, level = 0.0, 0.0, 0.0
-    for moment, fragmentation in fragmentation_changes(log):
+    active, gpu_seconds = 0, 0.0
+    for moment, fragmentation, changed in _usage_changes(log):
         area += level * (moment - before)
-        before, level = moment, fragmentation
+        gpu_seconds += active * (moment - before)
+        before, level, active = moment, fragmentation, active + changed
     share = used / offered if offered else 0.0
     return Metrics(
         jobs=len(trace.jobs),
         finished=len(completion),
+        rejected=len(log.turned_away()),
+        acceptance=acceptance(trace, [not math.isnan(end) for end in log.finished]),
         wait=Spread.of(wait),
         execution=Spread.of(execution),
         completion=Spread.of(completion),
@@ -168,6 +180,7 @@ def measure(log: Log, power: PowerModel | None = None) -> Metrics:
         migrations=log.count(RunOutcome.MIGRATED),
         failures=log.count(RunOutcome.OUT_OF_MEMORY),
         stops=log.count(RunOutcome.STOPPED),
+        active_gpus=gpu_seconds / makespan if makespan else 0.0,
         energy=trace.gpus * makespan * (power.idle + (power.full - power.idle) * share) + _own_energy(log, power),
     )
 
@@ -232,6 +245,12 @@ def fragmentation_series(log: Log) -> tuple[array[float], array[float]]:
 
 def fragmentation_changes(log: Log) -> Iterator[tuple[float, float]]:
     """Yield each moment at which a run begins or ends, with the mean fragmentation of the GPUs from then on."""
+    for moment, fragmentation, _ in _usage_changes(log):
+        yield moment, fragmentation
+
+
+def _usage_changes(log: Log) -> Iterator[tuple[float, float, int]]:
+    """Yield the same, with 1 or -1 if a GPU has its first job then or loses its last one, else 0."""
     count, usage = len(log.run_job), log.geometry.usage
     # In the same moment ends come first; a run without length leaves no trace.
     lasting = [run for run in range(count) if log.run_end[run] > log.run_begin[run]]
@@ -245,4 +264,4 @@ def fragmentation_changes(log: Log) -> Iterator[tuple[float, float]]:
         before = busy[gpu]
         busy[gpu] = before ^ bit
         total += usage(before ^ bit).cost - usage(before).cost
-        yield moment, total / scale
+        yield moment, total / scale, bool(before ^ bit) - bool(before)

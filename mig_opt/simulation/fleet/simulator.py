@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import cast
 
-from mig_opt.arguments import wrong_integer, wrong_type
+from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.registry import Method, get_policy
-from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
 from mig_opt.simulation.fleet.standing import StartingPolicy, standing
@@ -49,6 +50,8 @@ class Simulation:
         Seconds that the simulation took.
     options : mapping of str to object
         Options of the policy that were set.
+    reject : bool
+        True if the fleet turned jobs away in place of letting them wait.
     """
 
     trace: Trace
@@ -58,11 +61,17 @@ class Simulation:
     events: int
     runtime_s: float
     options: Mapping[str, object] = field(default_factory=dict)
+    reject: bool = False
 
     @property
     def label(self) -> str:
         """The policy with its options, such as ``static:backfill=true``."""
         return policy_label(self.policy, self.options)
+
+    @property
+    def rejected(self) -> tuple[str, ...]:
+        """Names of the jobs that were turned away."""
+        return self.log.turned_away()
 
     @cached_property
     def metrics(self) -> Metrics:
@@ -82,6 +91,7 @@ def simulate(
     observer: Observer | None = None,
     state: FleetState | None = None,
     busy_until: float | None = None,
+    reject: bool = False,
     **options: object,
 ) -> Simulation:
     """Let a scheduler run the jobs of a trace.
@@ -101,6 +111,10 @@ def simulate(
         result; idle ones can be used. Schedulers that partition the GPUs themselves are refused.
     busy_until : float, optional
         Second at which the jobs on instances of the state end; needed if there are any.
+    reject : bool
+        Admission without a queue: a job to which the scheduler gives no place in the moment in which it arrives is
+        turned away for good, and so is one that loses its place (it ran out of memory) and gets no other at once.
+        Jobs that arrive in one moment are judged when all of them are there, the first one first. By default jobs wait.
     **options
         Arguments of the policy, if it is given by name.
 
@@ -123,14 +137,23 @@ def simulate(
     >>> done = simulate(Trace(jobs, get_gpu("A100")), "first-fit")
     >>> [(run.job, str(run.placement), round(run.end, 2)) for run in done.log.runs()]
     [(0, '3g.20gb@0', 10.2), (1, '4g.20gb@0', 15.62)]
+
+    Without a queue the second job is turned away: 4g starts at slice 0 only.
+
+    >>> done = simulate(Trace(jobs, get_gpu("A100")), "first-fit", reject=True)
+    >>> done.rejected, done.metrics.acceptance.jobs
+    (('b',), 0.5)
     """
     problems = list(wrong_integer("failure_limit", failure_limit, 1, 10**9))
+    problems += wrong_flag("reject", reject)
     try:
         decider = _decider(trace, policy, options)
     except InputError as error:
         problems = [*error.problems, *problems]
     if problems:
         raise InputError(problems)
+    if reject:
+        _check_rejecting(decider)
     if state is not None:
         start = standing(trace, state, busy_until)
         if getattr(decider, "partitions_gpus", False):
@@ -142,12 +165,12 @@ def simulate(
     begin = time.perf_counter()
     name = policy if isinstance(policy, str) else type(policy).__name__
     cluster = _cluster(trace)
-    events = _Loop(cluster, decider, failure_limit, observer).run()
+    events = _Loop(cluster, decider, failure_limit, observer, reject=reject).run()
     runtime = time.perf_counter() - begin
-    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options)
+    return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options, reject)
 
 
-def check_policy(trace: Trace, policy: str | Policy, **options: object) -> None:
+def check_policy(trace: Trace, policy: str | Policy, *, reject: bool = False, **options: object) -> None:
     """Check, before a long simulation, that a policy can begin on a trace; arguments as of :func:`simulate`.
 
     Raises
@@ -164,7 +187,17 @@ def check_policy(trace: Trace, policy: str | Policy, **options: object) -> None:
     ...
     mig_opt.errors.InputError: partition: A30-24GB has no partition '1+2+1'; did you mean 2+1+1 or 1+1+2? Order counts
     """
-    _decider(trace, policy, options).begin(_cluster(trace))
+    decider = _decider(trace, policy, options)
+    if reject:
+        _check_rejecting(decider)
+    decider.begin(_cluster(trace))
+
+
+def _check_rejecting(policy: Policy) -> None:
+    """Refuse a policy that would still wait for a job that was turned away."""
+    if not callable(getattr(policy, "rejected", None)):
+        message = f"{type(policy).__name__} has no method rejected(cluster, job), so it would wait for ever for jobs"
+        raise InputError([Problem("policy", f"{message} that are turned away; choose another one, or let jobs wait")])
 
 
 def _decider(trace: Trace, policy: str | Policy, options: Mapping[str, object]) -> Policy:
@@ -187,7 +220,10 @@ def _cluster(trace: Trace) -> Cluster:
 
 
 class _Loop:
-    def __init__(self, cluster: Cluster, policy: Policy, failure_limit: int, observer: Observer | None) -> None:
+    def __init__(
+        self, cluster: Cluster, policy: Policy, failure_limit: int, observer: Observer | None, *, reject: bool
+    ) -> None:
+        self.reject = reject
         self.cluster = cluster
         self.policy = policy
         self.failure_limit = failure_limit
@@ -215,11 +251,21 @@ class _Loop:
             else:
                 cluster.now = event.time
                 self._process(queue.pop(), last=coming == count)
+            if self.reject and cluster.waiting and not (coming < count and jobs[coming].arrival == cluster.now):
+                self._turn_away()
             if observer is not None:
                 observer(cluster)
             if coming == count and not cluster.running and not cluster.waiting:
                 break
         return events
+
+    def _turn_away(self) -> None:
+        """Send the jobs away that have no place, the first one first: those behind it may have its turn."""
+        cluster = self.cluster
+        while cluster.waiting:
+            job = next(iter(cluster.waiting))
+            cluster.turn_away(job)
+            cast(RejectingPolicy, self.policy).rejected(cluster, job)
 
     def _process(self, event: Event, *, last: bool) -> None:
         """Let an event happen; it is the last that is known if ``last`` and no job runs."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.fleet.trace import Job, Trace
-from mig_opt.simulation.fleet.cluster import Cluster, Policy
+from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 
 
 @dataclass(frozen=True)
@@ -105,3 +106,7 @@ class StartingPolicy:
     def woken(self, cluster: Cluster, tag: int) -> None:
         """Let the policy act."""
         self._policy.woken(cluster, tag)
+
+    def rejected(self, cluster: Cluster, job: int) -> None:
+        """Tell a policy that can turn jobs away that one was."""
+        cast(RejectingPolicy, self._policy).rejected(cluster, job)

@@ -16,7 +16,7 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
 
     No job runs before it arrives, in two places at once or again after it is done; what goes on elsewhere does so in
     the same moment; and the work that was done, recomputed from the runs alone, is all of it where a job finished,
-    and what its memory allowed where that ran out.
+    and what its memory allowed where that ran out. Nothing runs once it was turned away.
 
     Parameters
     ----------
@@ -41,6 +41,11 @@ def check_log(log: Log, *, tolerance: float = 1e-6) -> list[Problem]:
             problems.append(Problem(f"jobs[{number}]", f"{job.name!r} was finished {len(done)} times"))
         if math.isnan(noted) == bool(done) or (done and noted != done[-1]):
             problems.append(Problem(f"jobs[{number}]", f"{job.name!r} ended at {done}, but {noted} is noted"))
+        sent = log.rejected[number]
+        if sent < job.arrival or (not math.isnan(sent) and (done or any(run.end > sent for _, run in own))):
+            problems.append(
+                Problem(f"jobs[{number}]", f"{job.name!r} was turned away at {sent}, but ran then or later")
+            )
     return problems
 
 

@@ -1,0 +1,174 @@
+"""Two baskets of GPUs with quotas, defragmentation and consolidation: after GRMU, for fleets that turn jobs away.
+
+After A. Siavashi, M. Momtazpour, *A Multi-Objective Framework for Optimizing GPU-Enabled VM Placement in Cloud Data
+Centers with Multi-Instance GPU Technology* (arXiv 2502.01909). Its abstract has the parts: GPUs are in one of two
+baskets with limits, for large profiles and for smaller ones; migrations within a GPU defragment it; migrations between
+GPUs consolidate. The steps and the figures of these parts are not in it: ``docs/explanation/admission.md`` says what is
+ours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar
+
+from mig_opt.arguments import wrong_flag, wrong_number, wrong_share
+from mig_opt.gpu.geometry import GpuState, members
+from mig_opt.heuristics.fleet.base import free_slices, optional
+from mig_opt.heuristics.fleet.fragmentation_aware import FragmentationAware
+from mig_opt.heuristics.fleet.queueing import PATIENCE_S, QueueingPolicy
+from mig_opt.simulation.fleet.cluster import Cluster
+
+
+@dataclass(kw_only=True, eq=False)
+class Baskets(QueueingPolicy):
+    """First fit in one of two baskets of GPUs, with defragmentation on refusals and consolidation at times.
+
+    A GPU with jobs is in the basket of their kind; one without is in none, and joins the basket that needs it unless
+    that is full.
+
+    Parameters
+    ----------
+    quota, small_quota : float
+        Shares of the GPUs that the basket of jobs with large profiles may have, and that of the others; they may add
+        up to more than 1. Each may have one GPU at least.
+    large : float
+        Share of a GPU's compute slices from which on a profile is large.
+    defragmentation : bool
+        If a small job finds no place, jobs migrate within the most fragmented GPU of the basket as long as that lowers
+        its fragmentation; then the job looks again.
+    consolidate_s : float, optional
+        Seconds from one consolidation to the next: the only job of a GPU with small jobs migrates to the fullest other
+        GPU of the basket that has room, so that its own leaves the basket. None: never.
+    backfill, patience
+        As of :class:`QueueingPolicy`.
+
+    Examples
+    --------
+    The second large job is over the quota, and leaves room for the small ones.
+
+    >>> from mig_opt import Job, Trace, get_gpu, simulate
+    >>> jobs = [Job(name, at, {7: 90.0}, "7g.40gb") for at, name in enumerate("ab")]
+    >>> jobs += [Job(name, at, {4: 90.0}, "4g.20gb") for at, name in enumerate("cd", 2)]
+    >>> done = simulate(Trace(tuple(jobs), get_gpu("A100"), gpus=3), "baskets", quota=0.34, reject=True)
+    >>> done.rejected
+    ('b',)
+    """
+
+    CHECKS: ClassVar = {
+        "quota": wrong_share,
+        "small_quota": wrong_share,
+        "large": wrong_share,
+        "defragmentation": wrong_flag,
+        "consolidate_s": optional(partial(wrong_number, wanted="seconds > 0, or None for never", above=0)),
+    }
+
+    quota: float = 0.3
+    small_quota: float = 1.0
+    large: float = 1.0
+    defragmentation: bool = True
+    consolidate_s: float | None = 3600.0
+    backfill: bool = False
+    patience: float | None = PATIENCE_S
+
+    def begin(self, cluster: Cluster) -> None:
+        """Start with empty baskets."""
+        geometry, gpus = cluster.geometry, cluster.trace.gpus
+        least = self.large * geometry.gpu.compute_slices
+        self._is_large = tuple(profile.compute_slices >= least for profile in geometry.profiles)
+        self._large_places = geometry.mask(
+            place for place, profile in enumerate(geometry.profile_of) if self._is_large[profile]
+        )
+        # The most GPUs of each basket: of small jobs, of large ones.
+        self._most = tuple(max(math.floor(share * gpus + 0.5), 1) for share in (self.small_quota, self.quota))
+        self._baskets: tuple[set[int], set[int]] = (set(), set())
+        self._repair = FragmentationAware()
+        self._repair.watch(cluster)
+        self._fragmented = cluster.ranking(self._fragmentation_key)
+        self._fullest = cluster.ranking(self._fullest_key)
+        super().begin(cluster)
+        if self.consolidate_s is not None:
+            cluster.wake(cluster.now + self.consolidate_s)
+
+    def key(self, state: GpuState, profile: int) -> int | None:
+        """Return 0 for a GPU of the job's basket with room, 1 for one without jobs."""
+        if not state.busy:
+            return 1 if state.options(profile) else None
+        return 0 if self._in_basket(state, large=self._is_large[profile]) and state.options(profile) else None
+
+    def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
+        """Take the GPU out of its basket if it has no jobs any more, and serve the queue."""
+        self._sort(cluster, gpu)
+        self.serve(cluster)
+
+    gave_up = finished
+
+    def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
+        """Take the GPU out of its basket if it has no jobs any more, and serve the queue, with the job last in it."""
+        self._sort(cluster, gpu)
+        super().failed(cluster, job, gpu, placement, needed_gb)
+
+    def woken(self, cluster: Cluster, tag: int) -> None:
+        """Consolidate, and serve the queue."""
+        assert self.consolidate_s is not None
+        for gpu in sorted(self._baskets[False]):
+            busy = list(members(cluster.states[gpu].busy))
+            if len(busy) == 1:
+                self._empty(cluster, gpu, busy[0])
+        self.serve(cluster)
+        cluster.wake(cluster.now + self.consolidate_s)
+
+    def _place(self, cluster: Cluster, profile: int) -> bool:
+        """Start the first job that waits for a profile; return False if there is no room in its basket."""
+        large = self._is_large[profile]
+        gpu = self._room(cluster, profile)
+        if gpu is None and self.defragmentation and not large:
+            fragmented = self._fragmented.best(0)
+            if fragmented is not None and self._repair.repair_within(cluster, fragmented):
+                gpu = self._room(cluster, profile)
+        if gpu is None:
+            return False
+        cluster.start(self._queue.take(profile), gpu, self.pick(cluster.states[gpu], profile))
+        self._baskets[large].add(gpu)
+        return True
+
+    def _room(self, cluster: Cluster, profile: int) -> int | None:
+        """Return the first GPU for a job of a profile, one of its basket if there is one."""
+        gpu = self._ranking.best(profile)
+        large = self._is_large[profile]
+        full = len(self._baskets[large]) >= self._most[large]
+        return None if gpu is not None and full and not cluster.states[gpu].busy else gpu
+
+    def _empty(self, cluster: Cluster, gpu: int, placement: int) -> None:
+        """Let the only job of a GPU migrate to another one of its basket, if one has room."""
+        job = cluster.job_at(gpu, placement)
+        assert job is not None
+        profile = cluster.geometry.profile_of[placement]
+        most = self._most_free(cluster)
+        target = self._fullest.first(profile, lambda other: other != gpu, below=most) if cluster.movable(job) else None
+        if target is not None:
+            cluster.migrate(job, target, self.pick(cluster.states[target], profile))
+            self._sort(cluster, gpu)
+
+    def _sort(self, cluster: Cluster, gpu: int) -> None:
+        """Take a GPU without jobs out of its basket."""
+        if not cluster.states[gpu].busy:
+            for basket in self._baskets:
+                basket.discard(gpu)
+
+    def _in_basket(self, state: GpuState, *, large: bool) -> bool:
+        return bool(state.busy) and bool(state.busy & self._large_places) == large
+
+    def _fragmentation_key(self, state: GpuState, query: int) -> int | None:
+        """Return the rank of a GPU with small jobs: the most fragmented one first."""
+        return state.geometry.unit - state.usage.cost if self._in_basket(state, large=False) else None
+
+    def _fullest_key(self, state: GpuState, profile: int) -> int | None:
+        """Return the rank of a GPU with small jobs and room for another: the one with least room first."""
+        return free_slices(state) if self._in_basket(state, large=False) and state.options(profile) else None
+
+    def _most_free(self, cluster: Cluster) -> int:
+        gpu = cluster.geometry.gpu
+        return (gpu.compute_slices + 1) * (gpu.memory_slices + 1)

@@ -1,0 +1,79 @@
+"""Validator of admissions: checks a choice of accepted jobs against its trace, and shares nothing with the models."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from mig_opt.errors import InputError, Problem
+from mig_opt.fleet.admission import AcceptedJob, Admission
+from mig_opt.fleet.trace import Job, Trace
+from mig_opt.gpu.model import Placement
+
+
+def check_admission(trace: Trace, admission: Admission) -> list[Problem]:
+    """Return everything that is wrong with an admission.
+
+    Each accepted job is one of the trace and accepted once; its instance is one that the GPU can have, and of a profile
+    that the job may run on from begin to end; and from its arrival to its end no instance of another job excludes it.
+    That a job ends in the moment in which another one arrives is allowed.
+
+    Parameters
+    ----------
+    trace : Trace
+        The jobs and the fleet.
+    admission : Admission
+        The choice.
+
+    Examples
+    --------
+    >>> from mig_opt import get_gpu
+    >>> trace = Trace((Job("a", 0.0, {2: 30.0}), Job("b", 1.0, {4: 5.0})), get_gpu("A30"))
+    >>> both = Admission((AcceptedJob("a", 0, "2g.12gb", 0), AcceptedJob("b", 0, "4g.24gb", 0)))
+    >>> for problem in check_admission(trace, both):
+    ...     print(problem)
+    accepted[1]: 'b' on 4g.24gb@0 of GPU 0 begins at 1, while 'a' is on 2g.12gb@0 until 30
+    """
+    jobs = {job.name: job for job in trace.jobs}
+    problems: list[Problem] = []
+    seen: set[str] = set()
+    held: dict[int, list[tuple[float, float, int, str, Placement]]] = defaultdict(list)
+    for index, entry in enumerate(admission.accepted):
+        path, job = f"accepted[{index}]", jobs.get(entry.job)
+        if job is None or entry.job in seen:
+            wrong = "is accepted twice" if entry.job in seen else "is no job of the trace"
+            problems.append(Problem(path, f"{entry.job!r} {wrong}"))
+            continue
+        seen.add(entry.job)
+        found = list(_place_problems(trace, job, entry, path))
+        problems += found
+        if not found:
+            place = trace.gpu.placement(entry.profile, entry.start)
+            end = job.arrival + job.times[place.profile.compute_slices]
+            held[entry.gpu].append((job.arrival, end, index, entry.job, place))
+    for gpu, own in held.items():
+        problems += _overlaps(gpu, own)
+    return problems
+
+
+def _place_problems(trace: Trace, job: Job, entry: AcceptedJob, path: str) -> Iterator[Problem]:
+    if not 0 <= entry.gpu < trace.gpus:
+        yield Problem(path, f"GPU {entry.gpu} is none of the {trace.gpus} of the fleet")
+    try:
+        profile = trace.gpu.placement(entry.profile, entry.start).profile
+    except InputError as error:
+        yield from (Problem(path, problem.message) for problem in error.problems)
+        return
+    if profile not in trace.whole_run_profiles(job):
+        yield Problem(path, f"{job.name!r} may not run on {profile.name}")
+
+
+def _overlaps(gpu: int, held: list[tuple[float, float, int, str, Placement]]) -> Iterator[Problem]:
+    there: list[tuple[float, float, int, str, Placement]] = []
+    for begin, end, index, name, place in sorted(held, key=lambda entry: (entry[0], entry[2])):
+        there = [other for other in there if other[1] > begin]
+        for _, until, _, other_name, other in there:
+            if place.excludes(other):
+                what = f"{name!r} on {place} of GPU {gpu} begins at {begin:g}, while {other_name!r} is on {other}"
+                yield Problem(f"accepted[{index}]", f"{what} until {until:g}")
+        there.append((begin, end, index, name, place))

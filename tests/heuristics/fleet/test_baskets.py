@@ -1,0 +1,86 @@
+"""Two baskets of GPUs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from online_worlds import NO_COSTS, assert_sound, first_places, job, trace, traces
+
+from mig_opt import InputError, Trace, simulate
+from mig_opt.heuristics.fleet.baskets import Baskets
+from mig_opt.simulation import Cluster
+
+
+def test_each_kind_of_job_has_its_gpus() -> None:
+    """One GPU of three for whole-GPU jobs, two for the others."""
+    jobs = [job("a", 0.0, "7g.40gb", 90.0), job("b", 1.0, "7g.40gb", 90.0)]
+    jobs += [job(name, 2.0 + at, "4g.20gb", 90.0) for at, name in enumerate("cde")]
+    done = simulate(trace(*jobs, gpus=3), "baskets", quota=0.34, small_quota=0.67, reject=True)
+    assert first_places(done) == {"a": "0:7g.40gb@0", "c": "1:4g.20gb@0", "d": "2:4g.20gb@0"}
+    assert done.rejected == ("b", "e")
+
+
+def test_a_gpu_without_jobs_belongs_to_nobody() -> None:
+    jobs = [job("a", 0.0, "4g.20gb", 5.0), job("b", 6.0, "7g.40gb", 5.0), job("c", 12.0, "4g.20gb", 5.0)]
+    done = simulate(trace(*jobs, gpus=1, costs=NO_COSTS), "baskets", reject=True)
+    assert done.rejected == ()
+
+
+def test_a_refusal_defragments_the_worst_gpu() -> None:
+    """b on 2g@2 is in the way of 4g@0 once a has ended; 4 slices are free, and 2g@4 is one of them."""
+    jobs = [job("a", 0.0, "2g.10gb", 5.0), job("b", 1.0, "2g.10gb", 50.0), job("c", 6.0, "4g.20gb", 9.0)]
+    for defragmentation, rejected in ((True, ()), (False, ("c",))):
+        done = simulate(trace(*jobs), "baskets", defragmentation=defragmentation, reject=True)
+        assert done.rejected == rejected
+        assert done.metrics.migrations == (1 if defragmentation else 0)
+
+
+def test_consolidation_empties_gpus() -> None:
+    """a and b keep GPU 0 full until 5 s; c and d then share a GPU, and e finds the other one."""
+    jobs = [job("a", 0.0, "4g.20gb", 5.0), job("b", 0.0, "3g.20gb", 90.0), job("c", 1.0, "4g.20gb", 90.0)]
+    jobs.append(job("e", 20.0, "7g.40gb", 5.0))
+    for seconds, rejected in ((10.0, ()), (None, ("e",))):
+        done = simulate(trace(*jobs, gpus=2), "baskets", consolidate_s=seconds, quota=1.0, reject=True)
+        assert done.rejected == rejected
+
+
+class Watched(Baskets):
+    """Notes the most GPUs that each kind had at once."""
+
+    def __init__(self, **options: float) -> None:
+        super().__init__(**options)  # type: ignore[arg-type]
+        self.most = [0, 0]
+
+    def look(self, cluster: Cluster) -> None:
+        kinds = []
+        for state in cluster.states:
+            sizes = {
+                placement.profile.compute_slices
+                for index, placement in enumerate(cluster.geometry.placements)
+                if state.busy >> index & 1
+            }
+            if sizes:
+                kinds.append(7 in sizes)
+                assert sizes == {7} or 7 not in sizes
+        self.most = [max(most, kinds.count(kind)) for most, kind in zip(self.most, (False, True), strict=True)]
+
+
+@pytest.mark.deep
+@settings(max_examples=30, deadline=None)
+@given(traces(max_gpus=4), st.sampled_from([0.0, 0.3, 0.5, 1.0]), st.sampled_from([0.3, 0.7, 1.0]), st.booleans())
+def test_quotas_are_kept(trace: Trace, quota: float, small_quota: float, reject: bool) -> None:
+    policy = Watched(quota=quota, small_quota=small_quota, consolidate_s=3.0)
+    done = simulate(trace, policy, observer=policy.look, reject=reject, failure_limit=5)
+    assert_sound(done.log)
+    small, large = (max(int(share * trace.gpus + 0.5), 1) for share in (small_quota, quota))
+    assert policy.most[0] <= small
+    assert policy.most[1] <= large
+
+
+def test_options() -> None:
+    with pytest.raises(InputError) as wrong:
+        Baskets(quota=2.0, small_quota=-1, large="7g", defragmentation=1, consolidate_s=0)  # type: ignore[arg-type]
+    assert [problem.path for problem in wrong.value.problems] == [
+        "quota", "small_quota", "large", "defragmentation", "consolidate_s",
+    ]  # fmt: skip

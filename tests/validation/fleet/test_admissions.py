@@ -1,0 +1,59 @@
+"""The validator of admissions finds everything that is wrong, and nothing else."""
+
+from __future__ import annotations
+
+from mig_opt import AcceptedJob, Admission, Job, Trace, get_gpu
+from mig_opt.validation.fleet.admissions import check_admission
+
+TRACE = Trace(
+    (
+        Job("a", 0.0, {2: 30.0}, "2g.10gb"),
+        Job("b", 1.0, {4: 5.0}, "4g.20gb"),
+        Job("c", 6.0, {4: 5.0}, "4g.20gb"),
+        Job("d", 0.0, {1: 5.0}, memory_gb=8.0),
+    ),
+    get_gpu("A100"),
+    gpus=2,
+)
+
+
+def texts(*accepted: AcceptedJob) -> list[str]:
+    return [str(problem) for problem in check_admission(TRACE, Admission(accepted))]
+
+
+def test_a_job_may_begin_where_another_ends() -> None:
+    assert texts(AcceptedJob("b", 0, "4g.20gb", 0), AcceptedJob("c", 0, "4g.20gb", 0)) == []
+    assert texts(AcceptedJob("a", 1, "2g.10gb", 4), AcceptedJob("b", 1, "4g.20gb", 0)) == []
+    assert texts() == []
+
+
+def test_instances_that_exclude_each_other() -> None:
+    (found,) = texts(AcceptedJob("b", 1, "4g.20gb", 0), AcceptedJob("a", 1, "2g.10gb", 2))
+    assert found == "accepted[0]: 'b' on 4g.20gb@0 of GPU 1 begins at 1, while 'a' is on 2g.10gb@2 until 30"
+    assert texts(AcceptedJob("b", 1, "4g.20gb", 0), AcceptedJob("a", 0, "2g.10gb", 2)) == []
+
+
+def test_places_and_jobs_that_there_are_not() -> None:
+    found = texts(
+        AcceptedJob("x", 0, "2g.10gb", 0),
+        AcceptedJob("a", 2, "2g.10gb", 0),
+        AcceptedJob("a", 0, "2g.10gb", 0),
+        AcceptedJob("b", 0, "4g.20gb", 4),
+        AcceptedJob("c", 0, "3g.20gb", 4),
+        AcceptedJob("d", 0, "1g.5gb", 4),
+    )
+    assert len(found) == 6
+    for text, words in zip(
+        found,
+        (
+            "'x' is no job of the trace",
+            "GPU 2 is none of the 2 of the fleet",
+            "'a' is accepted twice",
+            "4g.20gb",
+            "'c' may not run on 3g.20gb",
+            "'d' may not run on 1g.5gb",
+        ),
+        strict=True,
+    ):
+        assert words in text
+    assert texts(AcceptedJob("d", 0, "1g.10gb", 4)) == []
