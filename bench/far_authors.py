@@ -5,7 +5,7 @@ The program is not part of this project. Fetch it, and give its folder:
     git clone https://github.com/artecs-group/RL_MIG_scheduler /tmp/RL_MIG_scheduler
     python bench/far_authors.py /tmp/RL_MIG_scheduler
 
-It takes a minute. The program's schedules are judged like all others: its assignment of tasks to instances is
+It takes some minutes. The program's schedules are judged like all others: its assignment of tasks to instances is
 timed again with the driver's order that is used here, and its own times count where they are valid and end earlier.
 """
 
@@ -25,15 +25,19 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from far_measures import Cell, Figures, area, means
+from far_measures import Cell, Figures, area, means, schedule
 from report import describe, markdown, parser_of, save
 
-from mig_opt import Batch, Schedule, generate_batch, solve, validate
+from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve, validate
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timeline import Slot
+from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
+from mig_opt.heuristics.batch.far import far, far_behind, far_published
+from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
+from mig_opt.heuristics.batch.far.concatenation import joined as joining
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
-from mig_opt.instances.batch import SCALINGS, TIME_RANGES
+from mig_opt.instances.batch import SCALINGS, TIME_RANGES, ScalingName, TimesName
 
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
 """Where the repository has the scheduler that draws its figures; it is the one with moves and swaps."""
@@ -59,6 +63,8 @@ SIZES = (10, 15, 20, 25, 30, 35)
 METHODS = ("far", "far-printed", "far-published", "far-unrefined")
 TOLERANCE = 1.001
 """The goal: ``far`` is on no batch longer than the program's schedule by more than this."""
+PAIRS = 60
+"""Batches of each cell that are joined."""
 COMMAND = "python bench/far_authors.py /tmp/RL_MIG_scheduler"
 
 
@@ -141,17 +147,21 @@ def placed(batch: Batch, node: Any) -> Placement:
     )
 
 
-def judge(batch: Batch, tree: Any) -> tuple[float, float, bool]:
-    """Return what the program says of its schedule, its assignment timed here, and whether its times are valid."""
-    slots: list[SlotTasks] = []
-    runs: list[Run] = []
+def tree_runs(batch: Batch, tree: Any, prefix: str = "") -> tuple[Run, ...]:
+    """Return the runs of a tree with the program's own times; ``prefix`` stands before the names of tasks."""
+    runs = []
     for node in nodes(tree):
         placement = placed(batch, node)
-        slots.append(SlotTasks(Slot(placement), [task.index for task in node.tasks]))
         for task in node.tasks:
-            name = batch.tasks[task.index].name
+            name = prefix + batch.tasks[task.index].name
             runs.append(Run(name, 0, placement.profile.name, placement.start, task.start, task.start + task.time))
-    own = Schedule(tuple(runs))
+    return tuple(runs)
+
+
+def judge(batch: Batch, tree: Any) -> tuple[float, float, bool]:
+    """Return what the program says of its schedule, its assignment timed here, and whether its times are valid."""
+    slots = [SlotTasks(Slot(placed(batch, node)), [task.index for task in node.tasks]) for node in nodes(tree)]
+    own = Schedule(tree_runs(batch, tree))
     timed = Refinement(batch, [slots]).schedule()
     assert validate(batch, timed).valid
     return own.makespan, timed.makespan, validate(batch, own).valid
@@ -179,16 +189,47 @@ def studies(program: ModuleType, count: int) -> list[dict[str, Any]]:
     neighbours, and counts each bound once.
     """
     rows: list[dict[str, Any]] = []
-    for scaling, times, n in itertools.product(SCALINGS, TIME_RANGES, (10, 20, 30)):
-        drawn = list(Cell("program", scaling, times, n, count).drawn())
-        trees = [theirs(program, batch) for batch in drawn]
+    for scaling, times, n, drawn, trees in cells(program, count):
         found = means(joined(program, tree) for tree in trees)
         ends = statistics.fmean(
-            moved(program, first, second)[0] for first, second in itertools.pairwise(map(copy.deepcopy, trees))
+            program.give_makespan_tree(moved(program, first, second)[0]) for first, second in itertools.pairwise(trees)
         )
         found["above"] = (ends / statistics.fmean(map(area, drawn)) - 1) * 100
         rows.append({"scaling": scaling, "times": times, "n": n, **{name: round(x, 2) for name, x in found.items()}})
     return rows
+
+
+def cells(program: ModuleType, count: int) -> Iterator[tuple[ScalingName, TimesName, int, list[Batch], list[Any]]]:
+    """Yield scaling, times and n of each cell, its batches, and the trees that the program makes of them."""
+    for scaling, times, n in itertools.product(SCALINGS, TIME_RANGES, (10, 20, 30)):
+        drawn = list(Cell("program", scaling, times, n, count).drawn())
+        yield scaling, times, n, drawn, [theirs(program, batch) for batch in drawn]
+
+
+def pairs(program: ModuleType, count: int) -> dict[str, list[float]]:
+    """Return by how much two batches that are joined here end later than with the program, as ratios.
+
+    ``same``: behind the program's own schedule of the first batch. ``stream``: the first batch is planned here as well.
+    The program's second batch counts with its assignment, timed here in the direction that ends first, or with its own
+    times, where the validator accepts them and they end earlier.
+    """
+    found: dict[str, list[float]] = {"same": [], "stream": []}
+    for *_, drawn, trees in cells(program, count):
+        for (first, before), (second, after) in itertools.pairwise(zip(drawn, trees, strict=True)):
+            start = schedule(first, far_published)
+            state = EndState().after(first.gpu, start)
+            behind = moved(program, before, after)[0]
+            assigned = Schedule(tree_runs(second, behind))
+            end = max(state.makespan, arranged(second, assigned, state, moved=False).makespan)
+            stream = plan_stream([first, second])
+            own = Schedule(tree_runs(first, before, "0/") + tree_runs(second, behind, "1/"))
+            if own.makespan < end and validate(stream.batch, own).valid:
+                end = own.makespan
+            plans = schedule(second, far), far_behind(second, state, Control())
+            best = min(joining(second, plan, state, "moved").makespan for plan in plans)
+            found["same"].append(max(state.makespan, best) / end)
+            found["stream"].append(stream.makespan / end)
+    return found
 
 
 def joined(program: ModuleType, tree: Any) -> Figures:
@@ -199,21 +240,31 @@ def joined(program: ModuleType, tree: Any) -> Figures:
     first, second = copy.deepcopy(tree), copy.deepcopy(tree)
     program.concat_schedules(first, second, reverse=True)
     reverse = program.give_makespan_tree(second)
-    end, moves, swaps = moved(program, tree, tree)
+    behind, moves, swaps = moved(program, tree, tree)
     return {
         "reversed": (trivial / reverse - 1) * 100,
-        "moved": (trivial / end - 1) * 100,
+        "moved": (trivial / program.give_makespan_tree(behind) - 1) * 100,
         "moves": moves,
         "swaps": swaps,
     }
 
 
-def moved(program: ModuleType, first: Any, second: Any) -> tuple[float, int, int]:
-    """Return the end of two schedules that the program joins with moves and swaps, and their numbers."""
+def moved(program: ModuleType, first: Any, second: Any) -> tuple[Any, int, int]:
+    """Return the second of two schedules that the program joins with moves and swaps, and their numbers."""
     first, second = copy.deepcopy(first), copy.deepcopy(second)
     program.concat_schedules(first, second, reverse=True)
     _, moves, swaps = program.concat_moves_swaps(first, second, "A100")
-    return program.give_makespan_tree(second), moves, swaps
+    return second, moves, swaps
+
+
+def spread(ratios: Sequence[float]) -> dict[str, float]:
+    """Return mean, worst and best of ratios, and how many are above the tolerance."""
+    return {
+        "mean": statistics.fmean(ratios),
+        "worst": max(ratios),
+        "best": min(ratios),
+        "above": sum(ratio > TOLERANCE for ratio in ratios),
+    }
 
 
 def summary(title: str, found: Sequence[Outcome], methods: Sequence[str]) -> list[str]:
@@ -225,7 +276,7 @@ def summary(title: str, found: Sequence[Outcome], methods: Sequence[str]) -> lis
     return [*cells, str(sum(each.ours["far"] > TOLERANCE * each.theirs for each in found))]
 
 
-def report(found: Sequence[Outcome], own: Sequence[Mapping[str, Any]], count: int, commit: str) -> list[str]:
+def report(found: Sequence[Outcome], figures: Mapping[str, Any], count: int, commit: str) -> list[str]:
     """Return the page."""
     kinds: dict[str, list[Outcome]] = defaultdict(list)
     for each in found:
@@ -235,6 +286,7 @@ def report(found: Sequence[Outcome], own: Sequence[Mapping[str, Any]], count: in
     head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
     rows = [summary(kind, those, METHODS) for kind, those in kinds.items()]
     rows.append(summary("all", found, METHODS))
+    own = figures["studies"]
     worst = max(found, key=lambda each: each.ours["far"] / each.theirs)
     same = sum(abs(each.ours["far-published"] - each.timed) < 1e-6 for each in found)
     earlier = sum(each.printed < each.timed - 1e-9 for each in found)
@@ -251,6 +303,22 @@ def report(found: Sequence[Outcome], own: Sequence[Mapping[str, Any]], count: in
         f"The worst for `far` is {worst.ours['far'] / worst.theirs:.5f}: {worst.batch.name}, {worst.kind}.",
         f"The program's own times are valid on {sum(each.valid for each in found)} of {len(found)} batches, and",
         f"earlier than those timed here on {earlier}. `far-published` has the makespan of its assignment on {same}.",
+        "",
+        "## Two batches, joined",
+        "",
+        f"Ends of {figures['joins']['same']['pairs']} pairs of batches of its generator, by those with the program's",
+        "moves and swaps, which are judged as above.",
+        "",
+        *markdown(
+            ["the first batch", "mean", "worst", "best", f"above {TOLERANCE:g}"],
+            [
+                [name, *(f"{row[which]:.4f}" for which in ("mean", "worst", "best")), str(row["above"])]
+                for name, row in (
+                    ("as the program plans it", figures["joins"]["same"]),
+                    ("as `plan_stream` plans it", figures["joins"]["stream"]),
+                )
+            ],
+        ),
         "",
         "## The program's own studies",
         "",
@@ -278,19 +346,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found.append(compare(program, batch, kind, METHODS))
         if len(found) % 100 == 0:
             print(f"{len(found)} batches", file=sys.stderr, flush=True)
-    ratios = [each.ours["far"] / each.theirs for each in found]
+    count = 3 if options.cut else PAIRS
     figures: dict[str, Any] = {
         "batches": len(found),
-        "mean": statistics.fmean(ratios),
-        "worst": max(ratios),
-        "best": min(ratios),
-        "above": sum(ratio > TOLERANCE for ratio in ratios),
-        "studies": studies(program, count := 3 if options.cut else 60),
+        **spread([each.ours["far"] / each.theirs for each in found]),
+        "joins": {name: {"pairs": len(each), **spread(each)} for name, each in pairs(program, count).items()},
+        "studies": studies(program, count),
     }
     options.results.mkdir(parents=True, exist_ok=True)
     (options.results / "far_authors.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")
     commit = f" at {options.commit}" if options.commit else ""
-    save("far_authors", "\n".join(report(found, figures["studies"], count, commit)), options.results)
+    save("far_authors", "\n".join(report(found, figures, count, commit)), options.results)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,11 @@ from mig_opt import Batch, Schedule, generate_batch
 from mig_opt.control import Control
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import best_published, far, far_published, far_unrefined
+from mig_opt.heuristics.batch.far.allocation import AllocationFamily
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged, joined
+from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
+from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
 from mig_opt.instances.batch import ScalingName, TimesName
 from mig_opt.registry import get_method
 
@@ -29,8 +32,14 @@ GENERATORS: Mapping[str, Callable[..., Batch]] = {
     "program, memory-bound": partial(generate_batch, variant="published-program", memory_bound=0.5, shuffle=True),
     "text": partial(generate_batch, p_sup=0.5, shuffle=True),
     "text, by size": partial(generate_batch, p_sup=0.5, decided_by="size", shuffle=True),
+    "text, p_sup 0.25": partial(generate_batch, p_sup=0.25, shuffle=True),
+    "text, p_sup 1": partial(generate_batch, p_sup=1.0, shuffle=True),
+    "program, three quarters memory-bound": partial(
+        generate_batch, variant="published-program", memory_bound=0.75, shuffle=True
+    ),
+    "program, all memory-bound": partial(generate_batch, variant="published-program", memory_bound=1.0, shuffle=True),
 }
-"""The authors' program, without and with memory-bound tasks; and the text of the paper, in both readings."""
+"""The authors' program, without and with memory-bound tasks; and the text of the paper, in its readings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +86,7 @@ def schedule(batch: Batch, method: Callable[..., None], **options: object) -> Sc
 
 def far_to_area(cell: Cell) -> Figures:
     """Return what Table 4 has: FAR's makespan by the area bound."""
-    return means(
+    return with_errors(
         {
             "rho": schedule(batch, far_published).makespan / area(batch),
             "far": schedule(batch, far).makespan / area(batch),
@@ -113,28 +122,37 @@ def rivals_to_far(cell: Cell) -> Figures:
             "with costs, miso-opt": with_costs / published,
         }
 
-    return means(map(ratios, cell.drawn()))
+    return with_errors(map(ratios, cell.drawn()))
 
 
 def refinement(cell: Cell) -> Figures:
     """Return what Table 6 has: how much longer the schedule is without the refinement (%), and its steps.
 
     ``possible`` is how much the schedule before the refinement is above the area bound: no refinement gains more.
+    ``first, improvement`` is gained from the first allocation of the family alone.
     """
 
     def gained(batch: Batch) -> Figures:
         plan = best_published(batch, Control[Schedule]())
-        before = plan.makespan
-        plan.refine()
-        after = Refinement(batch, plan.slots()).makespan
+        first = PublishedPlan(Repartitioning(batch), AllocationFamily(batch))
         return {
-            "improvement": (before / after - 1) * 100,
+            "possible": (plan.makespan / area(batch) - 1) * 100,
+            "improvement": _gain(batch, plan),
             "moves": plan.moves,
             "swaps": plan.swaps,
-            "possible": (before / area(batch) - 1) * 100,
+            "first, improvement": _gain(batch, first),
         }
 
-    return means(map(gained, cell.drawn()))
+    rows = list(map(gained, cell.drawn()))
+    stepped = [row["improvement"] for row in rows if row["moves"] + row["swaps"]]
+    return {**with_errors(rows), "stepped, improvement": statistics.fmean(stepped) if stepped else 0.0}
+
+
+def _gain(batch: Batch, plan: PublishedPlan) -> float:
+    """Refine a plan, and return how much longer it was before, in %."""
+    before = plan.makespan
+    plan.refine()
+    return (before / Refinement(batch, plan.slots()).makespan - 1) * 100
 
 
 def joins(cell: Cell) -> Figures:
@@ -158,9 +176,22 @@ def joins(cell: Cell) -> Figures:
             "possible": (trivial / (area(first[0]) + area(batch)) - 1) * 100,
         }
 
-    own = means(gains(plan, plan) for plan in plans)
+    own = with_errors(gains(plan, plan) for plan in plans)
     after = means(itertools.starmap(gains, itertools.pairwise(plans)))
-    return {**own, "next, reversed": after["reversed"], "next, moved": after["moved"]}
+    return {**own, **{f"next, {name}": after[name] for name in ("reversed", "moved", "moves", "swaps")}}
+
+
+def unrefined_joins(cell: Cell) -> Figures:
+    """Return the gains of joins of schedules of phase 2, each with the next one, in % of the second one's makespan."""
+    plans = [(batch, schedule(batch, far_unrefined)) for batch in cell.drawn()]
+
+    def gains(first: tuple[Batch, Schedule], second: tuple[Batch, Schedule]) -> Figures:
+        state = EndState().after(first[0].gpu, first[1])
+        trivial = first[1].makespan + second[1].makespan
+        ends = {name: arranged(*second, state, moved=name == "moved").makespan for name in ("reversed", "moved")}
+        return {name: (trivial - max(end, first[1].makespan)) / second[1].makespan * 100 for name, end in ends.items()}
+
+    return means(itertools.starmap(gains, itertools.pairwise(plans)))
 
 
 def stream(cell: Cell) -> Figures:
@@ -200,3 +231,13 @@ def means(rows: Iterable[Figures]) -> Figures:
         for name, value in row.items():
             found.setdefault(name, []).append(value)
     return {name: statistics.fmean(values) for name, values in found.items()}
+
+
+def with_errors(rows: Iterable[Figures]) -> Figures:
+    """Return the mean of each figure, and its standard error under ``error of`` the figure."""
+    rows = list(rows)
+    errors = {
+        f"error of {name}": statistics.stdev(row[name] for row in rows) / len(rows) ** 0.5 if len(rows) > 1 else 0.0
+        for name in rows[0]
+    }
+    return means(rows) | errors

@@ -12,6 +12,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.control import Callbacks, Control, Stop, check_run
 from mig_opt.errors import InputError, Problem, SolverError, nearest
+from mig_opt.heuristics.batch.far import far_behind
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
 from mig_opt.registry import METHODS
 from mig_opt.result import Status
@@ -158,8 +159,10 @@ def plan_stream(
     batches : iterable of Batch
         For the same GPUs. Only the first one may have an initial state.
     join : str
-        As for :func:`concatenate`; or ``handover``: no batch is planned for empty GPUs, but for the state that the one
-        before has left (see :func:`handover`). With an exact method each batch then ends as early as it can from there.
+        As for :func:`concatenate`; with ``moved`` and the method ``far`` that schedule is joined which then ends first:
+        FAR's own, or one whose tasks are spread with regard to the ends of the batch before. Or ``handover``: no batch
+        is planned for empty GPUs, but for the state that the one before has left (see :func:`handover`). With an exact
+        method each batch then ends as early as it can from there.
     method, time_limit, seed, workers, callbacks, gap, stop, deterministic
         For :func:`mig_opt.solve`, which plans each batch: a stream is a run for each batch, with its own calls of the
         callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
@@ -224,7 +227,11 @@ def plan_stream(
         if join == "handover":
             return shifted(result.schedule, begin)
         control = Control[Schedule](time_limit, deterministic=deterministic)
-        return joined(batch, result.schedule, state, join, control)
+        plans = [result.schedule]
+        if join == "moved" and method == "far":
+            plans.append(far_behind(batch, state, control))
+        joins = (joined(batch, plan, state, join, control) for plan in plans)
+        return min(joins, key=lambda schedule: schedule.makespan)
 
     return _one_by_one(batches, following)
 

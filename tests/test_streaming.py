@@ -313,6 +313,16 @@ def test_the_state_is_that_of_the_whole(stream: list[Batch], join: Join) -> None
     assert state == EndState.at_start_of(stream[0]).after(stream[0].gpu, plan.schedule)
 
 
+def test_a_stream_of_far_also_joins_tasks_that_are_spread_for_the_batch_before() -> None:
+    first, second = (generate_batch(10, variant="published-program", shuffle=True, seed=seed) for seed in (15, 16))
+    alone = concatenate(plans(first, second)).makespan
+    assert plan_stream([first, second]).makespan < 0.96 * alone
+    # Other methods are joined as they are.
+    for method in ("far-printed", "lpt"):
+        same = concatenate([(batch, schedule_of(batch, method)) for batch in (first, second)])
+        assert plan_stream([first, second], method=method).makespan == same.makespan
+
+
 def test_schedules_of_other_methods_are_joined_too() -> None:
     stream = [generate_batch(7, seed=seed) for seed in (1, 2)]
     plan = plan_stream(stream, method="cp")

@@ -67,3 +67,13 @@ def test_what_the_docs_say_is_the_stored_result() -> None:
     mean, best = (f"{(1 - stored[name]) * 100:.{digits}f} %" for name, digits in (("mean", 1), ("best", 0)))
     assert f"its makespan is {mean} shorter in the mean, up to {best} shorter, and on none" in text.replace("\n", " ")
     assert stored["worst"] <= 1 + 1e-9
+    same, stream = (stored["joins"][name] for name in ("same", "stream"))
+    assert max(same["mean"], stream["mean"]) < 1
+    earlier = [f"{(1 - each['mean']) * 100:.1f} %" for each in (same, stream)]
+    said = text.replace("\n", " ")
+    assert (
+        f"Of {same['pairs']:,} pairs of batches that are joined behind the same schedule, ours end {earlier[0]}" in said
+    )
+    assert f"{same['above']} later by more than 0.1 %, the worst by {(same['worst'] - 1) * 100:.1f} %" in said
+    assert f"they end {earlier[1]} earlier in the mean, but {stream['above']} end later by more than 0.1 %" in said
+    assert f"the worst by {(stream['worst'] - 1) * 100:.0f} %: a shorter schedule" in said

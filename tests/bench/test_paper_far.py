@@ -13,8 +13,20 @@ if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 import paper_far
+import paper_far_tables
 from claims import STORED, Store, Verdict
-from far_measures import Cell, area, far_to_area, joins, refinement, rivals_to_far, schedule, stream
+from far_measures import (
+    Cell,
+    area,
+    far_to_area,
+    joins,
+    refinement,
+    rivals_to_far,
+    schedule,
+    stream,
+    unrefined_joins,
+    with_errors,
+)
 
 from mig_opt import generate_batch, solve
 from mig_opt.heuristics.batch.far import far, far_published, far_unrefined
@@ -26,8 +38,8 @@ def printed(table: str) -> dict[tuple[str, str, str, int], float]:
     """The printed figures of a table by scaling, times, figure and n."""
     return {
         (scaling, times, figure, n): value
-        for scaling, times, figure, *values in paper_far.PRINTED[table]["rows"]
-        for n, value in zip(paper_far.PRINTED[table]["n"], values, strict=True)
+        for scaling, times, figure, *values in paper_far_tables.PRINTED[table]["rows"]
+        for n, value in zip(paper_far_tables.PRINTED[table]["n"], values, strict=True)
     }
 
 
@@ -68,9 +80,8 @@ def test_figures_are_what_they_say() -> None:
     one = dataclasses.replace(CELL, batches=1)
     spans = {method: schedule(batch, method).makespan for method in (far, far_published, far_unrefined)}
     assert spans[far] == solve(batch, "far").makespan
-    assert far_to_area(one) == pytest.approx(
-        {"rho": spans[far_published] / area(batch), "far": spans[far] / area(batch)}
-    )
+    ratios = {"rho": spans[far_published] / area(batch), "far": spans[far] / area(batch)}
+    assert far_to_area(one) == pytest.approx({**ratios, "error of rho": 0.0, "error of far": 0.0})
     rivals = rivals_to_far(one)
     free = solve(batch.cost_free(), "fixpart", partition="7").makespan
     assert rivals["fixpart 7"] == pytest.approx(free / spans[far_published])
@@ -80,10 +91,23 @@ def test_figures_are_what_they_say() -> None:
     assert gained["improvement"] <= gained["possible"] + 1e-9
 
 
+def test_standard_errors() -> None:
+    found = with_errors([{"a": 1.0}, {"a": 2.0}, {"a": 6.0}])
+    assert found == pytest.approx({"a": 3.0, "error of a": (7 / 3) ** 0.5})
+    assert with_errors([{"a": 1.0}]) == {"a": 1.0, "error of a": 0.0}
+
+
+def test_readings_count_what_fits() -> None:
+    rows = [("a", "a, n = 10", 1.0, {"next, a": 1.3, "error of a": 0.2}), ("a", "a, n = 20", 1.0, {"next, a": 1.6})]
+    assert paper_far_tables.fitting(rows, "next, {}", 0.5) == "1 of 2 within 0.5"
+    assert paper_far_tables.errors(rows[:1]) == "Standard errors are 0.2 at most. "
+
+
 def test_joins_gain_and_pairs_count_twice() -> None:
     gained = joins(CELL)
     assert 0 <= gained["reversed"] <= gained["moved"]
     assert 0 <= gained["next, reversed"] <= gained["next, moved"]
+    assert set(unrefined_joins(CELL)) == {"reversed", "moved"}
     found = stream(CELL)
     assert 0 < found["stream"] < found["above"]
 
@@ -97,6 +121,6 @@ def test_claims_of_tables_are_all_of_their_figures() -> None:
 
 
 def test_what_the_program_itself_comes_to_is_stored() -> None:
-    rows = json.loads(paper_far.AUTHORS.read_text(encoding="utf-8"))["studies"]
+    rows = json.loads(paper_far_tables.AUTHORS.read_text(encoding="utf-8"))["studies"]
     assert len(rows) == 18
-    assert paper_far.of_program("moved", "table7").outcome.startswith("n = 10: ")
+    assert paper_far_tables.of_program("moved", "table7").outcome.startswith("n = 10: ")

@@ -16,11 +16,21 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
+from mig_opt.heuristics.batch.far.concatenation import EndState
 from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning, RepartitionPlan
 
-__all__ = ["best_plan", "best_plans", "best_published", "far", "far_printed", "far_published", "far_unrefined"]
+__all__ = [
+    "best_plan",
+    "best_plans",
+    "best_published",
+    "far",
+    "far_behind",
+    "far_printed",
+    "far_published",
+    "far_unrefined",
+]
 
 _SECONDS_PER_PLACEMENT, _SECONDS_PER_TASK = 1e-5, 1e-6
 """What it takes to make a plan for an allocation."""
@@ -101,6 +111,24 @@ def far_published(batch: Batch, control: Control[Schedule]) -> None:
         far_unrefined(batch, control)
     else:
         control.offer(refinement.schedule())
+
+
+def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> Schedule:
+    """Return a schedule for empty GPUs whose tasks are spread so that it fits behind another one.
+
+    It is that of the authors' program, refined once more with the slices that are busy in ``state``
+    (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine`). To be joined like any other one.
+    """
+    plan = best_published(batch, control)
+    plan.refine()
+    plan.refine(
+        {
+            (gpu, position): free
+            for (gpu, profile, start), free in state.live.items()
+            for position in batch.gpu.placement(profile, start).footprint
+        }
+    )
+    return Refinement(batch, plan.slots()).schedule()
 
 
 def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:

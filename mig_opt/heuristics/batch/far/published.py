@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch.timeline import Slot
@@ -73,6 +73,7 @@ class PublishedPlan:
         self._repartitioning = repartitioning
         self._roots = _trees(repartitioning)
         self._all = [each for root in self._roots for each in root.preorder()]
+        self._ends: dict[tuple[int, int], float] = {}
         self.makespan = self._schedule(family, stop_at)
 
     def _schedule(self, family: AllocationFamily, stop_at: float) -> float:
@@ -110,13 +111,24 @@ class PublishedPlan:
                 heapq.heappush(heap, child)
         return last
 
-    def refine(self) -> None:
-        """Run phase 3."""
-        ends = dict.fromkeys((place for each in self._all for place in each.slices), 0.0)
-        for instance in self._all:
-            for place in instance.slices if instance.tasks else ():
-                ends[place] = max(ends[place], instance.end)
-        makespan = self.makespan
+    def refine(self, before: Mapping[tuple[int, int], float] | None = None) -> None:
+        """Run phase 3, from where an earlier call has ended.
+
+        With ``before``, the seconds until which the batch before keeps memory slices (GPU and position) busy, tasks are
+        moved and swapped so that this batch ends early behind it (paper, Section 4.3).
+        """
+        if not self._ends:
+            self._ends = dict.fromkeys((place for each in self._all for place in each.slices), 0.0)
+            for instance in self._all:
+                for place in instance.slices if instance.tasks else ():
+                    self._ends[place] = max(self._ends[place], instance.end)
+        ends = {place: end + (before or {}).get(place, 0.0) for place, end in self._ends.items()}
+        self._steps(ends)
+        self._ends = {place: end - (before or {}).get(place, 0.0) for place, end in ends.items()}
+
+    def _steps(self, ends: dict[tuple[int, int], float]) -> None:
+        """Move and swap tasks until none of those on the slices that end last can be, and note the ends of slices."""
+        makespan = max(ends.values())
         leaves = [instance for instance in self._all if not instance.children]
         for _ in range(_ROUNDS):
             queue = deque(leaf for leaf in leaves if ends[leaf.slices[0]] == makespan)
