@@ -1,6 +1,7 @@
 """The planner beside the other schedulers, the clairvoyant optimum and the lower bounds.
 
 Run: python bench/online_planner.py. It takes about a quarter of an hour on two shared cores; with --cut some seconds.
+With --only some of its parts are measured, and the others stay as they are.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from report import describe, parser_of, save
+from report import describe, parser_of, save, some_of
 
 from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
 from mig_opt.models.fleet.arrivals import TraceGoal
@@ -172,43 +173,56 @@ def variants(families: Sequence[str], seeds: int, parameters: Mapping[str, int])
     return lines
 
 
+SECTIONS: Mapping[str, tuple[str, str]] = {
+    "small": (
+        "Small traces, beside somebody who knows all arrivals",
+        f"`trace_optimum` for both goals, {EXACT_SECONDS:g} s each; where that is not proven, the best it found,\n"
+        "which a policy may fall below. It neither migrates nor preempts; `fragmentation-aware` migrates.",
+    ),
+    "families": (
+        "Families, beside the lower bounds",
+        "Each cell: makespan / lower bound, and mean flow time / lower bound (`trace_bounds`). The least are bold.\n"
+        "The bounds leave out PCIe, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the\n"
+        "planner, for one trace. A policy that never runs some job to its end has `inf`.",
+    ),
+    "options": ("Options of the planner", "The same ratios, over 2 seeds."),
+}
+"""Heading and remark of each part of the page, in its order."""
+
+
+def measured(part: str, cut: bool) -> list[str]:
+    """Return the lines of a part of the page, without its heading."""
+    if part == "small":
+        return small(1, 2.0) if cut else small(6, EXACT_SECONDS)
+    if part == "families":
+        return large({"migm-ht1": 1, "normal-25": 1}, {"jobs": 8}) if cut else large(FAMILIES, {})
+    return variants(("migm-ht1",), 1, {"jobs": 5}) if cut else variants(VARIED, 2, {})
+
+
+def parts_of(text: str) -> dict[str, str]:
+    """Return the parts of an earlier page."""
+    by_heading = {block.partition("\n")[0]: block for block in text.split("\n## ")[1:]}
+    return {name: by_heading[heading] for name, (heading, _) in SECTIONS.items() if heading in by_heading}
+
+
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
-    options = parser_of(__doc__, "online_planner.md", "a few small traces only").parse_args(arguments)
-    if options.cut:
-        families: Mapping[str, int] = {"migm-ht1": 1, "normal-25": 1}
-        parts = small(1, 2.0), large(families, {"jobs": 8}), variants(("migm-ht1",), 1, {"jobs": 5})
-    else:
-        parts = small(6, EXACT_SECONDS), large(FAMILIES, {}), variants(VARIED, 2, {})
+    parser = parser_of(__doc__, "online_planner.md", "a few small traces only")
+    parser.add_argument("--only", type=some_of(SECTIONS), default=tuple(SECTIONS), help="some parts; others stay")
+    options = parser.parse_args(arguments)
+    before = options.results / "online_planner.md"
+    found = parts_of(before.read_text(encoding="utf-8")) if before.is_file() else {}
+    for part in options.only:
+        heading, remark = SECTIONS[part]
+        made = f"{describe('mig-opt', 'ortools')}."
+        found[part] = "\n".join([heading, "", remark, "", made, "", *measured(part, options.cut), ""])
     lines = [
         "# The planner and the others",
-        "",
-        describe("mig-opt", "ortools"),
         "",
         "All rivals with `backfill=True` and `patience=None`, which is their better form."
         " Lower is better; means over the seeds.",
         "",
-        "## Small traces, beside somebody who knows all arrivals",
-        "",
-        f"`trace_optimum` for both goals, {EXACT_SECONDS:g} s each; where that is not proven, the best it found, which",
-        "a policy may fall below. It neither migrates nor preempts; `fragmentation-aware` migrates.",
-        "",
-        *parts[0],
-        "",
-        "## Families, beside the lower bounds",
-        "",
-        "Each cell: makespan / lower bound, and mean flow time / lower bound (`trace_bounds`). The least are bold.",
-        "The bounds leave out PCIe, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the",
-        "planner, for one trace. A policy that never runs some job to its end has `inf`.",
-        "",
-        *parts[1],
-        "",
-        "## Options of the planner",
-        "",
-        "The same ratios, over 2 seeds.",
-        "",
-        *parts[2],
-        "",
+        *(f"## {found[part].rstrip()}\n" for part in SECTIONS if part in found),
     ]
     save("online_planner", "\n".join(lines), options.results)
 

@@ -244,7 +244,7 @@ def table6(cut: bool) -> Group:
         "area bound: no refinement gains more.",
         reason=f"With 20 and 30 tasks {above} of {len(beyond)} printed gains are above what is possible, so the "
         "paper's refinement must have begun with longer schedules than those of phases 1 and 2. The steps with "
-        "NarrowTimes are as many as printed.",
+        "NarrowTimes are about as many as printed.",
         readings=(
             Reading(
                 "moves and swaps exchanged in the rows of WideTimes",
