@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
-from places import BENCH, DOCS
+from places import BENCH, DOCS, SHARED
 
 if not BENCH.is_dir() or not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
@@ -37,6 +38,27 @@ def test_every_group_is_measured_and_names_what_it_must(name: str) -> None:
         assert all(claim.measured or claim.verdict is Verdict.CANNOT for claim in entry.group.claims)
         if any(claim.verdict is Verdict.DOES_NOT for claim in entry.group.claims):
             assert entry.group.readings
+
+
+NOT_IN_THE_TEXT = {("parvagpu", "program"), ("migm", "tables")}
+"""Groups whose printed figures are those of published files, or sums of printed ones."""
+
+
+@pytest.mark.skipif(not (SHARED.parent / "papers").is_dir(), reason="needs ../shared")
+@pytest.mark.parametrize("name", papers.PAPERS)
+def test_what_is_called_printed_stands_in_the_paper(name: str) -> None:
+    text = (SHARED.parent / "papers" / f"{name}.txt").read_text(encoding="utf-8")
+    # Some figures stand there twice in a row, as a number and as a formula.
+    text = re.sub(r"(\d+\.\d\d)(?=\1)", r"\1 ", text)
+    found = Store(name).in_order(papers.load(name).groups)
+    for key, entry in found.items():
+        for claim in entry.group.claims if (name, key) not in NOT_IN_THE_TEXT else ():
+            for number in re.findall(r"\d+(?:\.\d+)?", claim.printed):
+                ways = [rf"(?<![\d.])({re.escape(f'{float(number):g}')}0*|{re.escape(number)})(?!\d|\.\d)"]
+                if name == "migm":  # A ratio of 1.64 stands there as 64 %.
+                    shares = (f"{100 * float(number) - 100 + part / 100:.2f}" for part in range(-50, 50))
+                    ways += [rf"(?<![\d.]){float(share):g}\s*%" for share in shares]
+                assert any(re.search(way, text) for way in ways), f"{key}, {claim.what}: {number}"
 
 
 def test_counts_of_the_index_are_those_of_the_pages() -> None:
