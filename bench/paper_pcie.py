@@ -172,9 +172,9 @@ def _gains(family: str, printed: int, cut: bool, where: str, title: str) -> Grou
             Verdict.AGREES if rising else Verdict.DOES_NOT,
         ),
     ]
-    traces = study.traces_of(
-        family, plan.large_seeds, pcie_share=0.6, jobs=plan.jobs(93 if family == "pcie-4" else 1400)
-    )
+    small = family == "pcie-4"
+    seeds = plan.seeds if small else plan.large_seeds
+    traces = study.traces_of(family, seeds, pcie_share=0.6, jobs=plan.jobs(93 if small else 1400))
     base = [study.run(trace, UNAWARE, {}) for trace in traces]
     tried = [Reading(f"{share:.0%} PCIe-bound", f"{saved[share]:.1f} %") for share in (0.8, 1.0)]
     for name, options in (
@@ -186,7 +186,7 @@ def _gains(family: str, printed: int, cut: bool, where: str, title: str) -> Grou
         where,
         title,
         tuple(claims),
-        assumed=_TRACES.format(seeds=plan.seeds if family == "pcie-4" else plan.large_seeds),
+        assumed=_TRACES.format(seeds=seeds),
         reason="Beyond 60 % the links are asked for more than they have: then all jobs starve and ignore the"
         " delay threshold.",
         readings=tuple(tried),
