@@ -8,8 +8,9 @@ largest load can be made by choosing places for the tasks, whatever the order in
 * :mod:`.state`, :mod:`.neighbourhood`, :mod:`.local_search` and :mod:`.pattern_starts` improve solutions for any number
   of tasks (local search);
 * :mod:`.branches` and :mod:`.pricing` bound the tasks that one GPU can run within some time (patterns and dual prices);
-* :mod:`.layouts`, :mod:`.layout_values` and :mod:`.layout_sets` list all solutions for some dozens of tasks that are
-  close to that bound, for each choice of the placements in use.
+* :mod:`.layouts` are the choices of the placements in use; :mod:`.layout_values`, :mod:`.layout_prices` and
+  :mod:`.layout_loads` bound what each of them takes, and :mod:`.layout_sets` lists its solutions that are close to the
+  bound, for some dozens of tasks.
 
 The innermost loops are in C (:mod:`mig_opt.native`).
 """

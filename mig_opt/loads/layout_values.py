@@ -43,16 +43,22 @@ class PricedTasks(NamedTuple):
     value: int  # their sum
     at_most: int  # ticks of a schedule, at most
     grain: int  # ticks to which times are rounded down
+    highest: int  # the sum of all prices, at most
+
+    def at_prices(self, prices: npt.NDArray[np.floating]) -> PricedTasks:
+        """Return the tasks with other dual prices: not negative and not all 0, shape (tasks,)."""
+        whole = np.floor(prices * (self.highest / float(prices.sum()))).astype(np.int32)
+        return self._replace(prices=whole, value=int(whole.sum()))
 
     @property
     def grains(self) -> int:
         """The grains of a schedule, at most."""
         return self.at_most // self.grain
 
-    def times(self, profile: int) -> Table:
-        """Return the grains of each task in a profile."""
-        times: Table = self.ticks[profile] // np.int32(self.grain)
-        return times
+    @property
+    def times(self) -> npt.NDArray[np.int32]:
+        """The grains of each task in each profile, shape (profiles, tasks)."""
+        return self.ticks // np.int32(self.grain)
 
     def backwards(self) -> PricedTasks:
         """Return the tasks in reverse order."""
@@ -70,7 +76,7 @@ class PricedTasks(NamedTuple):
             The values without it.
         """
         raised = values.copy()
-        add_to_values(self.times(profile), self.prices, raised)
+        add_to_values(self.times[profile], self.prices, raised)
         return raised
 
     def added(self, profile: int, table: Table) -> Table:
@@ -85,7 +91,7 @@ class PricedTasks(NamedTuple):
         """
         rows = np.empty((len(self.prices) + 1, len(table)), np.int32)
         rows[0] = table
-        fill_knapsack(np.ascontiguousarray(self.times(profile)[:, np.newaxis]), self.prices, rows)
+        fill_knapsack(np.ascontiguousarray(self.times[profile, :, np.newaxis]), self.prices, rows)
         return rows
 
 
@@ -105,11 +111,14 @@ def priced_tasks(
     at_most, grain : int
         Ticks of a schedule, and to which times are rounded down.
     """
-    whole = np.floor(prices * (_HIGHEST // (len(batch.places) + 1) / float(prices.sum()))).astype(np.int32)
     ticks = task_ticks(batch, branches.places)
     ready = np.array([place.create for place in branches.places], np.int32)
     ticks[ticks > at_most - ready] = NEVER
-    return PricedTasks(np.ascontiguousarray(ticks.T), whole, int(whole.sum()), at_most, grain)
+    no_prices = np.zeros(len(prices), np.int32)
+    tasks = PricedTasks(
+        np.ascontiguousarray(ticks.T), no_prices, 0, at_most, grain, _HIGHEST // (len(batch.places) + 1)
+    )
+    return tasks.at_prices(prices)
 
 
 class OpenLayouts(NamedTuple):

@@ -11,7 +11,10 @@ import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branches, Region, Use
@@ -45,11 +48,15 @@ class Path(NamedTuple):
         return self.ticks - self.longest
 
 
+Kind = Literal["leaf", "stack", "split"]
+"""What a node of the tree of a layout is."""
+
+
 @dataclass(frozen=True, slots=True)
 class LayoutNode:
     """Node of the tree of a layout."""
 
-    kind: Literal["leaf", "stack", "split"]
+    kind: Kind
     one: int  # index of the node below, -1 for a leaf
     two: int  # of a split: index of the other node below, else -1
     profile: int  # of a stack: the index of its profile, else -1
@@ -88,6 +95,27 @@ class LayoutTree:
             roots.append(self._add_members(layout, regions, gpu, Path(), 0))
         self._join(roots)
 
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Return the nodes for loops in C: kind (leaf 0, stack 1, split 2), one, two, profile, ticks."""
+        kinds = get_args(Kind)
+        return np.array(
+            [(kinds.index(node.kind), node.one, node.two, node.profile, node.ticks) for node in self.nodes], np.int64
+        )
+
+    def paths(self) -> list[tuple[int, frozenset[int]]]:
+        """Return the ticks of operations and waits on each path, and the indices of its places."""
+        found: list[tuple[int, frozenset[int]]] = []
+        open_nodes: list[tuple[int, frozenset[int]]] = [(len(self.nodes) - 1, frozenset())]
+        while open_nodes:
+            at, places = open_nodes.pop()
+            node = self.nodes[at]
+            if node.kind == "leaf":
+                found.append((node.ticks, places))
+                continue
+            below = places | {node.place} if node.kind == "stack" else places
+            open_nodes += [(one, below) for one in (node.one, node.two) if one >= 0]
+        return found
+
     def _add_members(self, layout: Layout, regions: Sequence[_Placed], gpu: int, around: Path, wait: int) -> int:
         """Add members beside each other, and return the index of the node that joins them."""
         tops = [] if layout else [self._add("leaf")]
@@ -115,7 +143,7 @@ class LayoutTree:
 
     def _add(
         self,
-        kind: Literal["leaf", "stack", "split"],
+        kind: Kind,
         *,
         one: int = -1,
         two: int = -1,

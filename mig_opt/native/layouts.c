@@ -1,10 +1,14 @@
-/* Values and sets of tasks in the branches of a layout; mig_opt/loads/layout_values.py and layout_sets.py say what each
- * function does. */
+/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/loads/layout_values.py, layout_prices.py and
+ * layout_sets.py say what each function does. */
 #include <string.h>
 
 #include "arrays.h"
+#include "layout_nodes.h"
 
 enum { MOST_TASKS = 63 };
+
+typedef struct { double highest, aim, shrinking; } Descent;
+typedef struct { TableRows values; Flags taken; Table whole; Floats prices; Integers counts; } DescentWork;
 
 /* A depth-first search over the tasks: at each depth one more of them is taken or left. */
 EXPORT int64_t extend_sets(
@@ -93,4 +97,148 @@ VECTORISED EXPORT void add_to_values(const Table *times, const Table *prices, Ta
             longer[at] = longer[at] > sum ? longer[at] : sum;
         }
     }
+}
+
+enum { NOTHING = -(1 << 30), MOST_NODES = 512 };
+
+VECTORISED static void with_task(
+    const int32_t *restrict without, int32_t *restrict with, bool *restrict taken, int64_t size, int64_t time,
+    int32_t price)
+{
+    memcpy(with, without, (size_t)time * sizeof *with);
+    memset(taken, 0, (size_t)time);
+    const int32_t *restrict not_taken = without + time;
+    int32_t *restrict longer = with + time;
+    bool *restrict choice = taken + time;
+    for (int64_t at = 0; at < size - time; at++) {
+        int32_t sum = without[at] + price;
+        choice[at] = sum > not_taken[at];
+        longer[at] = sum > not_taken[at] ? sum : not_taken[at];
+    }
+}
+
+VECTORISED static void both_branches(
+    const int32_t *restrict one, const int32_t *restrict two, int32_t *restrict both, int64_t size)
+{
+    for (int64_t at = 0; at < size; at++) {
+        int32_t sum = one[at] + two[at];
+        both[at] = sum > NOTHING ? sum : NOTHING;
+    }
+}
+
+/* The values of every node for every number of grains, and in taken, for each node and task, whether the task is in the
+ * best pattern. */
+static void fill_values(
+    const IntegerRows *nodes, const TableRows *times, const int32_t *prices, int64_t grain, TableRows *values,
+    bool *taken)
+{
+    int64_t size = values->columns, tasks = times->columns;
+    int32_t *spare = values->at + nodes->rows * size;
+    for (int64_t at = 0; at < nodes->rows; at++) {
+        const int64_t *node = nodes->at + at * nodes->columns;
+        int32_t *table = values->at + at * size;
+        if (node[KIND] == LEAF) {
+            int64_t start = least(node[TICKS] / grain, size);
+            for (int64_t column = 0; column < size; column++)
+                table[column] = column < start ? NOTHING : 0;
+        } else if (node[KIND] == SPLIT) {
+            both_branches(values->at + node[ONE] * size, values->at + node[TWO] * size, table, size);
+        } else {
+            const int32_t *task_times = times->at + node[PROFILE] * tasks, *without = values->at + node[ONE] * size;
+            int32_t *with = table, *other = spare;
+            for (int64_t task = 0; task < tasks; task++) {
+                bool *choice = taken + (at * tasks + task) * size;
+                if (task_times[task] >= size || prices[task] <= 0) {
+                    memset(choice, 0, (size_t)size);
+                    continue;
+                }
+                with_task(without, with, choice, size, task_times[task], prices[task]);
+                without = with;
+                with = with == table ? other : table;
+            }
+            if (without != table)
+                memcpy(table, without, (size_t)size * sizeof *table);
+        }
+    }
+}
+
+/* How many times each task is in the best pattern within all grains. */
+static void count_tasks(
+    const IntegerRows *nodes, const TableRows *times, const TableRows *values, const bool *taken, Integers *counts)
+{
+    int64_t size = values->columns, tasks = times->columns, open = 1;
+    int64_t node_of[MOST_NODES] = {nodes->rows - 1}, column_of[MOST_NODES] = {size - 1};
+    memset(counts->at, 0, (size_t)tasks * sizeof *counts->at);
+    while (open) {
+        int64_t at = node_of[--open], column = column_of[open];
+        const int64_t *node = nodes->at + at * nodes->columns;
+        if (node[KIND] == LEAF)
+            continue;
+        if (node[KIND] == STACK)
+            for (int64_t task = tasks - 1; task >= 0; task--)
+                if (taken[(at * tasks + task) * size + column]) {
+                    counts->at[task]++;
+                    column -= times->at[node[PROFILE] * tasks + task];
+                }
+        node_of[open] = node[ONE], column_of[open++] = column;
+        if (node[KIND] == SPLIT)
+            node_of[open] = node[TWO], column_of[open++] = column;
+    }
+}
+
+EXPORT int64_t improve_prices(
+    const IntegerRows *nodes, const TableRows *times, Floats *best_prices, const int64_t limits[3], const Descent *descent,
+    DescentWork *work)
+{
+    int64_t tasks = times->columns, grain = limits[0], rounds = limits[1], patience = limits[2];
+    int64_t size = work->values.columns, lower = 0, failures = 0, round = 0;
+    double *prices = work->prices.at, step = 1.0, best = 1e30;
+    memcpy(prices, best_prices->at, (size_t)tasks * sizeof *prices);
+    while (round < rounds) {
+        double sum = 0;
+        int64_t total = 0;
+        for (int64_t task = 0; task < tasks; task++)
+            sum += prices[task];
+        if (!(sum > 0))
+            break;
+        for (int64_t task = 0; task < tasks; task++) {
+            prices[task] /= sum;
+            work->whole.at[task] = (int32_t)(prices[task] * descent->highest);
+            total += work->whole.at[task];
+        }
+        fill_values(nodes, times, work->whole.at, grain, &work->values, work->taken.at);
+        round++;
+        const int32_t *root = work->values.at + (nodes->rows - 1) * size;
+        int64_t grains = 0;
+        for (int64_t end = size; grains < end;) {
+            int64_t middle = (grains + end) / 2;
+            if (root[middle] < total)
+                grains = middle + 1;
+            else
+                end = middle;
+        }
+        lower = most(lower, grains);
+        double excess = ((double)root[size - 1] - (double)total) / (double)total;
+        if (excess < best) {
+            best = excess, failures = 0;
+            memcpy(best_prices->at, prices, (size_t)tasks * sizeof *prices);
+        } else if (++failures == patience) {
+            step *= descent->shrinking, failures = 0;
+            memcpy(prices, best_prices->at, (size_t)tasks * sizeof *prices);
+        }
+        if (grains == size)
+            break;
+        count_tasks(nodes, times, &work->values, work->taken.at, &work->counts);
+        double norm = 0;
+        for (int64_t task = 0; task < tasks; task++)
+            norm += (double)((work->counts.at[task] - 1) * (work->counts.at[task] - 1));
+        if (norm == 0)
+            break;
+        for (int64_t task = 0; task < tasks; task++) {
+            double price = prices[task] - step * (excess + descent->aim) / norm * (double)(work->counts.at[task] - 1);
+            prices[task] = price > 0 ? price : 0;
+        }
+    }
+    work->counts.at[0] = round;
+    return lower;
 }

@@ -7,8 +7,9 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
    (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds
    (:mod:`mig_opt.models.batch.load_program`, :mod:`mig_opt.models.batch.dual_price_bound`).
-3. Up to some thirty tasks, and more where the bound is close, dual prices leave few choices of placements, and of the
-   sets of tasks that these run (:mod:`mig_opt.models.batch.layout_proof`).
+3. Up to some thirty tasks, dual prices leave few choices of placements, and of the sets of tasks that these run
+   (:mod:`mig_opt.models.batch.layout_proof`). With more, each choice of placements is searched by itself
+   (:mod:`mig_opt.models.batch.layout_search`).
 4. The rest is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local search
    where that has no chance of a proof.
 """
@@ -28,6 +29,7 @@ from mig_opt.loads.tables import MOST_TASKS
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import prove_by_layouts
+from mig_opt.models.batch.layout_search import search_layouts
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.search import BlockSearch
 from mig_opt.models.batch.slots import BlockForm
@@ -47,6 +49,9 @@ close; with more than the second, nothing in minutes."""
 
 _PATIENCE, _LONG_PATIENCE = 20, 200
 """Cycles of the local search without gain, before something else is tried."""
+
+_MOST_BY_LAYOUT = 150
+"""With more tasks, local search ends as close to the bound."""
 
 _CLOSE = 0.0015
 """Gap at which the schedule has little to gain, and the bound of the loads leaves little to prove."""
@@ -121,6 +126,17 @@ class Portfolio:
         return self.tasks <= _CROWDED * self.gpus and has_dual_price_bound(self.search.problem)
 
     @property
+    def has_layouts(self) -> bool:
+        """True if each layout can be searched by itself."""
+        problem = self.search.problem
+        return (
+            self.gpus == 1
+            and self.tasks <= _MOST_BY_LAYOUT
+            and not problem.live
+            and not problem.operations_take_no_time
+        )
+
+    @property
     def likely(self) -> bool:
         """True if the block model is likely to prove something, or nothing else is left to do.
 
@@ -149,9 +165,9 @@ class Portfolio:
             self.local_search.start_from(PatternStarts(self.search.problem, found.patterns).draw)
 
     def prove_by_layouts(self, share: float) -> None:
-        """Look through the layouts that the dual prices leave; with many tasks, time is left for better schedules."""
-        if self.dual_prices is not None:
-            prove_by_layouts(self.search, self.dual_prices, share if self.tasks > _MANY else 1.0)
+        """Look through the layouts that the dual prices leave."""
+        assert self.dual_prices is not None
+        prove_by_layouts(self.search, self.dual_prices, share)
 
     def _time(self, places: Sequence[int], searched: float) -> bool:
         """Run outer placements before inner ones; if that is not far from the best, find the best order of operations.
@@ -191,7 +207,17 @@ PHASES = (
         share=0.3,
     ),
     Phase("bound of dual prices", lambda run: run.improves and run.priced, Portfolio.price, share=0.3),
-    Phase("proof by layouts", lambda run: run.dual_prices is not None, Portfolio.prove_by_layouts, share=0.5),
+    Phase(
+        "proof by layouts",
+        lambda run: run.dual_prices is not None and run.tasks <= _MANY * run.gpus,
+        Portfolio.prove_by_layouts,
+    ),
+    Phase(
+        "search by layouts",
+        lambda run: run.improves and run.has_layouts and run.limited,
+        lambda run, share: search_layouts(run.search, share),
+        share=0.8,
+    ),
     Phase(
         "long local search",
         lambda run: run.improves,

@@ -1,10 +1,10 @@
 """Proofs for some dozens of tasks: every layout that dual prices leave, and every assignment to its placements.
 
 A *layout* says which placements each GPU uses, and in which order they are first created
-(:mod:`mig_opt.loads.layouts`). Dual prices rule out most of them within a limit of time, and for each of the others
-nearly all sets of tasks
-(:mod:`mig_opt.loads.layout_sets`). The assignments that are left, mostly none, are decided by block models. If all are,
-no better schedule is within the limit.
+(:mod:`mig_opt.loads.layouts`). Dual prices rule out most of them within a limit of time; prices of their own
+(:mod:`mig_opt.loads.layout_prices`) rule out nearly all of the others. For each layout that is left, they exclude
+nearly all sets of tasks (:mod:`mig_opt.loads.layout_sets`). The assignments that are left, mostly none, are decided by
+block models. If all are, no better schedule is within the limit.
 
 The limit begins close to the bound and grows, since the work does as well: so the bound rises step by step, and where
 some assignment is left, its schedule is mostly the best.
@@ -19,18 +19,25 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
+from mig_opt.loads.layout_loads import bound_by_divided_tasks
+from mig_opt.loads.layout_prices import ImprovedPrices, improve_prices
 from mig_opt.loads.layout_sets import MOST_TASKS, LayoutSets
 from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
 from mig_opt.loads.layouts import LayoutTree, number_of_layouts, whole_layout
 from mig_opt.models.batch.candidates import decide
-from mig_opt.models.batch.dual_price_bound import DualPrices, grain_of
+from mig_opt.models.batch.dual_price_bound import DualPrices, Reals, grain_of
+from mig_opt.models.batch.layout_search import MOST_LAYOUTS
 from mig_opt.models.batch.search import BlockSearch, M
 
 _GRAINS = 10_000
 """Grains of a schedule, at most."""
 
-_MOST_LAYOUTS, _MOST_OPEN = 50_000, 10_000
-"""Layouts of a GPU, and those of all GPUs that dual prices leave, at most."""
+_DESCENTS = ((10_000, 12), (40_000, 30))
+"""Grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
+not rule it out."""
+
+_MOST_OPEN = 10_000
+"""Layouts of all GPUs that dual prices leave, at most."""
 
 _MOST_SETS = 2**22
 """Sets of a branch, at most."""
@@ -48,8 +55,8 @@ one that was too long, the next is that many times shorter."""
 _POLISH = 0.05
 """Share of the time that is left for the best order of operations of one assignment, where they are too many."""
 
-_STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 0.005
-"""Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
+_STEPS_PER_SECOND, _CELLS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 4e9, 0.005
+"""Sets and pairs of them that a thread looks at; entries of tables for prices; seconds for the tables of a layout."""
 
 
 def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: float = 1.0) -> None:
@@ -66,7 +73,7 @@ def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: flo
     """
     remaining = search.control.remaining
     end = math.inf if remaining is None else search.control.clock + remaining * share
-    if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(dual_prices.branches) > _MOST_LAYOUTS:
+    if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(dual_prices.branches) > MOST_LAYOUTS:
         return
     proof = _LayoutProof(search, dual_prices, end)
     if not proof.possible:
@@ -83,15 +90,21 @@ def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: flo
             failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
 
 
+class _Entry:
+    """Layouts of all GPUs that may have a schedule within the limit, and what is known of them."""
+
+    def __init__(self, tree: LayoutTree, lower: int, prices: Reals) -> None:
+        self.tree, self.lower, self.prices = tree, lower, prices
+
+
 class _LayoutProof:
     """Proof by layouts within limits of time that grow."""
 
     def __init__(self, search: BlockSearch[M], dual_prices: DualPrices, end: float) -> None:
         self._end = end
         self._search, self._branches, self._prices = search, dual_prices.branches, dual_prices.prices
-        self._grain = grain_of(self._branches, search.upper - 1, _GRAINS)
         self._decided: set[tuple[int, ...]] = set()
-        self._open = self._list()
+        self._entries = self._list()
         self._stopped = False
 
     @property
@@ -102,32 +115,64 @@ class _LayoutProof:
     @property
     def possible(self) -> bool:
         """True if the layouts are not too many."""
-        return self._open is not None
+        return self._entries is not None
 
-    def _list(self) -> list[OpenLayouts] | None:
+    def _list(self) -> list[_Entry] | None:
         """List the layouts that may have a better schedule; None if they are too many."""
-        problem = self._search.problem
+        problem, at_most = self._search.problem, self._search.upper - 1
+        tasks = self._tasks(at_most).at_prices(self._prices)
         if problem.operations_take_no_time:
-            return [OpenLayouts(0, (whole_layout(self._branches),) * problem.batch.gpus)]
-        tasks = self._tasks(self._search.upper - 1)
-        return open_layouts(self._branches, tasks, problem.batch.gpus, _MOST_OPEN)
+            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self._branches),) * problem.batch.gpus)]
+        else:
+            found = open_layouts(self._branches, tasks, problem.batch.gpus, _MOST_OPEN)
+        if found is None:
+            return None
+        entries = []
+        for lower, layouts in found:
+            tree = LayoutTree(problem, self._branches, layouts)
+            divided = bound_by_divided_tasks(tree, tasks.ticks, at_most)
+            entries.append(_Entry(tree, max(lower, divided), self._prices))
+        return entries
 
-    def _tasks(self, at_most: int) -> PricedTasks:
-        return priced_tasks(self._search.problem, self._branches, self._prices, at_most, self._grain)
+    def _tasks(self, at_most: int, grains: int = _GRAINS) -> PricedTasks:
+        grain = grain_of(self._branches, self._search.upper - 1, grains)
+        return priced_tasks(self._search.problem, self._branches, self._prices, at_most, grain)
 
     def work_through(self, at_most: int) -> bool:
         """Decide every assignment within so many ticks; return False if that was not possible."""
         self._stopped = False
-        entries = [entry for entry in self._open or () if entry.lower <= at_most]
         with ThreadPoolExecutor(self._search.control.workers) as pool:
+            for grains, rounds in _DESCENTS:
+                if not self._rule_out(at_most, grains, rounds, pool):
+                    return False
             # Some layouts at a time: a better schedule makes the limit shorter for those that follow.
+            entries = sorted(self._within(at_most), key=lambda entry: entry.lower)
             for start in range(0, len(entries), _AT_A_TIME):
                 if not self._decide_all(entries[start : start + _AT_A_TIME], at_most, pool):
                     self._stopped = True
                     return False
         return True
 
-    def _decide_all(self, entries: Sequence[OpenLayouts], at_most: int, pool: ThreadPoolExecutor) -> bool:
+    def _within(self, at_most: int) -> list[_Entry]:
+        return [entry for entry in self._entries or () if entry.lower <= at_most]
+
+    def _rule_out(self, at_most: int, grains: int, rounds: int, pool: ThreadPoolExecutor) -> bool:
+        """Look for prices that rule out the layouts that are left; return False at the end of the time."""
+        control = self._search.control
+        tasks = self._tasks(at_most, grains)
+
+        def descend(entry: _Entry) -> ImprovedPrices | None:
+            return None if self.expired else improve_prices(entry.tree, tasks, entry.prices, rounds)
+
+        entries = self._within(at_most)
+        for entry, found in zip(entries, pool.map(descend, entries), strict=True):
+            if found is None:
+                return False
+            control.spend(found.cells / _CELLS_PER_SECOND)
+            entry.prices, entry.lower = found.prices, max(entry.lower, found.lower)
+        return True
+
+    def _decide_all(self, entries: Sequence[_Entry], at_most: int, pool: ThreadPoolExecutor) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
         most = _FEW_CANDIDATES
@@ -160,11 +205,12 @@ class _LayoutProof:
         self._decided.add(places)
         return True
 
-    def _assignments(self, entry: OpenLayouts, tasks: PricedTasks, most: int) -> _Found:
+    def _assignments(self, entry: _Entry, tasks: PricedTasks, most: int) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
         problem = self._search.problem
-        tree = LayoutTree(problem, self._branches, entry.layouts)
-        sets = LayoutSets(tree, tasks, _MOST_SETS, may_be_empty=problem.operations_take_no_time)
+        sets = LayoutSets(
+            entry.tree, tasks.at_prices(entry.prices), _MOST_SETS, may_be_empty=problem.operations_take_no_time
+        )
 
         def expired() -> bool:
             return self._stopped or self.expired

@@ -11,6 +11,7 @@ from mig_opt import generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
+from mig_opt.loads.layout_prices import improve_prices
 from mig_opt.loads.layout_sets import LayoutSets
 from mig_opt.loads.layout_values import open_layouts, priced_tasks
 from mig_opt.loads.layouts import LayoutTree
@@ -69,12 +70,20 @@ def test_rounds_of_column_generation_and_what_is_left_of_layouts(monkeypatch: py
     )
     layouts = open_layouts(found.branches, tasks, 1, 10_000)
     assert layouts is not None
+    left = cells = 0
     for entry in layouts:
-        sets = LayoutSets(LayoutTree(search.problem, found.branches, entry.layouts), tasks, 2**22)
-        assert sets.fill(lambda: False)
-        steps += sets.steps
+        tree = LayoutTree(search.problem, found.branches, entry.layouts)
+        improved = improve_prices(tree, tasks, found.prices, 12)
+        cells += improved.cells
+        if improved.lower <= at_most:
+            left += 1
+            sets = LayoutSets(tree, tasks.at_prices(improved.prices), 2**22)
+            assert sets.fill(lambda: False)
+            steps += sets.steps
     assert search.lower >= 143_000
     assert rounds == pytest.approx(180, rel=TOLERANCE)
     assert len(layouts) == pytest.approx(564, rel=TOLERANCE)
-    # This follows from the dual prices, which differ more.
-    assert steps == pytest.approx(9.3e6, rel=2 * TOLERANCE)
+    assert cells == pytest.approx(1.96e10, rel=TOLERANCE)
+    # These follow from the dual prices, which differ more.
+    assert left == pytest.approx(123, rel=2 * TOLERANCE)
+    assert steps == pytest.approx(6.8e5, rel=2 * TOLERANCE)

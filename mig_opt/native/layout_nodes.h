@@ -1,0 +1,11 @@
+/* Nodes of the tree of a layout: rows with these columns; the nodes below have smaller numbers. */
+#ifndef MIG_OPT_LAYOUT_NODES_H
+#define MIG_OPT_LAYOUT_NODES_H
+
+enum { KIND, ONE, TWO, PROFILE, TICKS };
+enum { LEAF, STACK, SPLIT };
+
+/* As in mig_opt/loads/subsets.py: longer than any schedule. */
+enum { NEVER_TICKS = (1 << 30) - 1 };
+
+#endif

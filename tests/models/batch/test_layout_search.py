@@ -1,0 +1,72 @@
+"""Search layout by layout: valid schedules, and bounds that no better one is below."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mig_opt import generate_batch, solve, validate
+from mig_opt.batch.batch import Batch
+from mig_opt.batch.schedule import Schedule
+from mig_opt.control import Control
+from mig_opt.models.batch import layout_search
+from mig_opt.models.batch.cp import CpSearch
+from mig_opt.models.batch.layout_search import search_layouts
+
+
+def by_layouts(batch: Batch, seconds: float = 1e4) -> Control[Schedule]:
+    """Search from FAR's schedule."""
+    control = Control[Schedule](seconds, deterministic=True)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    control.offer(schedule)
+    search_layouts(CpSearch(batch, control), 1.0)
+    return control
+
+
+@pytest.mark.parametrize(("gpu", "n"), [("A30", 4), ("A30", 7), ("RTX-PRO-6000", 6)])
+def test_the_bound_is_below_the_optimum(gpu: str, n: int) -> None:
+    for seed in range(2):
+        batch = generate_batch(n, gpu=gpu, seed=seed)
+        control, best = by_layouts(batch, 4.0), solve(batch, "cp").makespan
+        assert best is not None
+        assert control.objective is not None
+        assert control.plan is not None
+        assert control.lower_bound <= best * (1 + 1e-9)
+        assert control.objective >= best * (1 - 1e-9)
+        assert validate(batch, control.plan).valid
+
+
+@pytest.mark.deep
+@given(st.integers(2, 7), st.integers(0, 10**6), st.sampled_from(["A30", "A100"]), st.booleans())
+@settings(max_examples=25)
+def test_random_batches(n: int, seed: int, gpu: str, parallel: bool) -> None:
+    batch = generate_batch(n, gpu=gpu, seed=seed).replace(parallel_operations=parallel)
+    control, best = by_layouts(batch, 4.0), solve(batch, "cp").makespan
+    assert best is not None
+    assert control.objective is not None
+    assert control.lower_bound <= best * (1 + 1e-9)
+    assert control.objective >= best * (1 - 1e-9)
+
+
+@pytest.mark.deep
+def test_fifty_tasks_come_close_to_the_bound() -> None:
+    batch = generate_batch(50, scaling="PoorScaling", seed=3)
+    control = by_layouts(batch, 12.0)
+    assert control.objective is not None
+    assert control.lower_bound >= 337.74
+    assert control.objective - control.lower_bound <= 0.001 * control.objective
+
+
+def test_without_time_nothing_is_done() -> None:
+    batch = generate_batch(6, gpu="A30", seed=1)
+    control = by_layouts(batch, 0.0)
+    assert control.objective == solve(batch, "far").makespan
+
+
+def test_with_too_many_layouts_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, "MOST_LAYOUTS", 3)
+    batch = generate_batch(6, gpu="A30", seed=1)
+    before = CpSearch(batch, Control[Schedule]()).lower
+    assert by_layouts(batch, 10.0).lower_bound <= before + 1e-9
