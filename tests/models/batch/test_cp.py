@@ -274,6 +274,7 @@ def test_with_little_to_gain_all_the_time_is_for_the_proof(
     monkeypatch.setattr(cp_module, "TimedSearch", Idle)
     monkeypatch.setattr(cp_module, "raise_bound_by_loads", bound)
     monkeypatch.setattr(cp_module, "prove_by_layouts", lambda *_: None)
+    monkeypatch.setattr(cp_module, "search_layouts", lambda *_: None)
     monkeypatch.setattr(search.BlockSearch, "run", lambda _, share: shares.append(share))
     solve(generate_batch(24, seed=1), "cp", time_limit=60.0, deterministic=True)
     assert shares == [share]
