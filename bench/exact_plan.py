@@ -164,8 +164,8 @@ def _handover(options: Options) -> list[Group]:
 
 def _real(options: Options) -> list[Group]:
     return [
-        Group(name, (Run(Instance(n, bundled=name), time_limit=60 * options.limit_scale),), Goal(gap=gap))
-        for name, n, gap in (("rodinia-a30", 8, 0.003), ("miso-a100-32", 32, 0.003), ("miso-a100-100", 100, 0.001))
+        Group(name, (Run(Instance(n, bundled=name), time_limit=60 * options.limit_scale),), Goal(optimal=1))
+        for name, n in (("rodinia-a30", 8), ("miso-a100-32", 32), ("miso-a100-100", 100))
     ]
 
 
@@ -231,11 +231,11 @@ def _limits(options: Options) -> list[Group]:
 SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
     "small": ("Small batches", _small),
     "15": ("15 tasks", lambda options: _generated(options, ((15, 60, Goal(optimal=1, worst_s=60)),))),
-    "20": ("20 tasks", lambda options: _generated(options, ((20, 60, Goal(optimal=0.5, gap=0.003)),))),
+    "20": ("20 tasks", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),))),
     "25": ("25 tasks", lambda options: _generated(options, ((25, 60, Goal(optimal=1, worst_s=60)),))),
     "medium": (
         "30 to 100 tasks",
-        lambda options: _generated(options, tuple((n, 60, Goal(gap=0.003)) for n in (30, 50, 100))),
+        lambda options: _generated(options, tuple((n, 60, Goal(gap=0.0005)) for n in (30, 50, 100))),
     ),
     "1000": (
         "1000 tasks",
@@ -245,7 +245,7 @@ SECTIONS: dict[str, tuple[str, Callable[[Options], list[Group]]]] = {
         "10,000 tasks",
         lambda options: _generated(options, ((10_000, 300, Goal(gap=0.0005, peak_gib=4)),), fresh=True),
     ),
-    "gpus": ("Several GPUs", lambda options: _generated(options, ((60, 60, Goal(gap=0.005)),), gpus=4)),
+    "gpus": ("Several GPUs", lambda options: _generated(options, ((60, 60, Goal(gap=0.001)),), gpus=4)),
     "2-gpus": ("Two GPUs", lambda options: _generated(options, ((20, 60, Goal(optimal=1, worst_s=60)),), gpus=2)),
     "8-gpus": ("Eight GPUs", lambda options: _generated(options, ((200, 120, Goal(gap=0.001)),), gpus=8)),
     "handover": ("With the live instances of the batch before", _handover),

@@ -14,6 +14,12 @@ from mig_opt.studies.rows import failures
 
 __all__ = ["PACKAGES", "Records", "Row", "contradictions", "fingerprint", "pairs_of_optima"]
 
+OTHER_PROBLEMS = (
+    *("serving", "fleet", "change", "defragmentation", "deploying", "driver", "executing", "rollout", "simulation"),
+    *("explaining", "streaming", "requests"),
+)
+"""Parts of the package that have no part in the runs of this study."""
+
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "pyjobshop")
 
 Row = rows.Row[Run]
@@ -27,9 +33,9 @@ class Records(rows.Records[Run]):
 
 
 def fingerprint(method: str) -> str:
-    """Return a hash of the sources of mig_opt, and of all versions."""
+    """Return a hash of the sources of mig_opt that have a part in the runs, and of all versions."""
     more = [Path(__file__).with_name("pyjobshop_model.py")] if method == PYJOBSHOP else []
-    return environment.fingerprint(PACKAGES, more)
+    return environment.fingerprint(PACKAGES, more, OTHER_PROBLEMS)
 
 
 def contradictions(found: Iterable[Row]) -> list[str]:

@@ -8,7 +8,7 @@ import importlib.metadata
 import os
 import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""
 
 _PACKAGE = Path(__file__).parents[1]
-_IDLE_PARTS = frozenset({"cli", "plotting"})
+_IDLE_PARTS = frozenset({"cli", "plotting", "__init__.py", "_version.py"})
 """Parts of this package that change no result."""
 
 
@@ -50,11 +50,29 @@ def environment(packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
     }
 
 
-def fingerprint(packages: Sequence[str] = PACKAGES, more_sources: Sequence[Path] = ()) -> str:
-    """Return a hash of what decides a run besides its arguments: sources of this package and others, and versions."""
-    digest = hashlib.sha256(f"Python {platform.python_version()}, {versions(*packages)}".encode())
-    named = ((str(path.relative_to(_PACKAGE)), path) for path in sorted(_PACKAGE.rglob("*.py")))
-    own = [(name, path) for name, path in named if Path(name).parts[0] not in _IDLE_PARTS]
+def fingerprint(
+    packages: Sequence[str] = PACKAGES, more_sources: Sequence[Path] = (), without: Collection[str] = ()
+) -> str:
+    """Return a hash of what decides a run besides its arguments: sources of this package and others, and versions.
+
+    Parameters
+    ----------
+    packages : sequence of str
+        Distributions whose versions count. Of this package the sources count, not the version.
+    more_sources : sequence of Path
+        Other files that count.
+    without : collection of str
+        Names of folders and modules of this package that have no part in the runs.
+    """
+    others = versions(*(name for name in packages if name != "mig-opt"))
+    digest = hashlib.sha256(f"Python {platform.python_version()}, {others}".encode())
+    found = sorted(path for pattern in ("*.py", "*.c", "*.h") for path in _PACKAGE.rglob(pattern))
+    named = ((path.relative_to(_PACKAGE), path) for path in found)
+    own = [
+        (str(name), path)
+        for name, path in named
+        if name.parts[0] not in _IDLE_PARTS and not {*name.parent.parts, name.stem} & set(without)
+    ]
     for name, path in [*own, *((path.name, path) for path in more_sources)]:
         there = path.stat()
         digest.update(name.encode() + b"\0" + _content(path, there.st_mtime_ns, there.st_size))
