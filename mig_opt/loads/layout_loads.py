@@ -57,10 +57,12 @@ def bound_by_divided_tasks(tree: LayoutTree, ticks: npt.NDArray[np.int32], at_mo
     """
     nodes, profiles = tree.rows(), len(ticks)
     work = _Work(
-        *(np.empty(len(nodes)) for _ in range(3)),
-        np.empty(len(nodes), np.int64),
-        np.empty(profiles, np.int64),
-        np.empty(profiles, np.int64),
+        weights=np.empty(len(nodes)),
+        best=np.empty(len(nodes)),
+        loads=np.empty(len(nodes)),
+        whole=np.empty(len(nodes), np.int64),
+        least_weight=np.empty(profiles, np.int64),
+        choice=np.empty(profiles, np.int64),
     )
     lower = _bound_by_divided_tasks(nodes, ticks, at_most, _ROUNDS, _PATIENCE, _Ascent(_AIM, _SHRINKING), work)
     return min(int(lower), at_most + 1)
