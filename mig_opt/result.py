@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import importlib.metadata
 import platform
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
@@ -134,6 +133,8 @@ def relative_gap(objective: float, lower_bound: float) -> float:
 
 def versions_with(packages: Iterable[str] = ()) -> dict[str, str]:
     """Return the versions of this package, of Python, and of those of ``packages`` that are installed."""
+    import importlib.metadata  # takes a while, and most commands have no use for it
+
     versions = {"mig-opt": __version__, "python": platform.python_version()}
     for package in packages:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):

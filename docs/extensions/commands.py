@@ -9,10 +9,11 @@ WIDTH = 90
 
 
 def commands() -> str:
-    """Return a section for each command: what it does, its arguments and options, an example."""
+    """Return a section for each command: what it does, its arguments and options, examples."""
     import typer
 
-    from mig_opt.cli.app import COMMANDS, command_line
+    from mig_opt.cli.app import command_line
+    from mig_opt.cli.commands import COMMANDS
 
     root = typer.main.get_command(command_line())
     return "\n\n".join(_section(name, root) for name in COMMANDS)
@@ -30,9 +31,9 @@ def _section(name: str, root: Any) -> str:
         table = [f"| `{shown}` | {text} |" for which, shown, text in rows if which == kind]
         if table:
             parts.append("\n".join([f"| {kind} | meaning |", "|---|---|", *table]))
-    example = (command.epilog or "").partition("Example: ")[2]
-    if example:
-        parts.append(f"```console\n$ {' '.join(example.split())}\n```")
+    examples = "\n".join(f"$ {line.strip()}" for line in (command.epilog or "").splitlines() if line.startswith("  "))
+    if examples:
+        parts.append(f"```console\n{examples}\n```")
     return "\n\n".join(parts)
 
 

@@ -8,6 +8,7 @@ Solvers, file formats and tables are imported inside the commands that need them
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -27,9 +28,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         # Here, so that Ctrl-C while modules are loaded ends the program in the same way as later on.
         from mig_opt.cli.app import command_line
+        from mig_opt.cli.completing import PROGRAM, VARIABLE, asked_of, know_shells
 
         arguments = list(sys.argv[1:] if arguments is None else arguments)
-        command_line(*arguments[:1])(args=arguments, prog_name="mig-opt")
+        asked = asked_of(os.environ)
+        if asked is not None:
+            know_shells()
+        first = arguments[:1] if asked is None else [asked]
+        command_line(*first)(args=arguments, prog_name=PROGRAM, complete_var=VARIABLE)
     except KeyboardInterrupt:
         sys.exit(interrupted())
     except OSError as error:  # from the help, which belongs to no command

@@ -6,14 +6,18 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import keyword
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 from typer.models import ArgumentInfo, OptionInfo
 
 from mig_opt._version import __version__
+from mig_opt.cli.commands import COMMANDS, GROUPS, epilog, heading
+from mig_opt.cli.logs import begin_log
 from mig_opt.cli.outcome import prepare_streams, report
 
 _SETTINGS: dict[str, Any] = {
@@ -22,59 +26,36 @@ _SETTINGS: dict[str, Any] = {
     "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100},
 }
 
+_MARGIN = 4
+"""Columns of a list in the help that no text is in."""
 
-class Command(NamedTuple):
-    """Command: the module of its function, which has its last word as name, and an example."""
-
-    module: str
-    example: str
-
-
-COMMANDS: Mapping[str, Command] = {
-    "solve": Command("batch.solving", "mig-opt solve batch.json --time-limit 30 -o plan.json --plot plan.png"),
-    "deploy": Command(
-        "serving.deploying", "mig-opt deploy services.json --profiles profiles/ -o fleet.json --plot fleet.png"
+LogLevel = Annotated[
+    str | None,
+    typer.Option(
+        "--log-level",
+        metavar="LEVEL",
+        help="Tell what goes on, on standard error: debug, info or warning. After any command, too.",
     ),
-    "serve": Command(
-        "serving.serving", "mig-opt serve fleet.json --services services.json --arrivals bursty --plot latencies.png"
-    ),
-    "validate": Command("planning", "mig-opt validate batch.json plan.json"),
-    "bound": Command("planning", "mig-opt bound rodinia-a30"),
-    "explain": Command("batch.explaining", "mig-opt explain rodinia-a30 --target 28"),
-    "prove": Command("batch.proving", "mig-opt prove rodinia-a30 plan.json -o certificate.json"),
-    "check": Command("batch.proving", "mig-opt check rodinia-a30 plan.json certificate.json"),
-    "plot": Command("planning", "mig-opt plot batch.json plan.json plan.svg"),
-    "script": Command("planning", "mig-opt script batch.json plan.json plan.sh"),
-    "run": Command("batch.running", "mig-opt run batch.json plan.json --commands commands.json --plot run.png"),
-    "profile": Command("profiling", "mig-opt profile --commands commands.json --gpu A100 -o batch.json"),
-    "compare": Command("batch.comparing", "mig-opt compare rodinia-a30 batch.json --methods cp,far --time-limit 5"),
-    "bench": Command("benching", "mig-opt bench study.json --jobs 2"),
-    "simulate": Command("fleet.simulating", "mig-opt simulate trace.json --policy fragmentation-aware,first-fit"),
-    "defragment": Command("fleet.defragmenting", "mig-opt defragment fleet.json --for 3g.20gb"),
-    "instances": Command("catalogues", "mig-opt instances rodinia-a30"),
-    "gpus": Command("catalogues", "mig-opt gpus A100"),
-    "methods": Command("catalogues", "mig-opt methods"),
-    "versions": Command("catalogues", "mig-opt versions --json"),
-    "generate": Command("making", "mig-opt generate -n 20 --gpu H100 --seed 7 -o batch.json"),
-    "export": Command("making", "mig-opt export rodinia-a30 rodinia.mps"),
-    "schema": Command("making", "mig-opt schema batch"),
-    "trace families": Command("fleet.tracing", "mig-opt trace families normal-25"),
-    "trace generate": Command(
-        "fleet.tracing", "mig-opt trace generate pcie-4 --set pcie_share=0.4 --seed 7 -o trace.json"
-    ),
-    "trace import": Command(
-        "fleet.tracing", "mig-opt trace import openb_pod_list_default.csv --gpus 100 -o openb.json"
-    ),
-    "trace describe": Command("fleet.tracing", "mig-opt trace describe trace.json --bounds"),
-    "state import": Command("fleet.importing", "nvidia-smi mig -lgi | mig-opt state import - --gpu A100 -o fleet.json"),
-}
-"""The commands, in the order in which the help lists them."""
+]
 
-GROUPS: Mapping[str, str] = {
-    "trace": "Make and describe traces: jobs that arrive over time.",
-    "state": "Read the instances that there are.",
-}
-"""What the commands of a group do that begin with the same word."""
+
+class Sections(TyperGroup):
+    """The commands under their headings."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the commands and groups in the order of the table."""
+        return sorted(super().list_commands(ctx), key=[name.split()[0] for name in COMMANDS].index)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the part of the help that lists the commands."""
+        known = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+        longest = max(map(len, known))
+        for title, names in itertools.groupby(known, key=heading):
+            with formatter.section(title):
+                commands = ((name, known[name]) for name in names)
+                width = formatter.width - longest - _MARGIN
+                # As wide under each heading, so that all texts begin in the same column.
+                formatter.write_dl([(f"{name:{longest}}", of.get_short_help_str(width)) for name, of in commands if of])
 
 
 def command_line(first: str = "") -> typer.Typer:
@@ -91,12 +72,13 @@ def command_line(first: str = "") -> typer.Typer:
         help="Optimal plans for NVIDIA Multi-Instance GPUs.\n\n"
         "BATCH and SERVICES are JSON or CSV files, names of bundled instances (see: mig-opt instances), or - for "
         "standard input.",
-        epilog="Example: mig-opt solve rodinia-a30",
+        epilog=epilog(("mig-opt solve rodinia-a30", "mig-opt init batch my-batch.json", "mig-opt solve my-batch.json")),
+        cls=Sections,
         add_completion=False,
         pretty_exceptions_enable=False,
         **_SETTINGS,
     )
-    app.callback()(_options)
+    app.callback()(guarded(_options))
     groups = {"": app}
     for name in [name for name in COMMANDS if name.split()[0] == first] or COMMANDS:
         group, _, last = name.rpartition(" ")
@@ -105,7 +87,7 @@ def command_line(first: str = "") -> typer.Typer:
             app.add_typer(groups[group], name=group)
         module = importlib.import_module(f"mig_opt.cli.{COMMANDS[name].module}")
         function = getattr(module, f"{last}_" if keyword.iskeyword(last) else last)
-        groups[group].command(last, epilog=f"Example: {COMMANDS[name].example}")(guarded(function))
+        groups[group].command(last, epilog=epilog(COMMANDS[name].examples))(guarded(function))
     return app
 
 
@@ -119,6 +101,7 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_show_version)
     ] = False,
+    log_level: LogLevel = None,
 ) -> None:
     pass
 
@@ -126,7 +109,8 @@ def _options(
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
     """Wrap a command so that whatever it raises becomes a message on standard error and an exit code.
 
-    A parameter whose type is a dataclass becomes one option for each field of it.
+    A parameter whose type is a dataclass becomes one option for each field of it. ``--log-level`` is an option of
+    everything; the help of commands does not repeat it.
     """
     parameters: list[inspect.Parameter] = []
     groups: dict[str, Any] = {}
@@ -143,10 +127,15 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             for field in dataclasses.fields(kind)
         ]
 
+    if "log_level" not in hints:
+        kind = Annotated[str | None, typer.Option("--log-level", hidden=True)]
+        parameters.append(inspect.Parameter("log_level", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
+
     @functools.wraps(command)
     def run(**values: Any) -> None:
         prepare_streams()
         try:
+            begin_log(values["log_level"] if "log_level" in hints else values.pop("log_level"))
             for name, kind in groups.items():
                 values[name] = kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
             command(**values)

@@ -35,9 +35,10 @@ def bench(
     as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Do the runs of a study that are missing, and show its tables: methods on batches, schedulers on traces.
+    """Do the runs of a study that are missing; show its tables.
 
-    Each run is a line of the output, written when it ends: a study that was stopped goes on with the same command, and
+    They are of methods on batches, and of schedulers on traces. Each run is a line of the output, written when it ends:
+    a study that was stopped goes on with the same command, and
     only runs in flight are lost. A run that fails is a line with its error. Exits with 0 if all is done, 1 if runs
     failed (or are missing, with --table), and 130 after Ctrl-C.
     """

@@ -28,7 +28,7 @@ _NO_FINDINGS: list[tuple[str, Finding | None]] = [("", None), ("", None)]
 
 
 def instances(name: options.ListedArgument = None, as_json: options.Json = False) -> None:
-    """List the bundled batches and demands, and the best that is known."""
+    """List the bundled batches and demands, with the best known plans."""
     from mig_opt.instances.bundled import instance_info, instance_names
 
     names = [*instance_names("batch"), *instance_names("demand")] if name is None else [name]
@@ -213,7 +213,7 @@ def _show_gpu(model: GpuModel) -> None:
 
 
 def methods(as_json: options.Json = False) -> None:
-    """List the methods of `mig-opt solve` and `mig-opt deploy`, and the policies of `mig-opt simulate`."""
+    """List the methods of solve and deploy, the policies of simulate."""
     from mig_opt.registry import policies
     from mig_opt.simulation.fleet.simulator import policy_options
 

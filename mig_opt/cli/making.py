@@ -7,7 +7,7 @@ from typing import Annotated, cast
 
 from typer import Argument, Option
 
-from mig_opt.cli import options
+from mig_opt.cli import completing, options
 from mig_opt.cli.inputs import check_number_of_gpus, check_outputs, load_batch
 from mig_opt.cli.outcome import Checks, print_text
 from mig_opt.cli.screens import show_written
@@ -25,7 +25,7 @@ def generate(
     p_sup: Annotated[
         float, Option("--p-sup", metavar="P", help="Share of super-linear tasks among those that can be.")
     ] = 0.5,
-    gpu: Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.")] = "A100",
+    gpu: Annotated[str, Option(metavar="GPU", help="One of: mig-opt gpus.", autocompletion=completing.gpus)] = "A100",
     gpus: Annotated[int, Option(metavar="N", help="How many.")] = 1,
     seed: Annotated[int, Option(metavar="N", help="Same options and seed, same batch.")] = 0,
     decimals: Annotated[int, Option(metavar="N", help="Of the seconds.")] = 3,
@@ -106,6 +106,7 @@ def schema(
             help="batch, schedule, result, certificate, study, services, profiles, deployment, deployment-result, "
             "trace, state, costs or commands.",
             show_default=False,
+            autocompletion=completing.file_kinds,
         ),
     ],
 ) -> None:

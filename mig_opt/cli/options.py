@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 from typer import Argument, Option
 
+from mig_opt.cli import completing
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT
 
 _PROBLEM_HELP = "JSON or CSV file, bundled instance, or -."
-_PLAN_HELP = "JSON file; of a deployment if it is for services."
 
 
 def file(explanation: str, *names: str) -> Any:
@@ -31,7 +31,8 @@ def plot(subject: str) -> Any:
 
 def in_place_of_gpu(subject: str) -> Any:
     """Return the declaration of the option ``--gpu``, for what names a GPU (or several) itself."""
-    return Option("--gpu", metavar="GPU", help=f"In place of the {subject} names; CSV files need it.")
+    explanation = f"In place of the {subject} names; CSV files need it."
+    return Option("--gpu", metavar="GPU", help=explanation, autocompletion=completing.gpus)
 
 
 def in_place_of_gpus(subject: str) -> Any:
@@ -39,13 +40,22 @@ def in_place_of_gpus(subject: str) -> Any:
     return Option("--gpus", metavar="N", help=f"In place of {subject}'s number of GPUs.")
 
 
-BatchArgument = Annotated[str, Argument(metavar="BATCH", help=_PROBLEM_HELP, show_default=False)]
-ScheduleArgument = Annotated[Path, Argument(metavar="SCHEDULE", help="JSON file.", show_default=False)]
-ProblemArgument = Annotated[str, Argument(metavar="BATCH|SERVICES", help=_PROBLEM_HELP, show_default=False)]
-PlanArgument = Annotated[Path, Argument(metavar="SCHEDULE|DEPLOYMENT", help=_PLAN_HELP, show_default=False)]
-ServicesArgument = Annotated[
-    str, Argument(metavar="SERVICES", help="JSON or CSV file, bundled demand, or -.", show_default=False)
+BatchArgument = Annotated[
+    str, Argument(metavar="BATCH", help=_PROBLEM_HELP, show_default=False, autocompletion=completing.batches)
 ]
+ScheduleArgument = Annotated[Path, Argument(metavar="SCHEDULE", help="JSON file.", show_default=False)]
+ServicesArgument = Annotated[
+    str,
+    Argument(
+        metavar="SERVICES",
+        help="JSON or CSV file, bundled demand, or -.",
+        show_default=False,
+        autocompletion=completing.demands,
+    ),
+]
+DeploymentArgument = Annotated[Path, Argument(metavar="DEPLOYMENT", help="JSON or CSV file.", show_default=False)]
+PictureArgument = Annotated[Path, Argument(metavar="OUT", help=".png, .pdf, .svg or .html file.", show_default=False)]
+ScriptArgument = Annotated[Path, Argument(metavar="OUT", help="File for bash.", show_default=False)]
 TraceArgument = Annotated[str, Argument(metavar="TRACE", help="JSON or CSV file, or -.", show_default=False)]
 ListedArgument = Annotated[str | None, Argument(metavar="NAME", help="Show everything about this one.")]
 
@@ -64,7 +74,9 @@ Costs = Annotated[
     ),
 ]
 
-Method = Annotated[str, Option(metavar="NAME", help="One of: mig-opt methods.")]
+Method = Annotated[
+    str, Option(metavar="NAME", help="One of: mig-opt methods.", autocompletion=completing.methods_of_command)
+]
 TimeLimit = Annotated[float, Option(metavar="S", help="Seconds.")]
 ExactTimeLimit = Annotated[
     float | None, Option(metavar="S", help=f"Seconds.  [default: {DEFAULT_TIME_LIMIT:g} for exact methods]")
@@ -97,18 +109,37 @@ MaxProcesses = Annotated[int | None, Option(metavar="N", help="Most processes th
 
 
 @dataclass(frozen=True, slots=True)
-class ProblemOptions:
-    """Options of commands that work for batches and for services; None (or False) where they were not given.
+class ServicesOptions:
+    """Options that complete or override services; None (or False) where they were not given."""
 
-    Those up to ``costs`` have a meaning for batches; of these, ``gpu`` has one for services, as all others.
+    gpu: Annotated[str | None, in_place_of_gpu("GPUs that SERVICES")] = None
+    profiles: Profiles = None
+    scenario: Scenario = None
+    slo_share: SloShare = None
+    whole_ms: WholeMs = None
+    max_processes: MaxProcesses = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemOptions:
+    """Options of commands for batches that take services too; None (or False) where they were not given.
+
+    Those up to ``costs`` have a meaning for batches; of these, ``gpu`` has one for services, as all others. The help
+    does not show those, since services have commands of their own.
     """
 
     gpu: Gpu = None
     gpus: Gpus = None
     cost_free: CostFree = False
     costs: Costs = None
-    profiles: Profiles = None
-    scenario: Scenario = None
-    slo_share: SloShare = None
-    whole_ms: WholeMs = None
-    max_processes: MaxProcesses = None
+    profiles: Annotated[list[Path] | None, Option("--profiles", hidden=True)] = None
+    scenario: Annotated[str | None, Option("--scenario", hidden=True)] = None
+    slo_share: Annotated[float | None, Option("--slo-share", hidden=True)] = None
+    whole_ms: Annotated[bool | None, Option("--whole-ms/--no-whole-ms", hidden=True)] = None
+    max_processes: Annotated[int | None, Option("--max-processes", hidden=True)] = None
+
+    def for_services(self) -> ServicesOptions:
+        """Return those that services have."""
+        return ServicesOptions(
+            self.gpu, self.profiles, self.scenario, self.slo_share, self.whole_ms, self.max_processes
+        )

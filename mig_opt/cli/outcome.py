@@ -14,6 +14,7 @@ from typing import Any, NoReturn, ParamSpec, TypeVar, cast
 import typer
 
 from mig_opt.cli.interruption import INTERRUPTED, interrupted
+from mig_opt.cli.pointing import error_text
 from mig_opt.errors import DriverError, InputError, PolicyError, Problem, SolverError
 from mig_opt.registry import Method
 from mig_opt.result import Result, Status
@@ -146,7 +147,8 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
             return interrupted()
         case InputError() | WrongInputsError():
             errors = [error] if isinstance(error, InputError) else error.errors
-            say("\n".join(_block(entry if entry.source else _renamed(entry, names or {})) for entry in errors))
+            named = (entry if entry.source else _renamed(entry, names or {}) for entry in errors)
+            typer.echo("\n".join(map(error_text, named)), err=True)
             return BAD_INPUT
         case BrokenPipeError():
             _silence_output()
@@ -164,12 +166,6 @@ def report(error: BaseException, names: Mapping[str, str] | None = None) -> int:
         case _:
             say(f"{traceback.format_exc()}{REQUEST}")
     return DEFECT
-
-
-def _block(error: InputError) -> str:
-    if len(error.problems) == 1 and not (error.source and error.problems[0].path):
-        return f"error: {error.source}{': ' if error.source else ''}{error.problems[0]}"
-    return "\n  ".join([f"error: {error.source or 'bad input'}", *map(str, error.problems)])
 
 
 def say(text: str) -> None:

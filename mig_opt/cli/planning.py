@@ -1,4 +1,7 @@
-"""Commands for several problems: validate, bound, plot, script. The files tell which problem it is."""
+"""Commands for plans: validate, bound, plot, script. The files tell which problem it is.
+
+The commands of services alone are in :mod:`mig_opt.cli.serving.planning`; what they do is here.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import os
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Option
 
 from mig_opt.cli import options
 from mig_opt.cli.inputs import is_table, parsed_devices, piped
@@ -40,8 +43,9 @@ def chosen_plans(argument: str, plan: Path | None, given: options.ProblemOptions
     chosen = next((problem for problem in PROBLEMS if problem.kind == kind), None)
     if chosen is None:
         plan_kind = None if plan is None else _kind(str(plan), None)
-        others = (problem for problem in PROBLEMS[1:] if own[problem] or plan_kind in problem.plan_kinds)
-        return next(others, PROBLEMS[0])(argument, document, given)
+        serves = own[ServingPlans] or plan_kind in ServingPlans.plan_kinds
+        chosen = ServingPlans if serves else BatchPlans
+        return _plans(chosen, argument, document, given)
     wrong = [
         Problem(option, f"is for {problem.plural}, but {argument} {chosen.predicate}; leave it out")
         for problem in PROBLEMS
@@ -50,7 +54,15 @@ def chosen_plans(argument: str, plan: Path | None, given: options.ProblemOptions
     ]
     if wrong:
         raise InputError(wrong)
-    return chosen(argument, document, given)
+    return _plans(chosen, argument, document, given)
+
+
+def _plans(
+    problem: type[Plans], argument: str, document: bytes | None, given: options.ProblemOptions
+) -> BatchPlans | ServingPlans:
+    if problem is ServingPlans:
+        return ServingPlans(argument, document, given.for_services())
+    return BatchPlans(argument, document, given)
 
 
 def _kind(name: str, document: bytes | None) -> str | None:
@@ -70,27 +82,71 @@ def _kind(name: str, document: bytes | None) -> str | None:
 
 
 def validate(
-    batch: options.ProblemArgument,
-    schedule: options.PlanArgument,
+    batch: options.BatchArgument,
+    schedule: options.ScheduleArgument,
     *,
     given: options.ProblemOptions,
     tolerance: Annotated[
-        float | None,
-        Option(
-            metavar="S",
-            help="By how much times may differ, or a share for figures of services.  [default: 1e-6 s; 1e-9]",
-        ),
+        float | None, Option(metavar="S", help="Seconds by which times may differ.  [default: 1e-6]")
     ] = None,
     output: Annotated[Path | None, options.output("Write the schedule with the operations that were found.")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Check a schedule of a batch, or a deployment of services, against every rule.
+    """Check a schedule of a batch against every rule.
 
     A schedule without operations is valid if there are operations that make it so; they are looked for.
-    Exits with 0 if it is valid, else 1.
+    Exits with 0 if it is valid, else 1. For deployments: mig-opt services validate.
     """
     plans = chosen_plans(batch, schedule, given, **{"-o": output})
-    plans.read(schedule, output=output)
+    validate_plan(plans, schedule, tolerance, output, as_json=as_json)
+
+
+def bound(batch: options.BatchArgument, *, given: options.ProblemOptions, as_json: options.Json = False) -> None:
+    """Show lower bounds on the makespan that need no solver.
+
+    Exits with 1 if they show that there is no schedule at all. For services: mig-opt services bound.
+    """
+    bound_problem(chosen_plans(batch, None, given), as_json=as_json)
+
+
+def plot(
+    batch: options.BatchArgument,
+    schedule: options.ScheduleArgument,
+    out: options.PictureArgument,
+    *,
+    given: options.ProblemOptions,
+    lower_bound: Annotated[float | None, Option(metavar="S", help="Seconds, drawn as a line.")] = None,
+) -> None:
+    """Draw a schedule as a Gantt chart.
+
+    A schedule without operations is drawn with some that make it feasible, what is not valid as it is. For
+    deployments: mig-opt services plot.
+    """
+    plans = chosen_plans(batch, schedule, given, **{"--lower-bound": lower_bound})
+    plot_plan(plans, schedule, out, lower_bound)
+
+
+def script(
+    batch: options.BatchArgument,
+    schedule: options.ScheduleArgument,
+    out: options.ScriptArgument,
+    *,
+    given: options.ProblemOptions,
+    devices: options.Devices = None,
+) -> None:
+    """Write a bash script that carries out a schedule.
+
+    It has nvidia-smi commands, and hooks for the rest. A schedule without operations gets some. Exits with 1 if the
+    schedule is not valid; nothing is written then. For deployments: mig-opt services script.
+    """
+    script_plan(chosen_plans(batch, schedule, given), schedule, out, devices)
+
+
+def validate_plan(
+    plans: Plans, path: Path, tolerance: float | None, output: Path | None = None, *, as_json: bool
+) -> None:
+    """Check a plan in a file, and end the command."""
+    plans.read(path, output=output)
     plans.found = found = plans.validate(tolerance)
     if output is not None and found.valid:
         from mig_opt.files.batch.schedules import write_schedule
@@ -112,12 +168,8 @@ def validate(
     finish(good=found.valid)
 
 
-def bound(batch: options.ProblemArgument, *, given: options.ProblemOptions, as_json: options.Json = False) -> None:
-    """Show lower bounds that need no solver: on the makespan, or on the number of GPUs for services.
-
-    Exits with 1 if they show that there is no schedule or deployment at all.
-    """
-    plans = chosen_plans(batch, None, given)
+def bound_problem(plans: Plans, *, as_json: bool) -> None:
+    """Show the lower bounds of a problem, and end the command."""
     plans.problem = plans.load()
     found = plans.bounds()
     if as_json:
@@ -135,20 +187,9 @@ def bound(batch: options.ProblemArgument, *, given: options.ProblemOptions, as_j
     finish(good=not found.reasons)
 
 
-def plot(
-    batch: options.ProblemArgument,
-    schedule: options.PlanArgument,
-    out: Annotated[Path, Argument(metavar="OUT", help=".png, .pdf, .svg or .html file.", show_default=False)],
-    *,
-    given: options.ProblemOptions,
-    lower_bound: Annotated[float | None, Option(metavar="S", help="Seconds, drawn as a line.")] = None,
-) -> None:
-    """Draw a schedule as a Gantt chart, or which services are on which GPU of a deployment.
-
-    A schedule without operations is drawn with some that make it feasible, what is not valid as it is.
-    """
-    plans = chosen_plans(batch, schedule, given, **{"--lower-bound": lower_bound})
-    plans.read(schedule, out)
+def plot_plan(plans: Plans, path: Path, out: Path, lower_bound: float | None = None) -> None:
+    """Draw a plan in a file."""
+    plans.read(path, out)
     plans.found = plans.validate()
     if not plans.found.valid:
         say(f"warning: the {plans.noun} is not valid ({_violations(plans)}); see: mig-opt validate")
@@ -156,26 +197,15 @@ def plot(
     show_written("Chart", out)
 
 
-def script(
-    batch: options.ProblemArgument,
-    schedule: options.PlanArgument,
-    out: Annotated[Path, Argument(metavar="OUT", help="File for bash.", show_default=False)],
-    *,
-    given: options.ProblemOptions,
-    devices: options.Devices = None,
-) -> None:
-    """Write a bash script that carries out a schedule or a deployment: nvidia-smi commands, and hooks for the rest.
-
-    A schedule without operations gets some. Exits with 1 if it or the deployment is not valid; nothing is written then.
-    """
+def script_plan(plans: Plans, path: Path, out: Path, devices: str | None) -> None:
+    """Write a script that carries out a plan in a file."""
     from mig_opt.files.documents import write_text
 
-    plans = chosen_plans(batch, schedule, given)
     checks, count = Checks(), None
     with checks.step():
-        plans.read(schedule, output=out)
+        plans.read(path, output=out)
         count = plans.number_of_gpus()
-        plans.check_script(schedule)
+        plans.check_script(path)
     names = checks.attempt(parsed_devices, devices, count)
     checks.finish()
     plans.found = plans.validate()

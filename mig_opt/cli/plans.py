@@ -13,7 +13,7 @@ from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.batch.screens import batch_rows, unplaceable, validation_card
 from mig_opt.cli.inputs import check_outputs, load_batch
-from mig_opt.cli.options import ProblemOptions
+from mig_opt.cli.options import ProblemOptions, ServicesOptions
 from mig_opt.cli.outcome import Checks, refuse
 from mig_opt.cli.screens import Part, Rows, bounds_table, seconds, table
 from mig_opt.cli.serving.inputs import check_deployment_names, load_services, read_deployment_for
@@ -56,8 +56,8 @@ class Plans(ABC):
     plan: Any = None
     found: Any
 
-    def __init__(self, argument: str, document: bytes | None, options: ProblemOptions) -> None:
-        self.argument, self.document, self.options = argument, document, options
+    def __init__(self, argument: str, document: bytes | None) -> None:
+        self.argument, self.document = argument, document
 
     def read(self, path: Path, chart: Path | None = None, output: Path | None = None) -> None:
         """Read the problem and the plan, and see to it that outputs can be written; all errors come at once."""
@@ -126,6 +126,10 @@ class BatchPlans(Plans):
     measured = False  # true if the plan is an execution, and the times of the problem are those that were measured
     found: Validation
 
+    def __init__(self, argument: str, document: bytes | None, options: ProblemOptions) -> None:
+        super().__init__(argument, document)
+        self.options = options
+
     def load(self) -> Batch:
         given = self.options
         costs = given.costs
@@ -191,6 +195,10 @@ class ServingPlans(Plans):
     problem: Demand
     plan: Deployment
     found: DeploymentValidation
+
+    def __init__(self, argument: str, document: bytes | None, options: ServicesOptions) -> None:
+        super().__init__(argument, document)
+        self.options = options
 
     def load(self) -> Demand:
         return load_services(self.argument, self.options, self.document)

@@ -35,9 +35,10 @@ def profile(
     as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
-    """Measure each task on each size of instance of a GPU of this machine, and write the batch.
+    """Measure each task on each size of instance of a GPU.
 
-    The same command goes on where an earlier one was interrupted. A size on which a task runs out of memory is left
+    It is a GPU of this machine, and the batch of the tasks is written. The same command goes on where an earlier one
+    was interrupted. A size on which a task runs out of memory is left
     out. Exits with 0 if all is measured, 1 if a task has failed otherwise or something could not be done.
     """
     from mig_opt.executing.profiling import ProfilePlan, profile_tasks

@@ -10,11 +10,15 @@ from typing import Any
 
 from rich.console import Console
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Column
 from rich.text import Text
 
+from mig_opt.cli.logs import log_is_shown
 from mig_opt.cli.screens import seconds as spelled
 from mig_opt.control import Callbacks
 from mig_opt.result import relative_gap
+from mig_opt.texts import printable
 
 REFRESHES_PER_SECOND = 4
 
@@ -81,6 +85,77 @@ def shown_progress(method: str = "", *, quiet: bool) -> Iterator[list[Callbacks]
         yield [line]
 
 
+class Bar:
+    """Line of standard error with a bar of the work that is done, time so far and to go, and a text.
+
+    Parameters
+    ----------
+    text : str
+        What is counted, and more about it.
+    total : int, optional
+        All of it, if that is known.
+    """
+
+    def __init__(self, text: str, total: int | None = None) -> None:
+        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        self.display = Progress(
+            BarColumn(16),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False, table_column=rest),
+            console=Console(stderr=True, highlight=False),
+            expand=True,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        self._task = self.display.add_task(printable(text), total=total)
+
+    def show(self, text: str | None = None, **progress: int) -> None:
+        """Show another text; ``total``, ``completed`` and ``advance`` say how much is done."""
+        described = None if text is None else printable(text)
+        self.display.update(self._task, description=described, **progress)  # type: ignore[arg-type]
+
+
+class RunsBar(Callbacks):
+    """A bar of runs of methods on problems, one after the other; of the one in progress the incumbent and its gap.
+
+    Parameters
+    ----------
+    bar : Bar
+        Where it is shown.
+    """
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
+        self._method = ""
+        self._begun = 0
+
+    def on_start(self, problem: Any, method: str) -> None:
+        """Count the run before as done, also if it failed."""
+        self._method = f"{method} on {problem.name}"
+        self._bar.show(f"runs, now: {self._method}", completed=self._begun)
+        self._begun += 1
+
+    def on_incumbent(self, seconds: float, plan: Any, lower_bound: float) -> None:
+        """Show the makespan."""
+        gap = f", gap {relative_gap(plan.makespan, lower_bound):.3%}" if lower_bound > 0 else ""
+        self._bar.show(f"runs, now: {self._method}, {spelled(plan.makespan)} s{gap}")
+
+
+@contextlib.contextmanager
+def shown_bar(text: str, total: int | None = None, *, quiet: bool) -> Iterator[Bar | None]:
+    """Show a bar on standard error, if that is wanted and a terminal; gone at the end."""
+    if quiet or not can_take_lines_back():
+        yield None
+        return
+    bar = Bar(text, total)
+    with bar.display:
+        yield bar
+
+
 def can_take_lines_back() -> bool:
-    """Return True if standard error is a terminal on which a line can be replaced."""
-    return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal
+    """Return True if standard error is a terminal on which a line can be replaced, and no log is written to it."""
+    return sys.stderr.isatty() and not Console(stderr=True).is_dumb_terminal and not log_is_shown()

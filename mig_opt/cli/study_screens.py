@@ -8,12 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Column
 from rich.text import Text
 
-from mig_opt.cli.progress import can_take_lines_back
+from mig_opt.cli.progress import Bar, shown_bar
 from mig_opt.cli.screens import Cell, Part, broken_label, bullets, note, percents, seconds, styled, table, tenths
 from mig_opt.studies import StudyProgress, StudyRows
 from mig_opt.studies.rows import Row
@@ -27,48 +24,35 @@ MOST_FAILURES = 10
 """Failures that are shown."""
 
 
-class ProgressBar(StudyProgress):
-    """Runs that are done and failed, time so far and to go, and the last run, on one line of standard error."""
+class StudyBar(StudyProgress):
+    """A bar of the runs of a study: how many are done and failed, and the last one.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    bar : Bar
+        Where it is shown.
+    """
+
+    def __init__(self, bar: Bar) -> None:
+        self._bar = bar
         self._failed = 0
-        rest = Column(ratio=1, no_wrap=True, overflow="ellipsis")
-        self.display = Progress(
-            BarColumn(16),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.description}", markup=False, table_column=rest),
-            console=Console(stderr=True, highlight=False),
-            expand=True,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        self._task = self.display.add_task("runs", total=None)
 
     def on_start(self, missing: Sequence[StudyRun], known: int) -> None:
         """Begin with what is known."""
-        self.display.update(self._task, total=known + len(missing), completed=known)
+        self._bar.show(total=known + len(missing), completed=known)
 
     def on_row(self, row: Row[StudyRun]) -> None:
         """Show the run that was done."""
         self._failed += bool(row.outcome.error)
         failed = f", {self._failed} failed" if self._failed else ""
-        last = printable(f"runs{failed}, last: {row.run.label}")
-        self.display.update(self._task, advance=1, description=last)
+        self._bar.show(f"runs{failed}, last: {row.run.label}", advance=1)
 
 
 @contextlib.contextmanager
 def shown_study_progress(*, quiet: bool) -> Iterator[StudyProgress | None]:
     """Show the progress of a study on standard error, if that is wanted and a terminal; gone at the end."""
-    if quiet or not can_take_lines_back():
-        yield None
-        return
-    bar = ProgressBar()
-    with bar.display:
-        yield bar
+    with shown_bar("runs", quiet=quiet) as bar:
+        yield None if bar is None else StudyBar(bar)
 
 
 def study_parts(found: StudyRows) -> Iterator[Part]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import operator
 import threading
 import time
@@ -15,6 +16,8 @@ from mig_opt.registry import AUTO, Method, Registry
 from mig_opt.result import Plan, Result, Status, TrajectoryPoint, relative_gap, versions_with
 
 R = TypeVar("R", bound=Result[Any])
+
+_LOG = logging.getLogger(__name__)
 
 _MOST_WORKERS = 1000
 
@@ -241,6 +244,7 @@ class Control(Limits, Generic[Plan]):
                 return False
             self.plan, self.goals = plan, goals
             self._record()
+            _LOG.debug("objective %.9g after %.3f s, lower bound %.9g", self.objective, self.seconds, self.lower_bound)
             for callbacks in self.callbacks:
                 callbacks.on_incumbent(self.seconds, plan, self.lower_bound)
             self._decide()
@@ -253,6 +257,7 @@ class Control(Limits, Generic[Plan]):
                 return
             self.lower_bound, self.reason = lower_bound, reason
             self._record()
+            _LOG.debug("lower bound %.9g after %.3f s: %s", lower_bound, self.seconds, reason)
             for callbacks in self.callbacks:
                 callbacks.on_bound(self.seconds, self.objective, lower_bound)
             self._decide()
@@ -375,6 +380,8 @@ def run(
         # Ctrl-C in the middle of the import of an extension module leaves that half-made and its error changed.
         interruptibly(lambda: [needed.load() for needed in (method, *first)])
         control.begin()
+        limit = "no limit" if control.remaining is None else f"{control.remaining:g} s"
+        _LOG.info("%s begins: %s, seed %d, %d workers", method.name, limit, control.seed, control.workers)
         for callbacks in control.callbacks:
             callbacks.on_start(problem, method.name)
         work()
@@ -408,6 +415,8 @@ def run(
         reason=control.reason,
         proven=tuple(control.proven),
     )
+    _LOG.info("%s ends: %s, objective %s, lower bound %.9g, %.3f s, after %.3f s of loading",
+              method.name, status, objective, lower_bound, result.runtime_s, result.loading_s)  # fmt: skip
     for callbacks in control.callbacks:
         callbacks.on_end(result)
     return result

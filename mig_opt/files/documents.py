@@ -24,6 +24,8 @@ Document = str | bytes | Mapping[str, Any]
 _LONGEST_INTEGER = 300
 """Digits up to which an integer is kept exactly; what is longer becomes a float (and mostly infinite)."""
 
+_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
+
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
@@ -81,7 +83,7 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
         return repeats[-1]
 
     try:
-        value = json.loads(document, object_pairs_hook=collect, parse_int=_integer)
+        value = json.loads(without_comments(document), object_pairs_hook=collect, parse_int=_integer)
     except json.JSONDecodeError as error:
         if not document.strip():
             _refuse(source, "is empty, a JSON object {...} is wanted")
@@ -92,6 +94,21 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
     if not isinstance(value, dict):
         _refuse(source, f"must be a JSON object {{...}}, is {shown(value)}")
     return value, list(_repeated(value)) if repeats else []
+
+
+def without_comments(text: str) -> str:
+    """Return JSON text with blanks for comments, so that all else stays in its place.
+
+    A comment is what follows ``//`` to the end of the line, outside of strings.
+
+    Examples
+    --------
+    >>> without_comments('{"a": "//"} // b')
+    '{"a": "//"}     '
+    """
+    if "//" not in text:
+        return text
+    return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " " * len(found[0]), text)
 
 
 class _Repeating(dict[str, Any]):

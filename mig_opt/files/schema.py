@@ -15,6 +15,7 @@ from mig_opt.files.documents import decoded, parsed
 from mig_opt.files.keywords import DESCRIBED_BY, DESCRIPTIONS, EXAMPLES, KEYWORDS, WHOLE_OBJECT, Keywords
 from mig_opt.files.serving.demands import SERVICE_COLUMNS
 from mig_opt.files.shapes import FILES, Kind
+from mig_opt.files.tables import below_comments
 from mig_opt.result import Status
 
 
@@ -131,7 +132,7 @@ def document_kind(document: str | bytes, *, table: bool = False) -> Kind | None:
     try:
         text = decoded(document, "") if isinstance(document, bytes) else document
         if table:
-            columns = next(csv.reader(text.strip().splitlines()), [])
+            columns = next(csv.reader(below_comments(text).strip().splitlines()), [])
             keys = {SERVICE_COLUMNS.get(column.strip()) for column in columns}
             return "services" if keys & {"slo", "rate"} else "batch"
         raw, _ = parsed(text, "")

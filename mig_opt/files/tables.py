@@ -17,6 +17,8 @@ from mig_opt.gpu.model import GpuModel, wrong_size
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
 
+_COMMENTS = re.compile(r"(?:\s*#[^\n]*\n)+")
+
 HeaderCheck = Callable[[list[str], str, Findings], bool]
 """Notes what is wrong with the columns of a header, given where it is; returns True if rows can be read with them."""
 
@@ -50,16 +52,23 @@ def read_rows(
     return rows
 
 
+def below_comments(text: str) -> str:
+    """Return a CSV table without the comments that stand above its header."""
+    comments = _COMMENTS.match(text)
+    return text[comments.end() :] if comments else text
+
+
 def _lines(text: str, findings: Findings) -> Iterator[tuple[int, list[str]]]:
-    """Yield each row that is not blank, with the line on which it begins."""
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    line = 1
+    """Yield each row that is not blank, with the line on which it begins; comments may stand above the header."""
+    table = below_comments(text)
+    reader = csv.reader(io.StringIO(table, newline=""), strict=True)
+    first = line = 1 + text.count("\n") - table.count("\n")
     try:
         for row in reader:
             cells = [cell.strip() for cell in row]
             if any(cells):
                 yield line, cells
-            line = reader.line_num + 1
+            line = first + reader.line_num
     except csv.Error as error:
         findings.add(f"line {line}", f"not valid CSV: {error}")
         findings.check()

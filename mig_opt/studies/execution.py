@@ -16,6 +16,8 @@ from mig_opt.studies.environment import fingerprint
 from mig_opt.studies.rows import Outcome, R, Records, Row
 from mig_opt.studies.workers import Answer, WorkerPool, answer
 
+_LOG = logging.getLogger(__name__)
+
 _CONNECTING_S = 15
 """Seconds until a scheduler that does not answer is given up."""
 
@@ -77,6 +79,7 @@ def run_missing(
             current = fingerprints(run) if fingerprints else ""
             if now and now(run) != current:
                 raise SourcesChangedError("the sources have changed since the start: a run is of neither; start again")
+            _LOG.info("%s: %s, %.3f s %s", run.label, answered[0].status, answered[0].seconds, answered[0].error)
             told(records.add(run, *answered, current) if records else Row(run, *answered, current))
 
 

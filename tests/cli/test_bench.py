@@ -17,7 +17,8 @@ from command_line import Command, called
 from study_jobs import cluster_of_two
 
 from mig_opt import json_schema
-from mig_opt.cli.study_screens import ProgressBar
+from mig_opt.cli.progress import Bar
+from mig_opt.cli.study_screens import StudyBar
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study
 from mig_opt.studies.rows import Outcome, Row
 from mig_opt.studies.running import runs_of
@@ -212,11 +213,12 @@ def test_foreign_rows_are_told(mig_opt: Command, study: Path, monkeypatch: pytes
 
 def test_the_bar_shows_runs_and_failures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = runs_of(Study((GeneratedBatches(n=(3,), seeds=(0, 1)),), (MethodSettings("far"),)), tmp_path)
-    bar = ProgressBar()
+    bar = Bar("runs")
     with bar.display:
-        bar.on_start(runs, 3)
-        bar.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
-        bar.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))
+        study = StudyBar(bar)
+        study.on_start(runs, 3)
+        study.on_row(Row(runs[0], Outcome("crashed", 1.0, error="broken")))
+        study.on_row(Row(runs[1], Outcome("feasible", 1.0, 2.0, 1.0)))
         (task,) = bar.display.tasks
         shown = f"{task.completed:.0f}/{task.total:.0f} {task.description}"
     assert shown == "5/5 runs, 1 failed, last: far on n=3, seed 1"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +12,8 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from mig_opt.cli.app import GROUPS, command_line
+from mig_opt.cli.app import command_line
+from mig_opt.cli.commands import COMMANDS, GROUPS
 from mig_opt.cli.screens import seconds
 from mig_opt.gpu.catalogue import catalogue
 
@@ -30,9 +33,35 @@ def test_every_help_has_an_example(run, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "80")
     outcome = run(*command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
-    _, _, example = outcome.out.partition("Example: ")
-    assert " ".join(["mig-opt", *command]) in " ".join(example.split()) or " ".join(command) in GROUPS
+    _, _, examples = re.split(r"\n\n  (Examples?:)\n", outcome.out) if "Example" in outcome.out else ("", "", "")
+    name = " ".join(command)
+    assert f"mig-opt {name}" in examples or name in GROUPS
+    if name in COMMANDS:
+        assert tuple(line.strip() for line in examples.splitlines()) == COMMANDS[name].examples
     assert max(map(len, outcome.out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_have_options_that_there_are(name):
+    command = get_command(command_line(name.split()[0]))
+    for word in name.split():
+        command = command.commands[word]
+    for example in COMMANDS[name].examples:
+        words = shlex.split(example.partition(" > ")[0].rpartition("mig-opt ")[2])
+        assert words[: len(name.split())] == name.split()
+        with command.make_context(name, words[len(name.split()) :], resilient_parsing=True) as context:
+            known = command.make_parser(context)
+            known.parse_args(words[len(name.split()) :])  # refuses what it does not know
+
+
+def test_the_help_lists_every_command_under_its_heading(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("--help").out
+    listed = re.findall(r"^  ([a-z]+) +[A-Z]", text, re.MULTILINE)
+    assert listed == list(dict.fromkeys(name.split()[0] for name in COMMANDS))
+    assert "..." not in text.partition("Options:")[2], "no summary of a command is cut off"
+    headings = re.findall(r"^(\S.*):$", text, re.MULTILINE)
+    assert headings == ["Options", *dict.fromkeys(command.heading for command in COMMANDS.values())]
 
 
 @pytest.mark.deep

@@ -15,7 +15,7 @@ from places import DOCS
 
 import mig_opt
 from mig_opt import GpuModel, catalogue, get_gpu
-from mig_opt.cli.app import COMMANDS
+from mig_opt.cli.commands import COMMANDS
 from mig_opt.files.schema import json_schema
 from mig_opt.files.shapes import FILES
 

@@ -47,8 +47,8 @@ def compare(
     the shortest makespan that any of them found, or that is on record for a bundled instance. Exits with 0 if
     every batch got a schedule, 1 if one got none or a method failed, and 130 after Ctrl-C, which shows what is done.
     """
-    from mig_opt.cli.progress import shown_progress
-    from mig_opt.studies.comparing import check_comparison, comparison_rows, comparison_to_csv
+    from mig_opt.cli.progress import RunsBar, shown_bar
+    from mig_opt.studies.comparing import check_comparison, comparison_rows, comparison_to_csv, default_methods
     from mig_opt.studies.comparing import compare as run_comparison
     from mig_opt.studies.summary import line_document
 
@@ -60,8 +60,10 @@ def compare(
     checks.attempt(check_outputs, batches, table=output)
     checks.finish()
 
-    with shown_progress(quiet=as_json) as callbacks:
+    runs = len(problems) * len(default_methods() if names is None else names)
+    with shown_bar("runs", runs, quiet=as_json) as bar:
         on_record = _on_record(problems, batches)
+        callbacks = () if bar is None else RunsBar(bar)
         comparison = run_comparison(problems, names, on_record=on_record, callbacks=callbacks, **settings)
     if output is not None:
         from mig_opt.files.documents import write_text

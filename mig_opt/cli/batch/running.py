@@ -84,9 +84,10 @@ def run(
     as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress, and no table of the steps.")] = False,
 ) -> None:
-    """Run a schedule on the GPUs of this machine: create instances, run tasks on them, destroy instances.
+    """Run a schedule on the GPUs of this machine.
 
-    Killed at any moment, it goes on with --resume JOURNAL, which needs no other argument.
+    It creates instances, runs tasks on them, and destroys instances. Killed at any moment, it goes on with --resume
+    JOURNAL, which needs no other argument.
     Exits with 0 if all is done, 1 if tasks have failed or something could not be done, 130 after Ctrl-C.
     """
     from mig_opt.executing import resume_schedule, undo_schedule

@@ -59,7 +59,7 @@ def defragment(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Move instances so that there is room, with the fewest migrations.
+    """Move instances to make room, with the fewest migrations.
 
     Without --for, --free and --fragmentation the goal is the least mean fragmentation. A replica runs before its old
     instance ends, so nothing is interrupted. The migrations of a round can be done together; disruption budgets of

@@ -14,7 +14,7 @@ from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.registry import get_policy
 from mig_opt.simulation import Simulation, simulate
-from mig_opt.simulation.fleet.simulator import check_policy, option_problems, policy_options, read_option
+from mig_opt.simulation.fleet.simulator import Observer, check_policy, option_problems, policy_options, read_option
 
 _OPTION = "--policy"
 
@@ -39,10 +39,12 @@ class PolicyChoice:
         busy_until: float | None = None,
         *,
         reject: bool = False,
+        observer: Observer | None = None,
     ) -> Simulation:
         """Let the policy run the jobs of a trace, with the instances of a state at the start if one is given."""
+        given = {"state": state, "busy_until": busy_until, "reject": reject, "observer": observer}
         with self.named():
-            return simulate(trace, self.name, state=state, busy_until=busy_until, reject=reject, **self.options)
+            return simulate(trace, self.name, **given, **self.options)
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:

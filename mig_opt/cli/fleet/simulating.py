@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from mig_opt.cli import options
+from mig_opt.cli import completing, options
 from mig_opt.cli.fleet.rejecting import MOST_OPTIMAL, admission_document, admission_limits, admission_parts
 from mig_opt.cli.inputs import check_outputs, load_costs, load_state, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json
@@ -22,10 +23,13 @@ from mig_opt.result import relative_gap
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
+    from mig_opt.cli.progress import Bar
     from mig_opt.fleet.admission import Acceptance
     from mig_opt.fleet.bounds import TraceBounds
     from mig_opt.fleet.trace import Trace
     from mig_opt.simulation import Simulation
+    from mig_opt.simulation.fleet.cluster import Cluster
+    from mig_opt.simulation.fleet.simulator import Observer
 
 _EXPECTED = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 """Policies that run if none are named: those that need no options to do what they are for."""
@@ -35,6 +39,8 @@ _MOST_OPTIMAL = 20
 
 _GOALS = ("mean_completion", "makespan")
 _MOST_NAMED = 5
+
+_REFRESH_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +90,7 @@ def simulate(
             metavar="NAMES",
             help="Some of: mig-opt methods; each with :OPTION=VALUE for its options, like "
             f"static:partition=4+3:backfill=true; may be repeated.  [default: {','.join(_EXPECTED)}]",
+            autocompletion=completing.policies,
         ),
     ] = None,
     gpu: options.TraceGpu = None,
@@ -112,13 +119,13 @@ def simulate(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Simulate schedulers on the jobs of a trace, and compare them with each other and with lower bounds.
+    """Simulate schedulers on the jobs of a trace.
 
-    With --reject by their acceptance ratios, and with upper bounds. Exits with 1 if a scheduler leaves jobs waiting for
-    ever.
+    They are compared with each other and with lower bounds; with --reject by their acceptance ratios, and with upper
+    bounds. Exits with 1 if a scheduler leaves jobs waiting for ever.
     """
     from mig_opt.cli.fleet.policies import read_policies
-    from mig_opt.cli.progress import shown_progress
+    from mig_opt.cli.progress import shown_bar
 
     checks = Checks()
     chosen = read_policies(",".join(policy or _EXPECTED), checks)
@@ -137,10 +144,11 @@ def simulate(
     checks.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else checks.attempt(load_state, start, None, None)
     checks.finish()
-    done = []
-    for choice in chosen:
-        with shown_progress(choice.text, quiet=as_json), options_named(_START):
-            done.append(choice.run(found, state, busy_until, reject=reject))
+    done: list[Simulation] = []
+    with shown_bar("jobs", len(chosen) * len(found.jobs), quiet=as_json) as bar, options_named(_START):
+        for choice in chosen:
+            observer = None if bar is None else _watched(bar, choice.text, len(done) * len(found.jobs))
+            done.append(choice.run(found, state, busy_until, reject=reject, observer=observer))
     shown, document, bounds = _compared(done, time_limit if optimum else None, quiet=as_json)
     remarks = written("log", done, log, _write_log) + plotted("simulation", done, chart, partial(_draw, bounds))
     if as_json:
@@ -149,6 +157,22 @@ def simulate(
         show(*shown)
         show_remarks(remarks)
     finish(good=not any(simulation.unfinished for simulation in done))
+
+
+def _watched(bar: Bar, policy: str, before: int) -> Observer:
+    """Return an observer that shows how many jobs are finished, ``before`` of them with the policies before."""
+    bar.show(f"jobs, now: {policy}", completed=before)
+    due = 0.0
+
+    def observe(cluster: Cluster) -> None:
+        nonlocal due
+        now = time.monotonic()
+        if now >= due:
+            due = now + _REFRESH_S
+            finished = sum(not math.isnan(seconds) for seconds in cluster.log.finished)
+            bar.show(completed=before + finished)
+
+    return observe
 
 
 def _write_log(done: Sequence[Simulation], log: Path) -> None:

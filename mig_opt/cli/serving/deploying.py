@@ -108,14 +108,7 @@ def deploy(
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     checks.require(not (as_json and to_stdout), "--json", message)
     names = checks.attempt(parsed_devices, devices, None)
-    given = options.ProblemOptions(
-        gpu,
-        profiles=profiles,
-        scenario=scenario,
-        slo_share=slo_share,
-        whole_ms=whole_ms,
-        max_processes=max_processes,
-    )
+    given = options.ServicesOptions(gpu, profiles, scenario, slo_share, whole_ms, max_processes)
     demand = checks.attempt(_load, services, given, export)
     promise, headroom = checks.attempt(room.read) or (None, 0.0)
     checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
@@ -179,7 +172,7 @@ def check_export(form: str | None, devices: str | None) -> None:
         refuse("--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out")
 
 
-def _load(services: str, given: options.ProblemOptions, export: str | None) -> Demand:
+def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
     """Return the demand, if a method and the export can work with it."""
     from mig_opt.deploying import check_size
 

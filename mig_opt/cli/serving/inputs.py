@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mig_opt.arguments import wrong_integer
 from mig_opt.cli.inputs import STANDARD_INPUT, is_bundled, is_state, is_table, piped, running_in_state
-from mig_opt.cli.options import ProblemOptions
+from mig_opt.cli.options import ServicesOptions
 from mig_opt.cli.outcome import Checks, options_named, refuse
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.gpu.catalogue import get_gpu
@@ -18,7 +18,7 @@ from mig_opt.serving.deployment import Deployment
 from mig_opt.serving.profile_table import ProfileTable
 
 
-def load_services(name: str, options: ProblemOptions, document: bytes | None = None) -> Demand:
+def load_services(name: str, options: ServicesOptions, document: bytes | None = None) -> Demand:
     """Return the demand that SERVICES and its options stand for; all that is wrong about them is refused at once.
 
     ``document`` is the content of standard input, if it has been read.
@@ -53,7 +53,7 @@ def _is_about_tables(problem: Problem) -> bool:
     return problem.path in ("--profiles", "profiles") or problem.path.endswith((".model", ", model"))
 
 
-def _check_rule(options: ProblemOptions) -> None:
+def _check_rule(options: ServicesOptions) -> None:
     problems: list[Problem] = []
     if options.slo_share is not None:
         problems += problems_of(SloRule, options.slo_share)
@@ -124,7 +124,7 @@ class _Source:
         # A JSON document has a key of that name.
         return names if self.document is not None else names | {"gpu": "--gpu"}
 
-    def demand(self, options: ProblemOptions, tables: list[ProfileTable]) -> Demand:
+    def demand(self, options: ServicesOptions, tables: list[ProfileTable]) -> Demand:
         """Return the demand with these tables."""
         from mig_opt.files.serving.demands import demand_from_json, read_demand
 

@@ -100,7 +100,7 @@ def serve(
     chart: Annotated[Path | None, options.plot("latencies against the limits")] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Let requests arrive at a deployment, and measure how many are late.
+    """Let requests arrive at a deployment; count those that are late.
 
     Exits with 1 if a promise is given and not kept.
     """
@@ -108,7 +108,7 @@ def serve(
 
     checks = Checks()
     share = None if promise is None else checks.attempt(parsed_promise, promise)
-    given = options.ProblemOptions(gpu, profiles=profiles, scenario=scenario)
+    given = options.ServicesOptions(gpu, profiles, scenario)
     demand = checks.attempt(load_services, services, given)
     plan = checks.attempt(read_deployment_for, demand, deployment)
     batching = pattern = None

@@ -12,7 +12,15 @@ from mig_opt.files.documents import Document, file_path, parsed, read_text, show
 from mig_opt.files.kinds import FileKind, check_stated
 from mig_opt.files.reading import Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.files.shapes import DeploymentFile, DeploymentResultFile, SegmentEntry
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, table_text, told_by_row, whole_number
+from mig_opt.files.tables import (
+    below_comments,
+    check_columns,
+    gpu_of_table,
+    read_rows,
+    table_text,
+    told_by_row,
+    whole_number,
+)
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
@@ -78,7 +86,7 @@ def read_deployment(path: str | Path, *, demand: Demand | None = None, gpu: str 
     path = file_path(path)
     if path.suffix.lower() == ".csv":
         text = read_text(path)
-        header = next(csv.reader(text.splitlines()[:1]), [])
+        header = next(csv.reader(below_comments(text).splitlines()[:1]), [])
         if any(cell.strip() in _TABLE for cell in header):
             return _from_table(text, gpu, demand, str(path))
         return import_deployment(path, gpu, demand=demand)

@@ -9,6 +9,7 @@ says.
 
 from __future__ import annotations
 
+import logging
 import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,8 @@ from mig_opt.result import Status
 
 if TYPE_CHECKING:
     import pulp
+
+_LOG = logging.getLogger(__name__)
 
 NODES_PER_SECOND = 10
 """Nodes of a search tree that take about a second: from some hundred for five tasks to a few for twenty."""
@@ -191,6 +194,8 @@ def solve_program(
         return outcome
 
     outcome = interruptibly(work, stop.set)
+    _LOG.debug("%s: %s, objective %s, bound %g, %d variables, %d constraints", backend.name, outcome.status,
+               outcome.objective, outcome.bound, program.numVariables(), program.numConstraints())  # fmt: skip
     if nodes is not None and outcome.status not in (Status.OPTIMAL, Status.INFEASIBLE):
         control.spend(nodes / NODES_PER_SECOND)
     return outcome

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import logging
 import math
 import time
 from collections import Counter
@@ -23,6 +24,8 @@ from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
 from mig_opt.simulation.fleet.standing import StartingPolicy, standing
+
+_LOG = logging.getLogger(__name__)
 
 Observer = Callable[[Cluster], None]
 
@@ -167,6 +170,7 @@ def simulate(
     cluster = _cluster(trace)
     events = _Loop(cluster, decider, failure_limit, observer, reject=reject).run()
     runtime = time.perf_counter() - begin
+    _LOG.info("%s on %s: %d events in %.3f s", name, trace.name, events, runtime)
     return Simulation(trace, name, cluster.log, cluster.log.unfinished(), events, runtime, options, reject)
 
 

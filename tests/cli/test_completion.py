@@ -1,0 +1,116 @@
+"""Completion: what shells are told, and that the shells understand it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import MODULE, Command, refuses
+
+from mig_opt.cli.commands import COMMANDS
+from mig_opt.cli.completing import asked_of
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.instances.bundled import instance_names
+from mig_opt.registry import DEPLOY_METHODS, METHODS
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+def completed(run: Command, monkeypatch: pytest.MonkeyPatch, *words: str) -> list[str]:
+    """What bash may put in place of the last word."""
+    monkeypatch.setenv("_MIG_OPT_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "\n".join(["mig-opt", *words]))
+    monkeypatch.setenv("COMP_CWORD", str(len(words)))
+    outcome = run()
+    assert (outcome.code, outcome.err) == (0, "")
+    return outcome.out.split()
+
+
+def test_commands_and_options(run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert completed(run, monkeypatch, "") == list(dict.fromkeys(name.split()[0] for name in COMMANDS))
+    assert completed(run, monkeypatch, "va") == ["validate"]
+    assert completed(run, monkeypatch, "services", "") == ["validate", "bound", "plot", "script"]
+    assert {"--time-limit", "--method"} <= set(completed(run, monkeypatch, "solve", "x", "--"))
+    assert "--slo-share" not in completed(run, monkeypatch, "validate", "x", "y", "--s")
+
+
+def test_values(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("rows.csv", "rod.json", "rod.txt", ".rod.json"):
+        (tmp_path / name).touch()
+    (tmp_path / "rod").mkdir()
+    (tmp_path / "rod" / "in.json").touch()
+    assert completed(run, monkeypatch, "solve", "rod") == ["rodinia-a30", "rod/", "rod.json"]
+    assert completed(run, monkeypatch, "solve", "rod/") == ["rod/in.json"]
+    assert completed(run, monkeypatch, "solve", "no/such") == []
+    assert completed(run, monkeypatch, "deploy", "parva") == list(instance_names("demand"))
+    assert set(completed(run, monkeypatch, "solve", "x", "--gpu", "")) == {
+        name for model in catalogue() for name in (model.name, *model.aliases)
+    }
+    assert completed(run, monkeypatch, "solve", "x", "--method", "") == [one.name for one in METHODS.entries]
+    assert completed(run, monkeypatch, "deploy", "x", "--method", "") == [one.name for one in DEPLOY_METHODS.entries]
+    assert completed(run, monkeypatch, "simulate", "x", "--policy", "best-fit,first") == ["best-fit,first-fit"]
+    assert completed(run, monkeypatch, "init", "s") == ["services", "state", "study"]
+    assert "deployment-result" in completed(run, monkeypatch, "schema", "dep")
+
+
+@pytest.mark.parametrize(
+    ("environment", "first"),
+    [
+        ({}, None),
+        ({"COMP_WORDS": "mig-opt\nsol", "COMP_CWORD": "1"}, ""),
+        ({"COMP_WORDS": "mig-opt\nsolve\n", "COMP_CWORD": "2"}, "solve"),
+        ({"_TYPER_COMPLETE_ARGS": "mig-opt "}, ""),
+        ({"_TYPER_COMPLETE_ARGS": "mig-opt sol"}, ""),
+        ({"_TYPER_COMPLETE_ARGS": "mig-opt solve "}, "solve"),
+        ({"_TYPER_COMPLETE_ARGS": 'mig-opt solve "ro'}, "solve"),
+    ],
+)
+def test_only_the_module_of_the_command_is_loaded(environment: dict[str, str], first: str | None) -> None:
+    assert asked_of({**environment, **({"_MIG_OPT_COMPLETE": "complete_x"} if environment else {})}) == first
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_scripts_are_for_the_shell(run: Command, shell: str, tmp_path: Path) -> None:
+    script = run("completion", shell).out
+    assert "_MIG_OPT_COMPLETE" in script
+    assert f"complete_{shell}" in script
+    if shutil.which(shell):
+        path = tmp_path / "script"
+        path.write_text(script)
+        subprocess.run([shell, "-n", path], check=True, timeout=60)
+
+
+def test_an_unknown_shell(run: Command) -> None:
+    refuses(run("completion", "tcsh"), "error: SHELL: there is no completion for 'tcsh', but for bash, zsh, fish")
+
+
+@pytest.mark.deep
+def test_bash_completes(tmp_path: Path) -> None:
+    program = tmp_path / "mig-opt"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m mig_opt.cli "$@"\n')
+    program.chmod(0o755)
+    commands = """
+        source <(mig-opt completion bash)
+        COMP_WORDS=(mig-opt solve rod) COMP_CWORD=2
+        $(complete -p mig-opt | sed 's/.*-F \\([^ ]*\\) .*/\\1/') mig-opt
+        echo "${COMPREPLY[@]}"
+    """
+    paths = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    sources = str(Path(__file__).resolve().parents[2])
+    environment = {**os.environ, "PATH": paths, "PYTHONPATH": sources}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", commands],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+        timeout=120,
+        check=True,
+    )
+    assert done.stdout == "rodinia-a30\n", done.stderr
+    assert MODULE[0] == sys.executable

@@ -1,0 +1,98 @@
+"""The command init: an example of each kind of file, which its reader takes, comments and all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import Command, refuses
+
+from mig_opt import deploy, read_batch, read_demand, read_deployment, read_profiles, read_state, read_trace
+from mig_opt.files.batch.journals import read_commands
+from mig_opt.files.documents import without_comments
+from mig_opt.files.serving.arrivals import read_rates, read_recorded
+from mig_opt.files.templates import TEMPLATES, template
+from mig_opt.studies import read_study
+
+READERS: dict[str, Callable[[Path], Any]] = {
+    "batch": lambda path: read_batch(path, "A100" if path.suffix == ".csv" else None),
+    "services": lambda path: read_demand(
+        path,
+        gpu="A100-80GB" if path.suffix == ".csv" else None,
+        tables=read_profiles(path.with_name("profiles.json")) if path.suffix == ".csv" else (),
+    ),
+    "profiles": read_profiles,
+    "deployment": read_deployment,
+    "rates": read_rates,
+    "requests": read_recorded,
+    "commands": read_commands,
+    "trace": lambda path: read_trace(path, "A100" if path.suffix == ".csv" else None),
+    "state": read_state,
+    "study": read_study,
+}
+FILES = [(kind, form) for kind, forms in TEMPLATES.items() for form in forms]
+
+
+@pytest.mark.parametrize(("kind", "form"), FILES)
+def test_the_reader_takes_each_example(run: Command, tmp_path: Path, kind: str, form: str) -> None:
+    (tmp_path / "profiles.json").write_text(template("profiles"))
+    path = tmp_path / f"mine.{form}"
+    outcome = run("init", kind, path)
+    assert (outcome.code, outcome.out, outcome.err) == (0, f"{kind.capitalize()} written to {path}.\n", "")
+    assert READERS[kind](path)
+    text = path.read_text()
+    marks = "//" if form == "json" else "#"
+    assert text.startswith(f"{marks} "), "it says first what it is"
+    assert "mig-opt " in text.split("\n{")[0], "and which command takes it"
+    assert max(map(len, text.splitlines())) <= 120
+    if form == "json":
+        assert len(json.loads(without_comments(text))) > 1
+        assert without_comments(text).count("\n") == text.count("\n")
+
+
+def test_every_kind_has_a_reader() -> None:
+    assert READERS.keys() == TEMPLATES.keys()
+
+
+def test_json_and_csv_say_the_same(tmp_path: Path) -> None:
+    for kind, form in FILES:
+        (tmp_path / f"{kind}.{form}").write_text(template(kind, form))
+    one, other = (READERS["batch"](tmp_path / f"batch.{form}") for form in ("json", "csv"))
+    assert one.tasks == other.tasks
+    one, other = (READERS["services"](tmp_path / f"services.{form}") for form in ("json", "csv"))
+    assert one.services == other.services
+    assert deploy(one).status == deploy(other).status == "optimal"
+
+
+def test_names_of_files(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("init", "study").code == 0
+    assert run("init", "trace", "-").out == template("trace")
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_an_existing_file_is_kept(run: Command, tmp_path: Path) -> None:
+    path = tmp_path / "batch.json"
+    path.write_text("mine")
+    refuses(run("init", "batch", path), f"error: {path}: exists already; name another file")
+    assert path.read_text() == "mine"
+    assert run("init", "batch", path, "--force").code == 0
+    assert path.read_text() == template("batch")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("bath",), "error: KIND: there is no example of the kind 'bath'; did you mean batch"),
+        (("batch", "b.toml"), "error: FILE: an example of batch ends in .json or .csv, not in .toml"),
+        (("rates", "r.json"), "error: FILE: an example of rates ends in .csv, not in .json"),
+        (("batch", "no/such/b.json"), "cannot be written: there is no folder"),
+    ],
+)
+def test_bad_arguments(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments, message) -> None:
+    monkeypatch.chdir(tmp_path)
+    refuses(run("init", *arguments), message)
+    assert not list(tmp_path.iterdir())
