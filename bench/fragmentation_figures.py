@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from figures import save_figure
 from matplotlib.figure import Figure
 
 _COLOURS = ("#56B4E9", "#0072B2", "#D55E00")
@@ -48,7 +49,7 @@ def ablation(
     several[0].set_ylabel("wait + execution, share of the baseline")
     several[0].set_ylim(0, 1.45)
     several[0].legend(fontsize=8, loc="upper left", ncols=2)
-    figure.savefig(path, metadata={"Date": None})
+    save_figure(figure, path)
 
 
 def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]], path: Path) -> None:
@@ -74,4 +75,4 @@ def instance_figure(counts: Mapping[str, Sequence[tuple[float, int, int]]], path
         axes.set_axisbelow(True)
     several[0].legend(fontsize=8, loc="upper right", ncols=2)
     several[-1].set_xlabel("seconds")
-    figure.savefig(path, metadata={"Date": None})
+    save_figure(figure, path)

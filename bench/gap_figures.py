@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
@@ -18,7 +16,6 @@ _MARKERS = "osD^vPX*"
 _LINEAR = 0.1
 """Percent up to which axes of gaps are linear; logarithmic beyond."""
 _TICKS = (0.0, 0.1, 1.0, 10.0, 100.0)
-_SAVING: dict[Any, Any] = {"svg.hashsalt": "mig-opt", "svg.fonttype": "path"}
 
 Gaps = Mapping[str, Sequence[float]]
 """Gaps in percent, by method."""
@@ -99,14 +96,6 @@ def profiles(panels: Mapping[str, Gaps], label: str) -> Figure:
     figure.supxlabel(f"{label}, at most", fontsize=9)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", handlelength=3.6, fontsize=9)
     return figure
-
-
-def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure; equal figures are equal files."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    metadata = {"Creator": None, "Date": None} if path.suffix == ".svg" else {"Software": None}
-    with mpl.rc_context(_SAVING):
-        figure.savefig(path, dpi=150, metadata=metadata)
 
 
 def _colour(index: int) -> str:

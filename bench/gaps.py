@@ -116,7 +116,8 @@ def _seconds_cell(runs: Sequence[Judged]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and figures; return 1 if a run failed or results contradict each other."""
-    from gap_figures import box_plots, profiles, save_figure
+    from figures import save_figure
+    from gap_figures import box_plots, profiles
 
     parser = resumable(__doc__, "rows, tables and figures", "the least n of each part, one seed, brief limits")
     parser.add_argument("--only", type=some_of(PARTS), default=tuple(PARTS), help=f"some of {','.join(PARTS)}")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import online_pcie_figure
-from gap_figures import save_figure
+from figures import save_figure
 from report import describe, markdown, parser_of, save
 
 from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, trace_bounds

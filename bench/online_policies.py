@@ -175,7 +175,7 @@ def write_days(pods: Path, folder: Path = FOLDER) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what is missing, write the tables and the figure; return 1 if a run failed or contradicts a bound."""
-    from gap_figures import save_figure
+    from figures import save_figure
     from online_policy_figure import side_by_side
 
     parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")

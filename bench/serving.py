@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gap_figures import save_figure
+from figures import save_figure
 from report import describe, parser_of, save
 from serving_figures import fleets
 

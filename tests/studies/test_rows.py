@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from places import BENCH
 from study_jobs import Job
 
 from mig_opt.errors import InputError
@@ -125,3 +126,11 @@ def test_xz_of_the_shell_makes_such_files(path: Path) -> None:
     except FileNotFoundError:
         pytest.skip("there is no xz")
     assert known(path, 1) == FINE
+
+
+@pytest.mark.skipif(not BENCH.is_dir(), reason="the tests run without the checkout")
+def test_committed_results_are_small() -> None:
+    """Together below what a clone should have to fetch for them; plain rows of a study that runs do not count."""
+    sizes = {path.name: path.stat().st_size for path in (BENCH / "results").rglob("*") if path.is_file()}
+    committed = {name: size for name, size in sizes.items() if not name.endswith(".jsonl")}
+    assert sum(committed.values()) < 1_500_000, dict(sorted(committed.items(), key=lambda item: -item[1])[:8])

@@ -1,0 +1,55 @@
+"""Figures of the studies in files: small ones, and the same for the same results."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+_SAVING: dict[Any, Any] = {
+    "svg.hashsalt": "mig-opt",
+    "svg.fonttype": "none",  # texts as texts, a third of the file that outlines of letters make
+    "font.family": ["DejaVu Sans", "Verdana", "sans-serif"],  # of the widest first, so that texts have room
+}
+_COORDINATES = re.compile(r'(?<= )(?:d|x|y|points)="[^"]*"|translate\([^)]*\)')
+_COMMENT = re.compile(r"<!-- .*? -->|<metadata>.*?</metadata>", re.DOTALL)
+_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure; equal figures are equal files."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(_SAVING):
+        if path.suffix != ".svg":
+            figure.savefig(path, dpi=150, metadata={"Software": None})
+            return
+        data = io.StringIO()
+        figure.savefig(data, format="svg", metadata={"Creator": None, "Date": None})
+    path.write_text(compact(data.getvalue()), encoding="utf-8")
+
+
+def compact(svg: str) -> str:
+    r"""Return a picture with coordinates of two decimals, and without comments, names and blanks that nobody needs.
+
+    Examples
+    --------
+    >>> compact('<path id="a" d="M 1.23456 -0.001 \nL 2 3.5 \n" style="opacity: 0.12345"/>')
+    '<path d="M1.23 0L2 3.5" style="opacity: 0.12345"/>'
+    """
+    svg = _COORDINATES.sub(lambda found: _NUMBER.sub(_rounded, _joined(found[0])), _COMMENT.sub("", svg))
+    used = set(re.findall(r"#([\w-]+)", svg))
+    svg = re.sub(r' id="([\w-]+)"', lambda found: found[0] if found[1] in used else "", svg)
+    return re.sub(r"\n\s*(?=<)", "\n", svg)
+
+
+def _joined(attribute: str) -> str:
+    return re.sub(r"\s*\n\s*|(?<=[A-Za-z]) (?=[-0-9])", "", attribute)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    text = f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
