@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import admission
-from gap_figures import save_figure
+from figures import save_figure
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from online_policies import FOLDER, planned

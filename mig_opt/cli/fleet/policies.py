@@ -42,7 +42,7 @@ class PolicyChoice:
         observer: Observer | None = None,
     ) -> Simulation:
         """Let the policy run the jobs of a trace, with the instances of a state at the start if one is given."""
-        given = {"state": state, "busy_until": busy_until, "reject": reject, "observer": observer}
+        given: dict[str, Any] = {"state": state, "busy_until": busy_until, "reject": reject, "observer": observer}
         with self.named():
             return simulate(trace, self.name, **given, **self.options)
 
