@@ -35,7 +35,7 @@ _AREA_WEIGHTS = (1.0, 0.5, 0.0)
 _STARTS = 2
 """Number of lists from which simulated annealing starts: the best ones."""
 
-_MOST_CANDIDATES = 1_000_000
+_MOST_CANDIDATES = 2_000_000
 """Placements that are compared in one annealing; with many jobs and GPUs there are fewer rounds."""
 
 _ANY_END = 1e300
