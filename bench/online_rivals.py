@@ -1,7 +1,7 @@
 """The planner beside the best of the simple schedulers: on saturated fleets, on every family, and on MIGBench.
 
 Run: python bench/online_rivals.py [--migbench TRACE SUMMARY], which does what is missing and writes the tables; or with
---cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/fleet/traces.md).
+--cut, which takes seconds. TRACE and SUMMARY are the files of MIGBench (docs/reference/traces.md).
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def main(arguments: Sequence[str]) -> None:
         "",
     ]
     if real:
-        lines += ["## MIGBench", "", "500 jobs on 8 H100s (docs/fleet/traces.md); ours on the real geometry.", ""]
+        lines += ["## MIGBench", "", "500 jobs on 8 H100s (docs/reference/traces.md); ours on the real geometry.", ""]
         lines += [*published_table(real, published), *comparison(real)]
     if own:
         lines += ["## Traces of that shape", "", "500 jobs on 8 H100s; the number is the seed.", "", *comparison(own)]
