@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from report import describe, parser_of, save
 from serving import copies
@@ -18,7 +18,17 @@ from mig_opt.errors import InputError
 
 SHARE = 0.99
 KINDS = ("even", "poisson", "bursty")
-RIVALS = ("search", "parvagpu", "mig-serving", "mig-serving-fast", "gpulet", "igniter", "first-fit")
+RIVALS = (
+    "search",
+    "parvagpu",
+    "parvagpu-single",
+    "parvagpu-unoptimized",
+    "mig-serving",
+    "mig-serving-fast",
+    "gpulet",
+    "igniter",
+    "first-fit",
+)
 HELD_OUT = (101, 102, 103)
 """Seeds that no search uses."""
 _SECONDS, _MOST_REQUESTS = 120.0, 6_000_000
@@ -56,10 +66,9 @@ def with_promise(demand: Demand, kind: str, method: str, known: Sequence[Deploym
     return result, time.perf_counter() - begin
 
 
-def table(name: str, demand: Demand, rivals: Sequence[str]) -> list[str]:
-    """Return the rows of one demand: every method under every pattern of arrivals."""
-    rows = []
-    for kind in KINDS:
+def table(name: str, demand: Demand, rivals: Sequence[str], kinds: Sequence[str]) -> Iterator[str]:
+    """Yield the rows of one demand: every method under each pattern of arrivals."""
+    for kind in kinds:
         known: list[Deployment] = []
         fewest = 10**9
         for method in (*rivals, "exact"):
@@ -67,7 +76,7 @@ def table(name: str, demand: Demand, rivals: Sequence[str]) -> list[str]:
                 plain = deploy(demand, method).deployment
                 result, seconds = with_promise(demand, kind, method, known if method == "exact" else ())
             except InputError as error:  # a method that is not for such demands
-                rows.append(f"| {name} | {kind} | {method} | - | - | - | - | - | - | {error} |")
+                yield f"| {name} | {kind} | {method} | - | - | - | - | - | - | {error} |"
                 continue
             cells = ["-", "-"]
             if plain is not None:
@@ -84,17 +93,16 @@ def table(name: str, demand: Demand, rivals: Sequence[str]) -> list[str]:
                 gpus = result.deployment.used_gpus
                 assert method != "exact" or gpus <= fewest, "exact needs more GPUs than a rival"
                 fewest = min(fewest, gpus)
-            rows.append(f"| {name} | {kind} | {method} | {' | '.join(cells)} | {seconds:.0f} s |")
-            print(rows[-1], flush=True)
-    return rows
+            yield f"| {name} | {kind} | {method} | {' | '.join(cells)} | {seconds:.0f} s |"
 
 
-def earlier(text: str) -> dict[str, list[str]]:
-    """Return the rows of a table that was saved before, by the demand."""
-    rows: dict[str, list[str]] = {}
+def earlier(text: str) -> dict[tuple[str, str], list[str]]:
+    """Return the rows of a table that was saved before, by demand and arrivals."""
+    rows: dict[tuple[str, str], list[str]] = {}
     for line in text.splitlines():
         if line.startswith("| S"):
-            rows.setdefault(line.split("|")[1].strip(), []).append(line)
+            demand, kind = (cell.strip() for cell in line.split("|")[1:3])
+            rows.setdefault((demand, kind), []).append(line)
     return rows
 
 
@@ -102,12 +110,16 @@ def main(arguments: Sequence[str]) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_promise.md", "one scenario and two rivals, in a minute")
     parser.add_argument("--only", default="", metavar="NAMES", help="some of the demands, such as S1,S5; others stay")
+    parser.add_argument("--arrivals", default=",".join(KINDS), metavar="KINDS", help="some of even, poisson, bursty")
+    parser.add_argument("--rivals", default=",".join(RIVALS), metavar="NAMES", help="some of the methods beside exact")
     options = parser.parse_args(arguments)
     known = demands(cut=options.cut)
     chosen = options.only.split(",") if options.only else list(known)
+    kinds = options.arrivals.split(",")
     before = options.results / "serving_promise.md"
-    rows = earlier(before.read_text(encoding="utf-8")) if options.only and before.is_file() else {}
-    rivals = ("parvagpu", "first-fit") if options.cut else RIVALS
+    keeps = (options.only or len(kinds) < len(KINDS)) and before.is_file()
+    rows = earlier(before.read_text(encoding="utf-8")) if keeps else {}
+    rivals = ("parvagpu", "first-fit") if options.cut else options.rivals.split(",")
     lines = [
         "# Fewest GPUs that keep a promise: 99 % of the requests of every service in time",
         "",
@@ -124,9 +136,12 @@ def main(arguments: Sequence[str]) -> None:
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for name in chosen:
-        rows[name] = table(name, known[name], rivals)
-        ordered = [row for other in known for row in rows.get(other, ())]
-        save("serving_promise", "\n".join([*lines, *ordered]), options.results)
+        for kind in kinds:
+            rows[name, kind] = []
+            for row in table(name, known[name], rivals, [kind]):
+                rows[name, kind].append(row)
+                ordered = [old for demand in known for of in KINDS for old in rows.get((demand, of), ())]
+                save("serving_promise", "\n".join([*lines, *ordered]), options.results)
 
 
 if __name__ == "__main__":

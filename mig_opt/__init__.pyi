@@ -22,6 +22,7 @@ from .defragmentation import defragment as defragment
 from .defragmentation import excess_fragmentation as excess_fragmentation
 from .defragmentation import least_fragmentation as least_fragmentation
 from .deploying import deploy as deploy
+from .deploying.days import deploy_day as deploy_day
 from .deploying.promises import PromiseResult as PromiseResult
 from .deploying.promises import deploy_with_promise as deploy_with_promise
 from .errors import DriverError as DriverError
@@ -111,11 +112,13 @@ from .models.fleet.admission import admission_bound as admission_bound
 from .models.fleet.admission import admission_optimum as admission_optimum
 from .models.fleet.optimum import TraceOptimum as TraceOptimum
 from .models.fleet.optimum import trace_optimum as trace_optimum
+from .plotting import plot_day as plot_day
 from .plotting import plot_deployment as plot_deployment
 from .plotting import plot_execution as plot_execution
 from .plotting import plot_latencies as plot_latencies
 from .plotting import plot_schedule as plot_schedule
 from .plotting import plot_simulation as plot_simulation
+from .plotting import save_day_plot as save_day_plot
 from .plotting import save_deployment_plot as save_deployment_plot
 from .plotting import save_execution_plot as save_execution_plot
 from .plotting import save_latency_plot as save_latency_plot
@@ -147,6 +150,9 @@ from .serving.bounds import fleet_bounds as fleet_bounds
 from .serving.change_plan import ChangePlan as ChangePlan
 from .serving.change_plan import ChangeResult as ChangeResult
 from .serving.change_plan import ChangeStep as ChangeStep
+from .serving.day import Day as Day
+from .serving.day import DayPlan as DayPlan
+from .serving.day import DayResult as DayResult
 from .serving.demand import Demand as Demand
 from .serving.demand import GpuPool as GpuPool
 from .serving.demand import Service as Service
@@ -180,6 +186,8 @@ from .studies import run_study as run_study
 from .study import Study as Study
 from .validation import ChangeValidation as ChangeValidation
 from .validation import ChangeViolationCode as ChangeViolationCode
+from .validation import DayValidation as DayValidation
+from .validation import DayViolationCode as DayViolationCode
 from .validation import DeploymentValidation as DeploymentValidation
 from .validation import DeploymentViolationCode as DeploymentViolationCode
 from .validation import MigrationValidation as MigrationValidation
@@ -189,5 +197,6 @@ from .validation import Violation as Violation
 from .validation import ViolationCode as ViolationCode
 from .validation import validate as validate
 from .validation import validate_change as validate_change
+from .validation import validate_day as validate_day
 from .validation import validate_deployment as validate_deployment
 from .validation import validate_migrations as validate_migrations

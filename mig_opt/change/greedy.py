@@ -21,7 +21,7 @@ _MOST_MOVES = 40_000
 """Moves of all runs together: a second or two of work."""
 
 
-def greedy(problem: ChangeProblem, gpus: Sequence[int]) -> Timetable:
+def greedy(problem: ChangeProblem, gpus: Sequence[int], most_runs: int = _MOST_RUNS) -> Timetable:
     """Return the best of several plans for the GPUs of a part: of fewest interruptions, then of least duration.
 
     Runs alternate between two rules. One destroys as soon as it may; the other puts off destructions that make room for
@@ -32,7 +32,7 @@ def greedy(problem: ChangeProblem, gpus: Sequence[int]) -> Timetable:
     least = problem.inevitable(gpus), problem.least_ticks(gpus)
     random = Random(0)
     best: Timetable | None = None
-    for number in range(min(_MOST_RUNS, max(_MOST_MOVES // moves, 2))):
+    for number in range(min(most_runs, max(_MOST_MOVES // moves, 2))):
         priorities = list(range(len(problem.moves)))
         if number >= 2:
             random.shuffle(priorities)

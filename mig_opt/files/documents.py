@@ -236,6 +236,18 @@ def write_bytes(path: str | Path, data: bytes) -> None:
             temporary.replace(target)
 
 
+def make_folder(path: str | Path) -> None:
+    """Make a folder, unless it is there already.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made.
+    """
+    with _writing_to(path):
+        Path(path).mkdir(exist_ok=True)
+
+
 def _target(path: str | Path) -> Path:
     """Return the file behind ``path``, links followed, if nothing speaks against writing it."""
     with _writing_to(path):

@@ -18,16 +18,19 @@ from mig_opt.plotting.batch.executions import plot_execution, save_execution_plo
 from mig_opt.plotting.batch.schedules import plot_schedule, save_plot
 from mig_opt.plotting.fleet.chart import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import check_plot_path
+from mig_opt.plotting.serving.days import plot_day, save_day_plot
 from mig_opt.plotting.serving.deployments import plot_deployment, save_deployment_plot
 from mig_opt.plotting.serving.latencies import plot_latencies, save_latency_plot
 
 __all__ = [
     "check_plot_path",
+    "plot_day",
     "plot_deployment",
     "plot_execution",
     "plot_latencies",
     "plot_schedule",
     "plot_simulation",
+    "save_day_plot",
     "save_deployment_plot",
     "save_execution_plot",
     "save_latency_plot",

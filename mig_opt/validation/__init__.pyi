@@ -1,9 +1,11 @@
 from .batch.schedules import Validation, validate
 from .fleet.migrations import MigrationValidation, validate_migrations
 from .serving.changes import ChangeValidation, validate_change
+from .serving.days import DayValidation, validate_day
 from .serving.deployments import DeploymentValidation, validate_deployment
 from .violations import (
     ChangeViolationCode,
+    DayViolationCode,
     DeploymentViolationCode,
     MigrationViolationCode,
     Violation,
@@ -13,6 +15,8 @@ from .violations import (
 __all__ = [
     "ChangeValidation",
     "ChangeViolationCode",
+    "DayValidation",
+    "DayViolationCode",
     "DeploymentValidation",
     "DeploymentViolationCode",
     "MigrationValidation",
@@ -22,6 +26,7 @@ __all__ = [
     "ViolationCode",
     "validate",
     "validate_change",
+    "validate_day",
     "validate_deployment",
     "validate_migrations",
 ]

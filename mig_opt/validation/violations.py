@@ -92,6 +92,16 @@ class ChangeViolationCode(RuleCode):
     WRONG_DURATION = "wrong-duration", "the stated duration is not the end of the last step"
 
 
+class DayViolationCode(RuleCode):
+    """Every way in which the plan of a day can be wrong beyond its deployments and changes, with a ``description``."""
+
+    WRONG_TIMES = "wrong-times", "the steps are not those of the table of rates"
+    WRONG_LENGTH = "wrong-length", "there is not one deployment for each step, or not one change between two steps"
+    OTHER_GPUS = "other-gpus", "a deployment has other GPUs than those before it"
+    WRONG_CHANGE = "wrong-change", "a change cannot be replayed: its deployments have instances that cannot exist"
+    POOL_EXCEEDED = "pool-exceeded", "a change needs more GPUs of a kind at a time than the pool has"
+
+
 class MigrationViolationCode(RuleCode):
     """Every way in which a plan of migrations can be wrong; each member has a ``description`` of one line."""
 
@@ -118,7 +128,7 @@ class Violation:
     code : RuleCode
         Which rule (a string such as ``runs-overlap``): a :class:`ViolationCode` for schedules, a
         :class:`DeploymentViolationCode` for deployments, a :class:`ChangeViolationCode` for changes, a
-        :class:`MigrationViolationCode` for migrations.
+        :class:`DayViolationCode` for days, a :class:`MigrationViolationCode` for migrations.
     path : str
         Where, e.g. ``runs[3]``, ``runs[3].start``, ``operations[2]``, ``makespan``, ``segments[5].batch``,
         ``steps[0]``; for a missing task or service its index in what was asked for, e.g. ``tasks[0]``.

@@ -15,7 +15,11 @@ from mig_opt import deploy
 
 def test_rows_of_other_demands_stay() -> None:
     text = "# Title\n\n| demand | arrivals |\n|---|---|\n| S1 | even |\n| S5 x 10 | even |\n| S1 | poisson |\n"
-    assert earlier(text) == {"S1": ["| S1 | even |", "| S1 | poisson |"], "S5 x 10": ["| S5 x 10 | even |"]}
+    assert earlier(text) == {
+        ("S1", "even"): ["| S1 | even |"],
+        ("S5 x 10", "even"): ["| S5 x 10 | even |"],
+        ("S1", "poisson"): ["| S1 | poisson |"],
+    }
 
 
 def test_ten_copies_have_names_of_their_own() -> None:

@@ -20,16 +20,17 @@ from mig_opt.cli.outcome import (
     options_named,
     print_json,
     print_text,
-    refuse,
     say,
     say_infeasible,
 )
 from mig_opt.cli.screens import bullets, show, show_remarks
+from mig_opt.cli.serving.daily import DayOptions, check_day_outputs, deploy_over_day
+from mig_opt.cli.serving.exporting import FORMATS, Outputs, check_export, exported
 from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
 from mig_opt.cli.serving.promising import PromiseOptions, planned, promise_document, promise_rows
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.control import check_run
-from mig_opt.errors import InputError, nearest
+from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
@@ -41,10 +42,6 @@ if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.simulation.serving.capacity import Promise
 
-FORMATS = ("json", "csv", "mig-parted", "nvidia-smi", "kubernetes")
-WITH_DEVICES = FORMATS[2:]
-"""Those that name GPUs of machines."""
-
 _CHANGE_TIME_LIMIT = 10.0
 """Seconds for the order of the steps from what is running."""
 
@@ -52,6 +49,7 @@ _CHANGE_TIME_LIMIT = 10.0
 def deploy(
     services: options.ServicesArgument,
     room: PromiseOptions,
+    over_time: DayOptions,
     *,
     profiles: options.Profiles = None,
     gpu: Annotated[str | None, options.in_place_of_gpu("GPUs that SERVICES")] = None,
@@ -86,6 +84,8 @@ def deploy(
 ) -> None:
     """Find the fewest GPUs that serve all services in time.
 
+    With --rates the rates change over time: there is a deployment for each row, and a change between two of them.
+
     With --promise each segment has the rate up to which so many of its requests are in time, in place of its
     throughput, and what is found is simulated.
 
@@ -96,15 +96,16 @@ def deploy(
     """
     from mig_opt.cli.progress import shown_progress
     from mig_opt.deploying import updating
-    from mig_opt.files.documents import write_text
-    from mig_opt.files.serving.deployments import change_document, deployment_result_summary, write_deployment
 
     checks = Checks()
     only = only or None
     method = method if only is None else updating(method)
     checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
     checks.attempt(check_export, export, devices)
-    to_stdout = export is not None and output is None
+    others = {"--from": running, "--only": only, "--promise": room.promise, "--headroom": room.headroom}
+    checks.attempt(over_time.check, others)
+    daily = over_time.rates is not None
+    to_stdout = export is not None and output is None and not daily
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
     checks.require(not (as_json and to_stdout), "--json", message)
     names = checks.attempt(parsed_devices, devices, None)
@@ -112,36 +113,63 @@ def deploy(
     demand = checks.attempt(_load, services, given, export)
     promise, headroom = checks.attempt(room.read) or (None, 0.0)
     checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
-    old = checks.attempt(_what_runs, running, demand, export, only, method)
+    inputs = [services, *(profiles or ()), *filter(None, [running, over_time.rates])]
+    day, old = checks.attempt(over_time.read, demand), None
+    if daily:
+        checks.attempt(check_day_outputs, inputs, output, export, chart)
+    else:
+        checks.attempt(check_outputs, inputs, chart, deployment=output)
+        old = checks.attempt(_what_runs, running, demand, export, only, method)
     checks.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
     kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
     seconds = checks.attempt(_costs, costs, kinds)
-    checks.attempt(check_outputs, [services, *(profiles or ()), *filter(None, [running])], chart, deployment=output)
     checks.finish()
 
-    entry = get_deploy_method(method)
-    demand, limit = planned(demand, headroom), limit_of(entry, time_limit)
-    with shown_progress(entry.name, quiet=quiet or as_json):
+    outputs = Outputs(output, export, names, chart, as_json, quiet)
+    limit = limit_of(get_deploy_method(method), time_limit)
+    if day is not None:
+        deploy_over_day(day, method, outputs, step_by_step=over_time.step_by_step, time_limit=limit, seed=seed)
+    demand = planned(demand, headroom)
+    with shown_progress(get_deploy_method(method).name, quiet=quiet or as_json):
         result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)
         change = _change(demand, old, result, seconds)
 
-    deployment = result.deployment
-    text = "" if deployment is None or export is None else _exported(export, deployment, change, names)
-    remarks = _hints(result, time_limit)
+    _tell(demand, result, change, outputs, hints=_hints(result, time_limit), running=old)
+
+
+def _tell(
+    demand: Demand,
+    result: DeploymentResult,
+    change: ChangePlan | None,
+    outputs: Outputs,
+    *,
+    hints: list[str],
+    running: Deployment | None,
+) -> None:
+    """Write, draw and show a result, and end with the exit code of the command."""
+    from mig_opt.files.documents import write_text
+    from mig_opt.files.serving.deployments import change_document, deployment_result_summary, write_deployment
+
+    deployment, export = result.deployment, outputs.export
+    to_stdout = export is not None and outputs.path is None
+    text = "" if deployment is None or export is None else exported(export, deployment, change, outputs.devices)
+    remarks = hints
     if export is None:
-        remarks += written("deployment", deployment, output, write_deployment)
+        remarks += written("deployment", deployment, outputs.path, write_deployment)
     else:
-        remarks += written("deployment", deployment, output, lambda _, path: write_text(path, text), f" for {export}")
-    remarks += plotted("deployment", deployment, chart, partial(_draw, demand))
+        remarks += written(
+            "deployment", deployment, outputs.path, lambda _, path: write_text(path, text), f" for {export}"
+        )
+    remarks += plotted("deployment", deployment, outputs.chart, partial(_draw, demand))
     if to_stdout:
         print_text(text)
-    elif as_json:
-        steps = {} if old is None else {"change": None if change is None else change_document(change)}
+    elif outputs.as_json:
+        steps = {} if running is None else {"change": None if change is None else change_document(change)}
         print_json(deployment_result_summary(result, demand) | promise_document(result) | steps)
     else:
-        _show(demand, result, change, quiet=quiet)
+        _show(demand, result, change, quiet=outputs.quiet)
         show_remarks(remarks)
-    if deployment is None and (as_json or to_stdout):
+    if deployment is None and (outputs.as_json or to_stdout):
         _say_why_not(demand, result)
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
@@ -162,14 +190,6 @@ def _run(
     if promise is None:
         return run_method(demand, method, only=only, **given)
     return deploy_with_promise(demand, promise, method, **given)
-
-
-def check_export(form: str | None, devices: str | None) -> None:
-    """Refuse a format that does not exist, and devices where no format takes them."""
-    if form is not None and form not in FORMATS:
-        refuse("--export", f"unknown format {form!r}; {nearest(form, FORMATS)}")
-    if devices is not None and form not in WITH_DEVICES:
-        refuse("--devices", f"is for --export {', '.join(WITH_DEVICES)}; leave it out")
 
 
 def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
@@ -230,31 +250,6 @@ def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:
     if method.kind == "heuristic" and result.status is Status.NO_SOLUTION:
         return [f"{method.name} finds no deployment; that there is none, only --method exact can tell."]
     return hints_on_time(method, result, time_limit)
-
-
-def _exported(form: str, deployment: Deployment, change: ChangePlan | None, devices: Sequence[str] | None) -> str:
-    """Return a deployment in a format, and say what the format cannot hold.
-
-    With ``change``, the steps from what is running, ``nvidia-smi`` is a script for them.
-    """
-    from mig_opt.files.serving.deployments import deployment_to_csv, deployment_to_json
-    from mig_opt.rollout import change_script, deployment_script, kubernetes_resources, mig_parted_config
-
-    match form:
-        case "json":
-            return deployment_to_json(deployment)
-        case "csv":
-            return deployment_to_csv(deployment)
-        case "mig-parted" | "kubernetes":
-            convert = mig_parted_config if form == "mig-parted" else kubernetes_resources
-            converted = convert(deployment, devices=devices)
-            for remark in converted.remarks:
-                say(f"note: {remark}")
-            return str(converted)
-        case _ if change is None:
-            return deployment_script(deployment, devices=devices)
-        case _:
-            return change_script(change, devices=devices)
 
 
 def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *, quiet: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mig_opt.control import Control
@@ -212,8 +213,21 @@ class ChangeProgram:
                         terms.append((variable, -held))
                 self.linear.at_most(f"instances_{pool}_{profile.name}", terms, 0)
 
-    def limit(self, gpus: int, slices: int, changes: int) -> None:
-        """Demand at most so many GPUs, compute slices and changes."""
+    def fix(self, counts: Mapping[tuple[str, int, str], int]) -> None:
+        """Demand so many segments of each service, pool and profile; what stays has to be one of the options."""
+        pools = {pool.gpu.name: number for number, pool in enumerate(self._demand.pools)}
+        terms: dict[tuple[str, int, str], list[Term]] = {}
+        for fresh in self._fresh:
+            key = self._demand.services[fresh.service].name, fresh.option.pool, fresh.option.profile.name
+            terms.setdefault(key, []).append((fresh.number, 1))
+        for segment, stays in self._stays:
+            key = segment.service, pools[self._gpus[segment.gpu]], segment.profile
+            terms.setdefault(key, []).append((stays, 1))
+        for at, (key, own) in enumerate(terms.items()):
+            self.linear.equal(f"number_{at}", own, counts.get(key, 0))
+
+    def limit(self, gpus: int, slices: int, changes: int, least: int = 0) -> None:
+        """Demand at most so many GPUs, compute slices and changes, and at ``least`` so many changes."""
         used: list[Term] = [(variable, 1) for _, _, variable in self._old]
         used += [(number, 1) for _, _, number in self._new]
         self.linear.at_most("gpus", used, gpus)
@@ -223,7 +237,7 @@ class ChangeProgram:
             for segment, stays in self._stays
         ]
         self.linear.at_most("slices", sizes, slices)
-        total = self.linear.continuous("changes", 0, changes)
+        total = self.linear.continuous("changes", least, changes)
         every = len(self._running.segments)
         terms: list[Term] = [(fresh.number, 1) for fresh in self._fresh]
         terms += [(stays, -1) for _, stays in self._stays]

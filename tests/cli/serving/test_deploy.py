@@ -9,7 +9,7 @@ import pytest
 from command_line import method_that, refuses
 from services_file import CHAT, PROFILES, SEARCH, fleet, services, written
 
-from mig_opt.cli.serving.deploying import FORMATS
+from mig_opt.cli.serving.exporting import FORMATS
 from mig_opt.deploying import deploy
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.deployments import (

@@ -1,0 +1,80 @@
+"""A day of 48 half hours: GPU-hours and changes of a plan with lookahead, and of each half hour planned for itself.
+
+Run: python bench/serving_day.py. It takes about three minutes; with --cut, a day of six steps, half a minute.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+from report import describe, parser_of, save
+
+from mig_opt import Demand, GpuPool, RateTable, deploy_day, load_demand, save_day_plot
+
+SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
+GPUS = 8
+LIMIT = 55.0
+"""Seconds for the plan with lookahead."""
+
+
+def day(steps: int, services: Sequence[str] = SERVICES, seed: int = 1) -> tuple[Demand, RateTable]:
+    """Return services of the scenario S4, and rates between a fifth and about three times of those there.
+
+    Each has its own busy hour between 9:00 and 22:00, and rates that differ by up to 5 % from a smooth curve.
+    """
+    base = load_demand("parvagpu-s4")
+    chosen = tuple(service for service in base.services if service.name in services)
+    random = np.random.default_rng(seed)
+    hours = np.arange(steps) * 24 / steps
+    rows = {}
+    for service in chosen:
+        wave = 0.5 + 0.5 * np.cos((hours - random.uniform(9, 22)) / 24 * 2 * np.pi)
+        rates = 2.75 * service.rate * (0.25 + 0.75 * wave**1.5) * random.uniform(0.95, 1.05, steps)
+        rows[service.name] = tuple(float(rate) for rate in rates.round(1))
+    times = tuple(float(second) for second in np.arange(steps + 1) * 86_400 / steps)
+    return base.replace(services=chosen, pools=(GpuPool(base.pools[0].gpu, GPUS),)), RateTable(times, rows)
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Run the study."""
+    parser = parser_of(__doc__, "serving_day.md and .svg", "a day of six steps with four services, in half a minute")
+    options = parser.parse_args(arguments)
+    steps = 6 if options.cut else 48
+    demand, rates = day(steps, SERVICES[:4] if options.cut else SERVICES)
+    runs = [("exact, lookahead", "exact", True, LIMIT), ("exact", "exact", False, None)]
+    runs += [(name, name, False, None) for name in ("search", "parvagpu")]
+    lines = [
+        f"# A day of {steps} steps with {len(demand.services)} services on up to {GPUS} GPUs",
+        "",
+        describe("mig-opt", "highspy", "ortools", "numpy"),
+        "",
+        "A created segment costs 0.01 GPU-hours, an interrupted one 1. The method with lookahead plans the whole day",
+        f"in {LIMIT:g} s at most; the others plan each step for itself, from what runs in the step before. The first",
+        "bound is that of GPU-hours: the fewest GPUs of each step, proven, times its hours; the second one is that of",
+        "the cost, changes included. Every plan has passed the validator.",
+        "",
+        "| method | GPU-hours | bound | GPUs | changes | created | interrupted | cost | bound | gap | time |",
+        "|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for label, method, lookahead, limit in runs:
+        result = deploy_day(demand, rates, method, lookahead=lookahead, time_limit=limit)
+        plan, cost, gap = result.plan, result.objective, result.gap
+        cells = [label]
+        if plan is None or cost is None or gap is None:
+            cells += [f"none: {result.reason or 'more GPUs are needed than there are'}", *["-"] * 9]
+        else:
+            cells += [f"{plan.gpu_hours:g}", f"{result.gpu_hours_bound:g}", f"{min(plan.gpus)}-{max(plan.gpus)}"]
+            cells += [str(len(plan.changed)), str(plan.created), str(plan.interrupted)]
+            cells += [f"{cost:.2f}", f"{result.lower_bound:.2f}", f"{gap:.2%}", f"{result.runtime_s:.0f} s"]
+        lines.append(f"| {' | '.join(cells)} |")
+        print(lines[-1], flush=True)
+        if lookahead and plan is not None:
+            assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
+            save_day_plot(result, options.results / "serving_day.svg")
+    save("serving_day", "\n".join(lines), options.results)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

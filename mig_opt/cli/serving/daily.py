@@ -1,0 +1,283 @@
+"""Options, screens and files of ``deploy --rates``: a deployment for each step of a table of rates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer import Option
+
+from mig_opt.cli import options
+from mig_opt.cli.inputs import check_outputs, parsed_share, plotted
+from mig_opt.cli.outcome import (
+    EXIT_CODES,
+    Checks,
+    hints_on_time,
+    options_named,
+    print_json,
+    refuse,
+    say,
+    say_infeasible,
+)
+from mig_opt.cli.screens import (
+    GOOD,
+    MOST_ROWS,
+    UNCLEAR,
+    Cell,
+    Part,
+    card,
+    noted,
+    runtime,
+    show,
+    show_remarks,
+    status,
+    styled,
+    table,
+)
+from mig_opt.cli.screens import seconds as seconds_text
+from mig_opt.cli.serving.exporting import Outputs, exported
+from mig_opt.cli.serving.screens import demand_rows
+from mig_opt.errors import InputError
+from mig_opt.registry import get_deploy_method
+from mig_opt.result import Status
+from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
+from mig_opt.serving.demand import Demand
+from mig_opt.texts import plural
+
+if TYPE_CHECKING:
+    from mig_opt.serving.change_plan import ChangePlan
+    from mig_opt.serving.deployment import Deployment
+
+_SUFFIXES = {"json": ".json", "csv": ".csv", "nvidia-smi": ".sh", "mig-parted": ".yaml", "kubernetes": ".yaml"}
+_PRICES = (0.01, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class DayOptions:
+    """Options of ``deploy`` about rates that change over time; None (or False) where they were not given."""
+
+    rates: Annotated[
+        Path | None,
+        options.file("CSV file: column time (seconds or 8:30), one for each service; a deployment for each row."),
+    ] = None
+    margin: Annotated[
+        str | None, Option(metavar="SHARE", help="With --rates: forecast error by which rates may be higher, e.g. 10%.")
+    ] = None
+    prices: Annotated[
+        str | None,
+        Option(
+            metavar="NEW,CUT",
+            help="With --rates: GPU-hours for each segment that is created, and interrupted.  [default: 0.01,1]",
+        ),
+    ] = None
+    step_by_step: Annotated[
+        bool, Option("--step-by-step", help="With --rates: plan each step for itself, without lookahead.")
+    ] = False
+
+    def check(self, others: Mapping[str, object]) -> None:
+        """Refuse options that need a table of rates where there is none, and ``others`` that do not go with one."""
+        checks = Checks()
+        own = {"--margin": self.margin, "--prices": self.prices, "--step-by-step": self.step_by_step}
+        for name, value in own.items():
+            message = "is for --rates; give a table of rates, or leave it out"
+            checks.require(self.rates is not None or not value, name, message)
+        for name, given in others.items():
+            advice = "give --margin" if name == "--headroom" else "leave out one of them"
+            checks.require(self.rates is None or not given, name, f"does not go with --rates; {advice}")
+        checks.finish()
+
+    def read(self, demand: Demand | None) -> Day | None:
+        """Return the day, if there is a table of rates; all that is wrong is refused at once."""
+        from mig_opt.files.serving.arrivals import read_rates
+        from mig_opt.serving.rates import wrong_services
+
+        if self.rates is None:
+            return None
+        checks = Checks()
+        rates = checks.attempt(read_rates, self.rates)
+        margin = 0.0 if self.margin is None else checks.attempt(parsed_share, "--margin", self.margin)
+        prices = checks.attempt(_parsed_prices, self.prices)
+        if demand is not None and rates is not None:
+            problems = list(wrong_services(demand, list(rates.rates), "service"))
+            if problems:
+                checks.errors.append(InputError(problems, str(self.rates)))
+        checks.finish()
+        if demand is None:
+            return None
+        with options_named({"creation_price": "--prices", "interruption_price": "--prices"}):
+            return Day(demand, rates, margin, *prices)
+
+
+def _parsed_prices(text: str | None) -> tuple[float, float]:
+    """Return the figures of ``0.01,1``."""
+    if text is None:
+        return _PRICES
+    try:
+        created, interrupted = map(float, text.split(","))
+    except ValueError:
+        refuse("--prices", f"must be two figures such as 0.01,1, is {text!r}")
+    return created, interrupted
+
+
+def check_day_outputs(
+    inputs: Sequence[str | Path], folder: Path | None, export: str | None, chart: Path | None
+) -> None:
+    """Refuse a folder or a chart that cannot be written, and an export without a folder."""
+    checks = Checks()
+    checks.attempt(check_outputs, inputs, chart)
+    if export is not None:
+        checks.require(folder is not None, "--export", "writes a file for each change; give a folder with -o FOLDER")
+    if folder is not None:
+        checks.require(not folder.is_file(), str(folder), "is a file; with --rates -o names a folder")
+        checks.require(folder.parent.is_dir(), str(folder), "its folder does not exist; make it first")
+    checks.finish()
+
+
+def deploy_over_day(
+    day: Day, method: str, outputs: Outputs, *, step_by_step: bool, time_limit: float | None, seed: int
+) -> None:
+    """Plan a day, show it and write what is wanted; end with the exit code of the command."""
+    from mig_opt.cli.progress import shown_progress
+    from mig_opt.deploying.days import deploy_day
+    from mig_opt.plotting import save_day_plot
+
+    with shown_progress(get_deploy_method(method).name, quiet=outputs.quiet or outputs.as_json):
+        result = deploy_day(
+            day.demand,
+            day.rates,
+            method,
+            margin=day.margin,
+            creation_price=day.creation_price,
+            interruption_price=day.interruption_price,
+            lookahead=not step_by_step,
+            time_limit=time_limit,
+            seed=seed,
+        )
+    plan = result.plan
+    remarks = [] if time_limit is not None else hints_on_time(get_deploy_method(result.method), result, None)
+    if plan is not None and plan.interrupted:
+        remarks.append("More GPUs, or a higher price for interruptions, may save services from them.")
+    if outputs.path is not None:
+        remarks += _written(plan, outputs)
+    chart = None if plan is None else result
+    remarks += plotted("plan", chart, outputs.chart, save_day_plot)
+    if outputs.as_json:
+        print_json(_document(result))
+    else:
+        show(_card(result))
+        if plan is not None and plan.changed and not outputs.quiet:
+            show("", _changes(result, plan))
+        show_remarks(remarks)
+    if plan is None:
+        if result.status is Status.INFEASIBLE:
+            say_infeasible([result.reason])
+        else:
+            say("no plan was found in time; --time-limit S allows for more")
+    raise typer.Exit(EXIT_CODES.get(result.status, 0))
+
+
+def _written(plan: DayPlan | None, outputs: Outputs) -> list[str]:
+    """Write a file for the first step and for each change; return the remark about them."""
+    from mig_opt.files.documents import make_folder, write_text
+
+    folder, form = outputs.path, outputs.export or "json"
+    assert folder is not None
+    if plan is None:
+        return [f"There is no plan to write to {folder}."]
+    make_folder(folder)
+    steps = (0, *plan.changed)
+    for step in steps:
+        change: ChangePlan | None = plan.changes[step - 1] if step else None
+        deployment: Deployment = plan.deployments[step]
+        name = clock_text(plan.times[step]).replace(":", "-").rjust(5, "0")
+        write_text(folder / f"{name}{_SUFFIXES[form]}", exported(form, deployment, change, outputs.devices))
+    what = "scripts" if form == "nvidia-smi" else "deployments"
+    return [f"{plural(len(steps), what.rstrip('s'))} written to {folder}, each named after the time when it begins."]
+
+
+def _card(result: DayResult) -> Part:
+    day, plan, cost = result.day, result.plan, result.objective
+    assert day is not None
+    hours = float(sum(day.hours))
+    begin, end = day.rates.times[0], day.rates.times[-1]
+    rows: list[tuple[str, Cell | None]] = [
+        *demand_rows(day.demand),
+        ("rates", f"{plural(day.steps, 'step')}, {clock_text(begin)} to {clock_text(end)} ({hours:g} h)"),
+        ("margin", f"{100 * day.margin:g} %" if day.margin else None),
+        ("status", status(result.status)),
+        ("method", result.method),
+    ]
+    if plan is not None and cost is not None:
+        gap = result.gap or 0.0
+        broken = styled(plural(plan.interrupted, "segment"), UNCLEAR) if plan.interrupted else styled("none", GOOD)
+        rows += [
+            ("GPUs", f"{min(plan.gpus)} to {max(plan.gpus)}"),
+            ("GPU-hours", f"{plan.gpu_hours:.6g}; at least {result.gpu_hours_bound:.6g} (fewest GPUs of each step)"),
+            ("changes", f"{len(plan.changed)}, in which {plural(plan.created, 'segment')} begin"),
+            ("interrupted", broken),
+            ("cost", f"{cost:.6g} GPU-hours with the price of changes"),
+            ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {100 * gap:.2f} %"),
+        ]
+    rows.append(("runtime", runtime(result)))
+    return card(rows)
+
+
+def _changes(result: DayResult, plan: DayPlan) -> Part:
+    rows = []
+    for step in plan.changed[:MOST_ROWS]:
+        change = plan.changes[step - 1]
+        ended = sum(one.ends is not None for one in change.steps)
+        created = sum(one.begins is not None for one in change.steps)
+        services = dict.fromkeys(one.service for entry in change.steps for one in (entry.begins, entry.ends) if one)
+        rows.append(
+            [
+                clock_text(plan.times[step]),
+                f"{plan.gpus[step - 1]} -> {plan.gpus[step]}",
+                str(result.fewest_gpus[step]),
+                str(created),
+                str(ended),
+                str(len(change.interrupted)),
+                seconds_text(change.duration),
+                ", ".join(services),
+            ]
+        )
+    columns = ["time", ">GPUs", ">least", ">begin", ">end", ">cut", ">seconds", "/services"]
+    remarks = ["begin, end, cut: segments that begin, end, and are interrupted."]
+    if len(plan.changed) > MOST_ROWS:
+        remarks.append(f"The first {MOST_ROWS} of {len(plan.changed)} changes are shown; --json has all.")
+    return noted(table(columns, rows), remarks)
+
+
+def _document(result: DayResult) -> dict[str, Any]:
+    plan = result.plan
+    return {
+        "status": result.status.value,
+        "method": result.method,
+        "cost": result.objective,
+        "lower_bound": result.lower_bound,
+        "gap": result.gap,
+        "gpu_hours": None if plan is None else plan.gpu_hours,
+        "gpu_hours_bound": result.gpu_hours_bound,
+        "changes": None if plan is None else len(plan.changed),
+        "created": None if plan is None else plan.created,
+        "interrupted": None if plan is None else plan.interrupted,
+        "runtime_s": result.runtime_s,
+        "steps": [] if plan is None else list(_steps(result, plan)),
+    }
+
+
+def _steps(result: DayResult, plan: DayPlan) -> Iterator[dict[str, Any]]:
+    from mig_opt.files.serving.deployments import DEPLOYMENT, change_document
+
+    for step, deployment in enumerate(plan.deployments):
+        yield {
+            "begin_s": plan.times[step],
+            "end_s": plan.times[step + 1],
+            "gpus": deployment.used_gpus,
+            "fewest_gpus": result.fewest_gpus[step],
+            "change": change_document(plan.changes[step - 1]) if step else None,
+            "deployment": DEPLOYMENT.document(deployment),
+        }

@@ -1,0 +1,125 @@
+"""A first plan for a day: the cheapest path through deployments that are good for some steps in a row.
+
+For each step, and for the greatest rates of several steps in a row, there is a deployment of fewest GPUs. Each of them
+may be used in every step whose rates it serves. The path through the steps that costs least in GPU-hours and new
+segments, by their numbers alone, is found by dynamic programming.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from mig_opt.models.serving.day_counts import Counts, DayProblem
+from mig_opt.serving.demand import ENOUGH, Demand
+from mig_opt.serving.deployment import Deployment
+
+_LENGTHS = (2, 3, 4, 6, 8, 12, 16, 24)
+"""Steps in a row."""
+
+
+def counts_of(problem: DayProblem, deployment: Deployment) -> Counts:
+    """Return the numbers of segments of a deployment by service and kind."""
+    kinds = {
+        (service, problem.pools[option.pool].gpu.name, option.profile.name): kind
+        for service, ways in problem.ways.items()
+        for kind, option in ways
+    }
+    names = [deployment.model(segment.gpu).name for segment in deployment.segments]
+    return Counter(
+        (segment.service, kinds[segment.service, name, segment.profile])
+        for segment, name in zip(deployment.segments, names, strict=True)
+    )
+
+
+def peak_demand(problem: DayProblem, steps: Sequence[int]) -> Demand | None:
+    """Return the services that have requests in some of the steps, each at its greatest rate there."""
+    peaks: dict[str, float] = {}
+    for step in steps:
+        for service in problem.services(step):
+            peaks[service.name] = max(peaks.get(service.name, 0.0), service.rate)
+    services = (
+        dataclasses.replace(service, rate=peaks[service.name])
+        for service in problem.day.demand.services
+        if service.name in peaks
+    )
+    return problem.day.demand.replace(services=tuple(services)) if peaks else None
+
+
+class Pool:
+    """Numbers of segments of deployments, each with its GPUs.
+
+    Parameters
+    ----------
+    problem : DayProblem
+        The day.
+    """
+
+    def __init__(self, problem: DayProblem) -> None:
+        self._problem = problem
+        self._gpus: dict[tuple[int, ...], int] = {}
+        self._keys = sorted(problem.most)
+
+    def add(self, counts: Counts, gpus: int) -> None:
+        """Add numbers of segments that so many GPUs hold."""
+        row = tuple(counts.get(key, 0) for key in self._keys)
+        self._gpus[row] = min(self._gpus.get(row, gpus), gpus)
+
+    def add_longer(self, fewest: Callable[[Demand], Deployment | None], *, enough: Callable[[], bool]) -> None:
+        """Add deployments for several steps in a row, until that is ``enough``.
+
+        Longer and longer rows are tried, as long as they take no more GPUs than their steps do.
+        """
+        steps = self._problem.day.steps
+        for begin in range(steps):
+            for length in _LENGTHS:
+                row = range(begin, begin + length)
+                if row.stop > steps or enough():
+                    break
+                demand = peak_demand(self._problem, row)
+                found = None if demand is None else fewest(demand)
+                if found is None or found.used_gpus > max(self._problem.fewest[step] for step in row):
+                    break
+                self.add(counts_of(self._problem, found), found.used_gpus)
+
+    def path(self) -> list[Counts]:
+        """Return the numbers of segments for each step that cost least together."""
+        problem, keys = self._problem, self._keys
+        rows = np.array(list(self._gpus), dtype=np.int64).reshape(len(self._gpus), len(keys))
+        gpus = np.array(list(self._gpus.values()), dtype=float)
+        created = np.maximum(rows[None] - rows[:, None], 0).sum(axis=2) * float(problem.creation_price)
+        cost = np.zeros(len(rows))
+        back: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
+        for step in range(problem.day.steps):
+            if step:
+                together = cost[:, None] + created
+                back.append(together.argmin(axis=0))
+                cost = together.min(axis=0)
+            cost = cost + np.where(self._serves(rows, step), gpus * float(problem.day.hours[step]), np.inf)
+        chosen = [int(cost.argmin())]
+        for best in reversed(back):
+            chosen.append(int(best[chosen[-1]]))
+        return [
+            {key: int(number) for key, number in zip(keys, rows[at], strict=True) if number} for at in reversed(chosen)
+        ]
+
+    def _serves(
+        self, rows: np.ndarray[tuple[int, int], np.dtype[np.int64]], step: int
+    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return which rows serve a step, and no service without requests."""
+        good = np.ones(len(rows), dtype=bool)
+        services = {service.name: service for service in self._problem.services(step)}
+        for name, ways in self._problem.ways.items():
+            columns = [at for at, (service, _) in enumerate(self._keys) if service == name]
+            own, service = rows[:, columns], services.get(name)
+            if service is None:
+                good &= ~own.any(axis=1)
+                continue
+            throughputs = dict(ways)
+            each = np.array([throughputs[self._keys[at][1]].point.throughput for at in columns])
+            good &= own @ each >= service.rate * ENOUGH
+            good &= own.sum(axis=1) >= service.min_replicas
+        return good

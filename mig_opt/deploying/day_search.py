@@ -1,0 +1,268 @@
+"""The search for a plan of a day with lookahead: numbers of segments first, then their places, then the changes.
+
+1. The fewest GPUs of each step are proven by themselves; with the hours they bound the GPU-hours of every plan.
+2. A path through deployments that are good for several steps (:mod:`mig_opt.deploying.day_paths`) is the first plan.
+3. Programs for the numbers of segments improve it, some steps at a time; a day of a dozen steps is one such program.
+4. The numbers get places step by step, with the fewest new segments; a model with places improves some steps at a time.
+5. Programs for spans of steps, each solved without regard for the others, give the lower bound.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+
+from mig_opt.change import align
+from mig_opt.control import Control
+from mig_opt.deploying.day_changes import Changes
+from mig_opt.deploying.day_packing import packed
+from mig_opt.deploying.day_paths import Pool, counts_of
+from mig_opt.deploying.entry import deploy, why_unservable
+from mig_opt.models.serving.day_counts import Counts, DayProblem, best_counts
+from mig_opt.models.serving.day_places import Span, best_places, usable_gpus
+from mig_opt.models.serving.day_steps import fewest_new
+from mig_opt.result import Status
+from mig_opt.serving.day import Day, DayPlan
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, DeploymentResult
+
+ALONE = 12
+"""Steps of a day that is planned as a whole."""
+_SPAN, _STRIDE, _PLACED = 8, 4, 3
+"""Steps of a program for numbers and from one to the next, and steps of a model with places."""
+_BOUND_SPAN = 6
+"""Steps of a program for the lower bound."""
+_NOISE = Fraction(1, 10**9)
+"""Share of a bound by which its last digit may be rounded up."""
+_NEARLY_PROVEN = 1e-9
+"""Ends a method as soon as fewest GPUs are proven, before it looks for fewer slices."""
+
+
+def serving_alone(day: Day, control: Control[DayPlan]) -> list[DeploymentResult | None] | None:
+    """Return a deployment of fewest GPUs for each step, None where nothing is asked for; None if there is none.
+
+    Why there is none is reported.
+    """
+    found: dict[Demand, DeploymentResult] = {}
+    results: list[DeploymentResult | None] = []
+    for step, demand in enumerate(day.demands):
+        if demand is None:
+            results.append(None)
+            continue
+        if demand not in found:
+            found[demand] = run_method(demand, "exact", control, gap=_NEARLY_PROVEN)
+        result = found[demand]
+        if result.status is Status.INFEASIBLE:
+            control.refute(f"at {day.clock(step)}: {'; '.join(why_unservable(demand)) or result.reason}")
+            return None
+        if result.deployment is None:
+            return None
+        results.append(result)
+    return results
+
+
+def run_method(
+    demand: Demand,
+    method: str,
+    control: Control[DayPlan],
+    *,
+    gap: float = 0.0,
+    running: Deployment | None = None,
+) -> DeploymentResult:
+    """Return what a method finds for one step, within the limits of the run."""
+    remaining = control.remaining
+    result = deploy(
+        demand,
+        method,
+        running=running,
+        time_limit=None if remaining is None else max(remaining, 0.1),
+        seed=control.seed,
+        workers=control.workers,
+        gap=gap,
+        deterministic=control.deterministic,
+    )
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    control.spend(0.1)
+    return result
+
+
+class DaySearch:
+    """One run.
+
+    Parameters
+    ----------
+    day : Day
+        The day; each service that has requests can be served.
+    control : Control
+        Receives plans and lower bounds.
+    alone : sequence of DeploymentResult or None
+        A deployment for each step that has requests.
+    """
+
+    def __init__(self, day: Day, control: Control[DayPlan], alone: Sequence[DeploymentResult | None]) -> None:
+        self._day, self._control, self._alone = day, control, alone
+        self._problem = DayProblem(day, [0 if result is None else result.lower_bound for result in alone])
+        self._changes = Changes(day, control)
+        self._counts: list[Counts] = []
+        self._best: list[Deployment] = []
+
+    def run(self) -> None:
+        """Search until nothing is left to do or the time is up."""
+        steps = self._day.steps
+        pool = Pool(self._problem)
+        pool.add({}, 0)
+        for result in self._alone:
+            if result is not None and result.deployment is not None:
+                pool.add(counts_of(self._problem, result.deployment), result.deployment.used_gpus)
+        pool.add_longer(self._fewest, enough=lambda: self._used_up(0.25))
+        self._counts = pool.path()
+        self._offer(self._placed(self._counts))
+        self._improve_counts()
+        self._offer(self._placed(self._counts))
+        if steps > ALONE:
+            self._bound(list(_spans(steps, _BOUND_SPAN)), share=0.7)
+        self._improve_places()
+
+    def _used_up(self, share: float) -> bool:
+        """Return True if the run has used a share of its time, or is over."""
+        control = self._control
+        return control.expired or (
+            control.remaining is not None and control.clock > share * (control.clock + control.remaining)
+        )
+
+    def _fewest(self, demand: Demand) -> Deployment | None:
+        return run_method(demand, "exact", self._control, gap=_NEARLY_PROVEN).deployment
+
+    # Numbers of segments
+
+    def _improve_counts(self) -> None:
+        """Improve the numbers of segments, some steps at a time."""
+        counts, steps = self._counts, self._day.steps
+        length = steps if steps <= ALONE else _SPAN
+        spans = [range(begin, min(begin + length, steps)) for begin in range(0, max(steps - length, 0) + 1, _STRIDE)]
+        for at, span in enumerate(spans):
+            if self._control.expired:
+                return
+            found = best_counts(
+                self._problem,
+                span,
+                self._control,
+                before=counts[span.start - 1] if span.start else None,
+                after=counts[span.stop] if span.stop < steps else None,
+                known=counts[span.start : span.stop],
+                share=0.4 / (len(spans) - at),
+            )
+            if found.counts is not None:
+                counts[span.start : span.stop] = found.counts
+            if length == steps:
+                self._control.raise_bound(float(self._problem.raised(found.bound)), "numbers of segments alone")
+
+    def _bound(self, spans: Sequence[range], share: float) -> None:
+        """Prove a lower bound by spans that share their end steps."""
+        problem, day, control = self._problem, self._day, self._control
+        # The changes of a span come on top of the fewest GPUs of its steps.
+        total = sum((count * hours for count, hours in zip(problem.fewest, day.hours, strict=True)), start=Fraction(0))
+        for at, span in enumerate(spans):
+            weights = [day.hours[step] / (2 if self._shared(step, span) else 1) for step in span]
+            least = sum((problem.fewest[step] * hours for step, hours in zip(span, weights, strict=True)), Fraction(0))
+            found = best_counts(
+                problem,
+                span,
+                control,
+                weights=weights,
+                known=self._counts[span.start : span.stop],
+                share=share / (len(spans) - at),
+            )
+            total += max(problem.raised(found.bound) - least, Fraction(0))
+            if control.expired:
+                break
+        control.raise_bound(float(total), "numbers of segments alone, in spans of steps")
+
+    def _shared(self, step: int, span: range) -> bool:
+        return (step == span[0] and step > 0) or (step == span[-1] and step < self._day.steps - 1)
+
+    # Places
+
+    def _placed(self, counts: Sequence[Counts]) -> list[Deployment]:
+        """Return deployments with these numbers of segments: in each step as few new ones as its places allow."""
+        found: list[Deployment] = []
+        for step, own in enumerate(counts):
+            if found and own == counts[step - 1]:
+                found.append(found[-1])
+            else:
+                found.append(self._placed_after(found[-1] if found else None, step, own))
+        return found
+
+    def _placed_after(self, before: Deployment | None, step: int, counts: Counts) -> Deployment:
+        fresh = packed(self._problem, counts)
+        deployment = fresh if before is None else align(before, fresh)
+        if before is None or not counts:
+            return deployment
+        old = before.replace(gpus=deployment.gpus)
+        there = counts_of(self._problem, old)
+        least = sum(abs(counts.get(key, 0) - there.get(key, 0)) for key in {*counts, *there})
+        found = fewest_new(self._problem, step, old, counts, self._control, known=deployment, least=least, share=0.05)
+        # The program adds GPUs where idle ones may do.
+        return align(before, found)
+
+    def _improve_places(self) -> None:
+        """Improve places and numbers together, some steps at a time; at the end try to prove a short day as a whole."""
+        steps = self._day.steps
+        idle: set[tuple[range, tuple[Deployment, ...]]] = set()
+        while not self._control.expired and (span := self._worst(idle, min(_PLACED, steps))) is not None:
+            idle.add((span, self._around(span)))
+            self._improve_span(span, share=0.1)
+        if steps <= ALONE and not self._control.expired:
+            self._improve_span(range(steps), share=0.4)
+        if steps <= ALONE and not self._control.expired:
+            self._improve_span(range(steps), share=1.0, proves=True)
+
+    def _improve_span(self, span: range, *, share: float, proves: bool = False) -> None:
+        best, steps = self._best, self._day.steps
+        inside, whole = best[span.start : span.stop], len(span) == steps
+        before = best[span.start - 1] if span.start else None
+        after = best[span.stop] if span.stop < steps else None
+        outcome = best_places(
+            self._problem,
+            Span(span, inside[0].gpus, usable_gpus(self._around(span)), before, after),
+            self._control,
+            known=inside,
+            at_least=Fraction(self._control.lower_bound) * (1 - _NOISE) if whole else Fraction(0),
+            share=share,
+            proves=proves,
+        )
+        if whole and outcome.bound is not None:
+            self._control.raise_bound(float(outcome.bound), "places of all segments")
+        if outcome.deployments is not None and not self._control.done:
+            self._offer([*best[: span.start], *outcome.deployments, *best[span.stop :]])
+
+    def _around(self, span: range) -> tuple[Deployment, ...]:
+        """Return the deployments of a span and of the steps beside it."""
+        return tuple(self._best[max(span.start - 1, 0) : span.stop + 1])
+
+    def _worst(self, idle: set[tuple[range, tuple[Deployment, ...]]], length: int) -> range | None:
+        """Return the steps, around a change, where most segments begin; None if all have been looked at."""
+        steps = self._day.steps
+        found: list[tuple[int, range]] = []
+        for begin in range(max(steps - length, 0) + 1):
+            span = range(begin, min(begin + length, steps))
+            around = self._around(span)
+            created = sum(one.changes_to(two) for one, two in itertools.pairwise(around))
+            if created and (span, around) not in idle:
+                found.append((-created, span))
+        return min(found, key=lambda entry: (entry[0], entry[1].start))[1] if found else None
+
+    def _offer(self, deployments: Sequence[Deployment]) -> None:
+        """Plan the changes between deployments, and keep them if they are the best."""
+        fleet = max((deployment.gpus for deployment in deployments), key=len)
+        plan = self._changes.plan([deployment.replace(gpus=fleet) for deployment in deployments])
+        if self._control.offer(plan) or not self._best:
+            self._best = list(plan.deployments)
+
+
+def _spans(steps: int, length: int) -> Iterator[range]:
+    """Yield spans of steps of a whole day; each begins with the last step of the one before."""
+    for begin in range(0, max(steps - 1, 1), length):
+        yield range(begin, min(begin + length + 1, steps))

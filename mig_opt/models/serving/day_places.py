@@ -1,0 +1,267 @@
+"""Places of segments over a day: a model for CP-SAT that knows every GPU and start slice.
+
+It is for some steps that follow each other, between the deployments of the steps before and after them. Each service
+may be in each placement of each GPU in each step; a segment that was not in the same place in the step before costs its
+price, and a GPU with a segment its hours. Interruptions are not part of it, so what it proves is a lower bound. For the
+whole of a short day this is the exact model; of longer days it improves some steps at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ortools.sat.python import cp_model
+
+from mig_opt.control import Limits
+from mig_opt.control.threads import interruptibly
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.model import Placement
+from mig_opt.models.serving.day_counts import DayProblem
+from mig_opt.models.solvers import cpsat
+from mig_opt.models.solvers.backend import Request
+from mig_opt.serving.demand import ENOUGH, NEEDED, Option
+from mig_opt.serving.deployment import Deployment, Segment, segment_of
+
+_SHARES = 2**40
+"""Parts of a rate: shares that are rounded up to them stay within the tolerance of the validator."""
+_LARGEST = 2**28
+"""Units of cost, about: beyond this the solver has to do with rounded ones."""
+
+_Place = tuple[int, Placement]
+_Key = tuple[int, Placement, str]
+"""GPU, placement and service."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Steps that follow each other, and what is fixed about them."""
+
+    steps: range
+    gpus: tuple[str, ...]  # kind of each GPU of the fleet
+    usable: tuple[int, ...]  # indices of those that may be used
+    # deployments of the steps before and after, where these are fixed
+    before: Deployment | None = None
+    after: Deployment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceOutcome:
+    """Deployments for the steps of a span, and a lower bound on their cost."""
+
+    deployments: tuple[Deployment, ...] | None  # None if none were found in time
+    bound: Fraction | None  # in GPU-hours, with the changes at both ends of the span; None without a proof
+
+
+def best_places(
+    problem: DayProblem,
+    span: Span,
+    control: Limits,
+    *,
+    known: Sequence[Deployment] = (),
+    at_least: Fraction = Fraction(0),
+    share: float = 1.0,
+    proves: bool = False,
+) -> PlaceOutcome:
+    """Look for the places of least cost.
+
+    Parameters
+    ----------
+    problem : DayProblem
+        The day.
+    span : Span
+        The steps.
+    control : Limits
+        Time, seed and workers.
+    known : sequence of Deployment
+        Deployments of these steps to start from, if there are some.
+    at_least : Fraction
+        A lower bound on the cost, in GPU-hours.
+    share : float
+        The part of the remaining time that the solver may take.
+    proves : bool
+        True if a bound is wanted rather than better deployments soon.
+
+    Returns
+    -------
+    PlaceOutcome
+        Deployments and bound.
+    """
+    model = _PlaceModel(problem, span)
+    if known:
+        model.hint(known)
+    if at_least and model.exact:
+        model.model.add(model.cost >= math.ceil(at_least / model.unit))
+    if not proves:
+        values = _better(model.model, control, share)
+        return PlaceOutcome(None if values is None else model.deployments(values), None)
+    outcome = cpsat.run(model.model, control, Request(share=share, for_proof=True))
+    found = None if outcome.values is None else model.deployments(outcome.values)
+    return PlaceOutcome(found, outcome.bound * model.unit if model.exact else None)
+
+
+def _better(model: cp_model.CpModel, control: Limits, share: float) -> Sequence[int] | None:
+    """Return the values of the best solution that is found with presolve; None if none is found.
+
+    Presolve finds good solutions several times faster. It was seen to lose some, which does no harm where nothing is
+    proven; :func:`mig_opt.models.solvers.cpsat.run` does without it.
+    """
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = control.workers
+    solver.parameters.random_seed = control.seed
+    solver.parameters.catch_sigint_signal = False
+    if control.remaining is not None and control.deterministic:
+        solver.parameters.max_deterministic_time = control.remaining * share
+    elif control.remaining is not None:
+        solver.parameters.max_time_in_seconds = max(control.remaining * share, 0.01)
+    status = interruptibly(lambda: int(solver.solve(model)), solver.stop_search)
+    control.spend(solver.response_proto.deterministic_time)
+    found = status in {cp_model.OPTIMAL, cp_model.FEASIBLE}
+    return list(solver.response_proto.solution) if found else None
+
+
+class _PlaceModel:
+    def __init__(self, problem: DayProblem, span: Span) -> None:
+        self._problem, self._span = problem, span
+        self.model = cp_model.CpModel()
+        total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * max(len(span.usable), 1)
+        self.exact = total / problem.unit <= _LARGEST
+        self.unit: Fraction = problem.unit if self.exact else total / _LARGEST
+        self._options: dict[_Key, Option] = {}
+        self._serving: list[dict[_Key, cp_model.IntVar]] = []
+        self._used: list[dict[int, cp_model.IntVar]] = []
+        self._objective: list[cp_model.LinearExprT] = []
+        places = self._places()
+        for step in span.steps:
+            self._fill(step, places)
+            self._serve(step)
+        if problem.creation_price:
+            self._count_changes()
+        self.cost = cp_model.LinearExpr.sum(self._objective)
+        self.model.minimize(self.cost)
+
+    def _units(self, hours: Fraction) -> int:
+        return round(hours / self.unit)
+
+    def _places(self) -> dict[str, list[tuple[_Place, Option]]]:
+        """Return where each service may be, and in which way it is served there."""
+        found: dict[str, list[tuple[_Place, Option]]] = defaultdict(list)
+        for service, ways in self._problem.ways.items():
+            for _, option in ways:
+                name = self._problem.pools[option.pool].gpu.name
+                for gpu in self._span.usable:
+                    if self._span.gpus[gpu] == name:
+                        for start in option.profile.starts:
+                            found[service].append(((gpu, Placement(option.profile, start)), option))
+        return found
+
+    def _fill(self, step: int, places: dict[str, list[tuple[_Place, Option]]]) -> None:
+        """Let there be segments in a step whose instances can exist together, and count the GPUs that have some."""
+        problem, span, model = self._problem, self._span, self.model
+        serving: dict[_Key, cp_model.IntVar] = {}
+        covering: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
+        alike: dict[tuple[int, str], list[cp_model.IntVar]] = defaultdict(list)
+        for service in problem.services(step):
+            for (gpu, placement), option in places[service.name]:
+                key = gpu, placement, service.name
+                self._options[key] = option
+                serving[key] = variable = model.new_bool_var("")
+                for memory_slice in placement.footprint:
+                    covering[gpu, memory_slice].append(variable)
+                if placement.profile.max_count < len(placement.profile.starts):
+                    alike[gpu, placement.profile.name].append(variable)
+        used = {gpu: model.new_bool_var("") for gpu in span.usable}
+        for (gpu, _), variables in covering.items():
+            # A GPU that is used, or not, has one segment at most on each slice, or none.
+            model.add(cp_model.LinearExpr.sum(variables) <= used[gpu])
+        for (gpu, name), variables in alike.items():
+            most = get_gpu(span.gpus[gpu]).profile(name).max_count
+            model.add(cp_model.LinearExpr.sum(variables) <= most)
+        every = cp_model.LinearExpr.sum(list(used.values()))
+        model.add(every >= problem.fewest[step])
+        for pool in problem.pools:
+            mine = [variable for gpu, variable in used.items() if span.gpus[gpu] == pool.gpu.name]
+            if pool.count is not None and len(mine) > pool.count:
+                model.add(cp_model.LinearExpr.sum(mine) <= pool.count)
+        self._serving.append(serving)
+        self._used.append(used)
+        hours = self._units(problem.day.hours[step])
+        self._objective.append(hours * every)
+
+    def _serve(self, step: int) -> None:
+        """Let each service have what it needs."""
+        by_service: dict[str, list[tuple[_Key, cp_model.IntVar]]] = defaultdict(list)
+        for key, variable in self._serving[-1].items():
+            by_service[key[2]].append((key, variable))
+        for service in self._problem.services(step):
+            own = by_service[service.name]
+            terms = [
+                math.ceil(min(self._options[key].point.throughput / service.rate, 1.0) * _SHARES) * variable
+                for key, variable in own
+            ]
+            self.model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * _SHARES))
+            if service.min_replicas > 1:
+                segments = cp_model.LinearExpr.sum([variable for _, variable in own])
+                self.model.add(segments >= service.min_replicas)
+
+    def _count_changes(self) -> None:
+        """Let each segment that begins cost its price."""
+        price = self._units(self._problem.creation_price)
+        span = self._span
+        if span.before is not None:
+            there = self._keys(span.before)
+            begins = [variable for key, variable in self._serving[0].items() if key not in there]
+            self._objective += [price * variable for variable in begins]
+        for earlier, later in zip(self._serving, self._serving[1:], strict=False):
+            for key, variable in later.items():
+                old = earlier.get(key)
+                if old is None:
+                    self._objective.append(price * variable)
+                else:
+                    begins_here = self.model.new_bool_var("")
+                    self.model.add_bool_or([~variable, old, begins_here])
+                    self._objective.append(price * begins_here)
+        if span.after is not None:
+            last = self._serving[-1]
+            for key in self._keys(span.after):
+                stays = last.get(key)
+                self._objective.append(price if stays is None else price * ~stays)
+
+    def _keys(self, deployment: Deployment) -> list[_Key]:
+        """Return the segments of a deployment; all of them are served in the best way of their size."""
+        return [(one.gpu, deployment.placement(one), one.service) for one in deployment.segments]
+
+    def hint(self, known: Sequence[Deployment]) -> None:
+        """Let the solver start from deployments of these steps."""
+        for serving, used, deployment in zip(self._serving, self._used, known, strict=True):
+            there = set(self._keys(deployment))
+            gpus = {segment.gpu for segment in deployment.segments}
+            for key, variable in serving.items():
+                self.model.add_hint(variable, key in there)
+            for gpu, variable in used.items():
+                self.model.add_hint(variable, gpu in gpus)
+
+    def deployments(self, values: Sequence[int]) -> tuple[Deployment, ...] | None:
+        """Return the deployments of a solution; None if one serves too little within the rounding of shares."""
+        found = []
+        for step, serving in zip(self._span.steps, self._serving, strict=True):
+            segments: list[Segment] = []
+            for key, variable in serving.items():
+                if values[variable.index]:
+                    gpu, placement, service = key
+                    segments.append(segment_of(service, gpu, placement, self._options[key]))
+            segments.sort(key=lambda segment: (segment.gpu, segment.start))
+            deployment = Deployment(self._span.gpus, tuple(segments))
+            demand = self._problem.day.demands[step]
+            if demand is not None and min(deployment.slack(demand).values()) < ENOUGH - 1:
+                return None
+            found.append(deployment)
+        return tuple(found)
+
+
+def usable_gpus(deployments: Collection[Deployment]) -> tuple[int, ...]:
+    """Return the GPUs that some deployments use."""
+    return tuple(sorted({segment.gpu for deployment in deployments for segment in deployment.segments}))

@@ -1,0 +1,242 @@
+"""A day: services whose rates change over time, and a deployment for each step with the changes between them."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import operator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+from mig_opt.arguments import wrong_number, wrong_type
+from mig_opt.batch.integer_time import as_decimal
+from mig_opt.errors import InputError, Problem
+from mig_opt.result import Result, Rows
+from mig_opt.serving.change_plan import ChangePlan
+from mig_opt.serving.demand import Demand, wrong_demand
+from mig_opt.serving.deployment import Deployment
+from mig_opt.serving.rates import RateTable, wrong_services
+from mig_opt.texts import plural
+
+_SECONDS = 3600
+_MOST_MARGIN, _MOST_PRICE = 100, 1e6
+
+
+@dataclass(frozen=True)
+class Day:
+    """Services with rates that change over time, and the price of changes.
+
+    Attributes
+    ----------
+    demand : Demand
+        Services, what their models achieve, and the GPUs that there are. Its rates do not count.
+    rates : RateTable
+        Rates of just these services, step by step. A service with rate 0 gets no segment.
+    margin : float
+        Share by which rates may be higher than the table says: each step is planned for rates raised by it.
+    creation_price : float
+        Price of a segment that begins in a change, in GPU-hours. A segment that is already there costs nothing.
+    interruption_price : float
+        Price of an interrupted segment, in GPU-hours.
+
+    Raises
+    ------
+    InputError
+        With every problem: other services than those of the demand, a margin or a price out of range.
+
+    Examples
+    --------
+    >>> from mig_opt import load_demand
+    >>> demand = load_demand("parvagpu-s1")
+    >>> rows = {service.name: (service.rate, 0.0, service.rate) for service in demand.services}
+    >>> day = Day(demand, RateTable((0, 3600, 7200, 9000), rates), margin=0.1)
+    >>> day.hours
+    (Fraction(1, 1), Fraction(1, 1), Fraction(1, 2))
+    >>> [None if step is None else round(step.services[0].rate, 1) for step in day.demands]
+    [20.9, None, 20.9]
+    """
+
+    demand: Demand
+    rates: RateTable
+    margin: float = 0.0
+    creation_price: float = 0.01
+    interruption_price: float = 1.0
+
+    def __post_init__(self) -> None:
+        problems = list(wrong_demand(self.demand))
+        if not isinstance(self.rates, RateTable):
+            problems.append(wrong_type("rates", self.rates, "a RateTable, for example read_rates('rates.csv')"))
+        elif not problems:
+            problems += wrong_services(self.demand, list(self.rates.rates), "rates")
+        wanted = f"a share of the rates from 0 to {_MOST_MARGIN} (0.1 is 10 %)"
+        problems += _within("margin", self.margin, wanted, _MOST_MARGIN)
+        for name in ("creation_price", "interruption_price"):
+            problems += _within(name, getattr(self, name), f"GPU-hours from 0 to {_MOST_PRICE:g}", _MOST_PRICE)
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps."""
+        return self.rates.steps
+
+    @cached_property
+    def hours(self) -> tuple[Fraction, ...]:
+        """Hours of each step, exactly; times count as the shortest decimals that stand for them."""
+        times = [Fraction(as_decimal(time)) for time in self.rates.times]
+        return tuple((end - begin) / _SECONDS for begin, end in itertools.pairwise(times))
+
+    @cached_property
+    def demands(self) -> tuple[Demand | None, ...]:
+        """For each step the services with requests, at raised rates; None where there are none."""
+
+        def at(step: int) -> Demand | None:
+            rates = {name: row[step] * (1 + self.margin) for name, row in self.rates.rates.items()}
+            services = tuple(
+                dataclasses.replace(service, rate=rates[service.name])
+                for service in self.demand.services
+                if rates[service.name] > 0
+            )
+            return self.demand.replace(services=services) if services else None
+
+        return tuple(map(at, range(self.steps)))
+
+    @cached_property
+    def at_peak(self) -> Demand | None:
+        """The services that have requests at some time, each at its greatest rate; None if there are none."""
+        peaks: dict[str, float] = {}
+        for demand in filter(None, self.demands):
+            for service in demand.services:
+                peaks[service.name] = max(peaks.get(service.name, 0.0), service.rate)
+        services = tuple(
+            dataclasses.replace(service, rate=peaks[service.name])
+            for service in self.demand.services
+            if service.name in peaks
+        )
+        return self.demand.replace(services=services) if services else None
+
+    def cost(self, plan: DayPlan) -> float:
+        """Return the cost of a plan in GPU-hours, with the price of the segments that it creates and interrupts.
+
+        It is exact but for the last rounding, so that a cost can meet a bound.
+        """
+        gpu_hours = sum((gpus * hours for gpus, hours in zip(plan.gpus, self.hours, strict=True)), Fraction(0))
+        created = plan.created * Fraction(as_decimal(self.creation_price))
+        return float(gpu_hours + created + plan.interrupted * Fraction(as_decimal(self.interruption_price)))
+
+    def clock(self, step: int) -> str:
+        """Return the time at which a step begins, such as ``8:30``."""
+        return clock_text(self.rates.times[step])
+
+
+def clock_text(seconds: float) -> str:
+    """Return a time in seconds as hours and minutes, with seconds where they are not 0.
+
+    Examples
+    --------
+    >>> clock_text(30600), clock_text(90.5)
+    ('8:30', '0:01:30.5')
+    """
+    minutes, rest = divmod(seconds, 60)
+    text = f"{int(minutes) // 60}:{int(minutes) % 60:02}"
+    return text if not rest else f"{text}:{'0' * (rest < 10)}{round(rest, 3):g}"
+
+
+def _within(path: str, value: object, wanted: str, most: float) -> list[Problem]:
+    problems = list(wrong_number(path, value, wanted, at_least=0))
+    if not problems and isinstance(value, int | float) and value > most:
+        problems.append(Problem(path, f"must be {wanted}, is {value:g}"))
+    return problems
+
+
+@dataclass(frozen=True, slots=True)
+class DayPlan:
+    """A deployment for each step of a day, and the changes between them.
+
+    Attributes
+    ----------
+    times : tuple of float
+        Seconds at which the steps begin, and after them the end.
+    deployments : tuple of Deployment
+        One for each step; GPUs have the same numbers in all of them.
+    changes : tuple of ChangePlan
+        What is done at the begin of each step but the first.
+    """
+
+    times: tuple[float, ...]
+    deployments: tuple[Deployment, ...]
+    changes: tuple[ChangePlan, ...]
+
+    @property
+    def gpus(self) -> tuple[int, ...]:
+        """GPUs with a segment in each step."""
+        return tuple(deployment.used_gpus for deployment in self.deployments)
+
+    @property
+    def gpu_hours(self) -> float:
+        """GPUs with a segment times the hours of the step, over all steps."""
+        spans = zip(self.gpus, self.times, self.times[1:], strict=False)
+        return math.fsum(gpus * (end - begin) for gpus, begin, end in spans) / _SECONDS
+
+    @property
+    def created(self) -> int:
+        """Segments that begin in the changes; the first deployment is there already."""
+        return sum(step.begins is not None for change in self.changes for step in change.steps)
+
+    @property
+    def interrupted(self) -> int:
+        """Segments that are interrupted in the changes."""
+        return sum(len(change.interrupted) for change in self.changes)
+
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """Steps, counted from 0, at whose begin something changes."""
+        return tuple(at for at, change in enumerate(self.changes, start=1) if change.steps)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.gpu_hours:.6g} GPU-hours, {plural(len(self.changed), 'change')}, {self.created} created, "
+            f"{self.interrupted} interrupted"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DayResult(Result[DayPlan]):
+    """Outcome of :func:`mig_opt.deploy_day`: its plan is a :class:`DayPlan`, its objective the cost in GPU-hours.
+
+    The cost has the price of all segments that are created and interrupted in it, and so does the lower bound.
+
+    Attributes
+    ----------
+    day : Day or None
+        What was planned.
+    fewest_gpus : tuple of int
+        For each step a number of GPUs that no deployment falls below.
+    """
+
+    day: Day | None = None
+    fewest_gpus: tuple[int, ...] = ()
+
+    @property
+    def objective(self) -> float | None:
+        """Cost of the plan in GPU-hours; None without a plan."""
+        return None if self.plan is None or self.day is None else self.day.cost(self.plan)
+
+    @property
+    def gpu_hours_bound(self) -> float:
+        """GPU-hours that no plan falls below, whatever its changes: the fewest GPUs of each step times its hours."""
+        if self.day is None:
+            return 0.0
+        return float(sum(map(operator.mul, self.fewest_gpus, self.day.hours)))
+
+    def rows(self) -> Rows:
+        """Return method, cost, lower bound, GPU-hours with their bound, and changes."""
+        cost, plan = self.objective, self.plan
+        return [
+            ("method", self.method),
+            ("cost", "-" if cost is None else f"{cost:.6g} GPU-hours"),
+            ("lower bound", f"{self.lower_bound:.6g} GPU-hours"),
+            ("plan", "-" if plan is None else f"{plan}; at least {self.gpu_hours_bound:.6g} GPU-hours"),
+        ]

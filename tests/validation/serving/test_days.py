@@ -1,0 +1,106 @@
+"""The validator of days finds what is wrong with a plan, whatever it is."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from demands import A30, one_model
+
+from mig_opt.deploying.days import deploy_day
+from mig_opt.serving.day import Day, DayPlan
+from mig_opt.serving.demand import GpuPool
+from mig_opt.serving.rates import RateTable
+from mig_opt.validation.serving.days import validate_day
+
+DEMAND = one_model({"a": 1.0, "b": 1.0}, {1: 100.0, 2: 210.0, 4: 440.0}, A30)
+RATES = RateTable((0.0, 3600.0, 7200.0, 10800.0), {"a": (90.0, 400.0, 0.0), "b": (200.0, 200.0, 300.0)})
+DAY = Day(DEMAND, RATES)
+
+
+@pytest.fixture(scope="module")
+def plan() -> DayPlan:
+    found = deploy_day(DEMAND, RATES, time_limit=20).plan
+    assert found is not None
+    return found
+
+
+def codes(day: Day, plan: DayPlan) -> set[tuple[str, str]]:
+    return {(str(violation.code), violation.path) for violation in validate_day(day, plan).violations}
+
+
+def with_step(plan: DayPlan, step: int, **changes: object) -> DayPlan:
+    """The plan with one deployment changed."""
+    deployments = list(plan.deployments)
+    deployments[step] = deployments[step].replace(**changes)
+    return dataclasses.replace(plan, deployments=tuple(deployments))
+
+
+def test_a_plan_is_valid_and_its_figures_are_counted_again(plan):
+    verdict = validate_day(DAY, plan)
+    assert verdict.valid
+    assert str(verdict) == f"valid, {plan.gpu_hours:g} GPU-hours, {plan.created} created, 0 interrupted"
+
+
+def test_a_segment_too_few_is_found_in_its_step(plan):
+    segments = [one for one in plan.deployments[1].segments if one.service != "a"]
+    found = codes(DAY, with_step(plan, 1, segments=segments))
+    assert ("unserved", "deployments[1].services[0]") in found
+    assert any(path.startswith("changes[0]") for _, path in found)
+    assert any(path.startswith("changes[1]") for _, path in found)
+
+
+def test_a_service_that_nobody_asks_for_must_have_no_segment(plan):
+    left = [one for one in plan.deployments[0].segments if one.service == "a"][:1]
+    free = [one for one in plan.deployments[2].segments if one.gpu != left[0].gpu]
+    found = codes(DAY, with_step(plan, 2, segments=[*free, *left]))
+    assert any(code == "unknown-service" and path.startswith("deployments[2]") for code, path in found)
+    idle = dataclasses.replace(RATES, rates={"a": (0.0, 0.0, 0.0), "b": (0.0, 0.0, 0.0)})
+    assert ("unknown-service", "deployments[0].segments[0].service") in codes(Day(DEMAND, idle), plan)
+
+
+def test_a_higher_margin_asks_for_more(plan):
+    found = codes(Day(DEMAND, RATES, margin=1.0), plan)
+    assert any(code == "rate-not-met" for code, _ in found)
+
+
+def test_steps_and_times_must_be_those_of_the_table(plan):
+    shorter = dataclasses.replace(plan, deployments=plan.deployments[:2], changes=plan.changes[:1])
+    assert {("wrong-length", "deployments"), ("wrong-length", "changes")} <= codes(DAY, shorter)
+    late = dataclasses.replace(plan, times=(0.0, 3600.0, 7200.0, 10900.0))
+    assert ("wrong-times", "times") in codes(DAY, late)
+
+
+def test_gpus_must_be_the_same_all_day(plan):
+    more = with_step(plan, 1, gpus=(*plan.deployments[1].gpus, "A30-24GB"))
+    assert ("other-gpus", "deployments[1].gpus") in codes(DAY, more)
+
+
+def test_a_change_must_lead_from_one_step_to_the_next(plan):
+    changed = [dataclasses.replace(change, steps=change.steps[1:]) for change in plan.changes]
+    found = codes(DAY, dataclasses.replace(plan, changes=tuple(changed)))
+    assert any(code == "wrong-end" and path.startswith("changes[0]") for code, path in found)
+
+
+def test_an_interruption_must_be_stated(plan):
+    service = plan.deployments[0].segments[0]
+    stated = dataclasses.replace(plan.changes[0], interrupted=(service,))
+    found = codes(DAY, dataclasses.replace(plan, changes=(stated, *plan.changes[1:])))
+    assert any(code == "wrong-interrupted" for code, _ in found)
+
+
+def test_a_change_between_two_fleets_needs_both(plan):
+    """A pool of two GPUs is not enough for three that are in use before or after a change."""
+    few = dataclasses.replace(DAY, demand=DEMAND.replace(pools=(GpuPool(A30, 2),)))
+    fleet = ("A30-24GB",) * 4
+    moved = [dataclasses.replace(one, gpu=one.gpu + 2) for one in plan.deployments[1].segments]
+    deployments = [deployment.replace(gpus=fleet) for deployment in plan.deployments]
+    deployments[1] = deployments[1].replace(segments=moved)
+    found = codes(few, dataclasses.replace(plan, deployments=tuple(deployments)))
+    assert ("pool-exceeded", "changes[0]") in found
+
+
+def test_impossible_instances_are_told(plan):
+    twice = [*plan.deployments[1].segments, plan.deployments[1].segments[0]]
+    found = codes(DAY, with_step(plan, 1, segments=twice))
+    assert any(code == "wrong-change" for code, _ in found)
