@@ -39,6 +39,9 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# Tests neither read nor write the user's cache; those of the cache name a folder of their own.
+os.environ["MIG_OPT_CACHE"] = "off"
+
 # Dask asks any NVML that the process has loaded for more than the tests' GPU answers.
 os.environ["DASK_DISTRIBUTED__DIAGNOSTICS__NVML"] = "False"
 

@@ -29,8 +29,8 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 ALONE = 12
 """Steps of a day that is planned as a whole."""
-_SPAN, _STRIDE, _PLACED = 8, 4, 3
-"""Steps of a program for numbers and from one to the next, and steps of a model with places."""
+_SPAN, _STRIDE, _PLACED, _CALM = 8, 4, 3, 2
+"""Steps of a program for numbers and from one to the next, and of models with places, those for calm changes last."""
 _BOUND_SPAN = 6
 """Steps of a program for the lower bound."""
 _NOISE = Fraction(1, 10**9)
@@ -107,6 +107,8 @@ class DaySearch:
         self._changes = Changes(day, control)
         self._counts: list[Counts] = []
         self._best: list[Deployment] = []
+        self._interrupted: list[int] = []
+        self._idle: set[tuple[range, tuple[Deployment, ...]]] = set()
 
     def run(self) -> None:
         """Search until nothing is left to do or the time is up."""
@@ -121,9 +123,14 @@ class DaySearch:
         self._offer(self._placed(self._counts))
         self._improve_counts()
         self._offer(self._placed(self._counts))
-        if steps > ALONE:
+        self._improve_places(_CALM, only_interrupted=True)
+        if steps > ALONE or any(map(self._problem.is_full, range(steps))):
             self._bound(list(_spans(steps, _BOUND_SPAN)), share=0.7)
-        self._improve_places()
+        self._improve_places(_PLACED)
+        if steps <= ALONE and not self._control.expired:
+            self._improve_span(range(steps), share=0.4)
+        if steps <= ALONE and not self._control.expired:
+            self._improve_span(range(steps), share=1.0, proves=True)
 
     def _used_up(self, share: float) -> bool:
         """Return True if the run has used a share of its time, or is over."""
@@ -153,10 +160,11 @@ class DaySearch:
                 after=counts[span.stop] if span.stop < steps else None,
                 known=counts[span.start : span.stop],
                 share=0.4 / (len(spans) - at),
+                cautious=True,
             )
             if found.counts is not None:
                 counts[span.start : span.stop] = found.counts
-            if length == steps:
+            if length == steps and not any(map(self._problem.is_full, span)):
                 self._control.raise_bound(float(self._problem.raised(found.bound)), "numbers of segments alone")
 
     def _bound(self, spans: Sequence[range], share: float) -> None:
@@ -207,19 +215,17 @@ class DaySearch:
         # The program adds GPUs where idle ones may do.
         return align(before, found)
 
-    def _improve_places(self) -> None:
-        """Improve places and numbers together, some steps at a time; at the end try to prove a short day as a whole."""
-        steps = self._day.steps
-        idle: set[tuple[range, tuple[Deployment, ...]]] = set()
-        while not self._control.expired and (span := self._worst(idle, min(_PLACED, steps))) is not None:
-            idle.add((span, self._around(span)))
-            self._improve_span(span, share=0.1)
-        if steps <= ALONE and not self._control.expired:
-            self._improve_span(range(steps), share=0.4)
-        if steps <= ALONE and not self._control.expired:
-            self._improve_span(range(steps), share=1.0, proves=True)
+    def _improve_places(self, length: int, *, only_interrupted: bool = False) -> None:
+        """Improve places and numbers together, so many steps at a time; where changes interrupt segments, first."""
+        length = min(length, self._day.steps)
+        while not self._control.expired and (worst := self._worst(length)) is not None:
+            interrupted, span = worst
+            if only_interrupted and not interrupted:
+                return
+            self._idle.add((span, self._around(span)))
+            self._improve_span(span, share=0.1, calm=interrupted > 0)
 
-    def _improve_span(self, span: range, *, share: float, proves: bool = False) -> None:
+    def _improve_span(self, span: range, *, share: float, proves: bool = False, calm: bool = False) -> None:
         best, steps = self._best, self._day.steps
         inside, whole = best[span.start : span.stop], len(span) == steps
         before = best[span.start - 1] if span.start else None
@@ -229,30 +235,38 @@ class DaySearch:
             Span(span, inside[0].gpus, usable_gpus(self._around(span)), before, after),
             self._control,
             known=inside,
-            at_least=Fraction(self._control.lower_bound) * (1 - _NOISE) if whole else Fraction(0),
+            at_least=Fraction(self._control.lower_bound) * (1 - _NOISE) if whole and not calm else Fraction(0),
             share=share,
             proves=proves,
+            calm=calm,
         )
         if whole and outcome.bound is not None:
             self._control.raise_bound(float(outcome.bound), "places of all segments")
         if outcome.deployments is not None and not self._control.done:
             self._offer([*best[: span.start], *outcome.deployments, *best[span.stop :]])
 
-    def _around(self, span: range) -> tuple[Deployment, ...]:
-        """Return the deployments of a span and of the steps beside it."""
-        return tuple(self._best[max(span.start - 1, 0) : span.stop + 1])
+    def _worst(self, length: int) -> tuple[int, range] | None:
+        """Return the steps where most segments are interrupted, then where most begin, with how many are interrupted.
 
-    def _worst(self, idle: set[tuple[range, tuple[Deployment, ...]]], length: int) -> range | None:
-        """Return the steps, around a change, where most segments begin; None if all have been looked at."""
-        steps = self._day.steps
-        found: list[tuple[int, range]] = []
+        None if all have been looked at.
+        """
+        steps, found = self._day.steps, []
         for begin in range(max(steps - length, 0) + 1):
             span = range(begin, min(begin + length, steps))
             around = self._around(span)
             created = sum(one.changes_to(two) for one, two in itertools.pairwise(around))
-            if created and (span, around) not in idle:
-                found.append((-created, span))
-        return min(found, key=lambda entry: (entry[0], entry[1].start))[1] if found else None
+            changes = range(max(begin - 1, 0), min(span.stop, steps - 1))
+            interrupted = sum(self._interrupted[change] for change in changes)
+            if created and (span, around) not in self._idle:
+                found.append((-interrupted, -created, begin, span))
+        if not found:
+            return None
+        interrupted, *_, span = min(found, key=lambda entry: entry[:3])
+        return -interrupted, span
+
+    def _around(self, span: range) -> tuple[Deployment, ...]:
+        """Return the deployments of a span and of the steps beside it."""
+        return tuple(self._best[max(span.start - 1, 0) : span.stop + 1])
 
     def _offer(self, deployments: Sequence[Deployment]) -> None:
         """Plan the changes between deployments, and keep them if they are the best."""
@@ -260,6 +274,7 @@ class DaySearch:
         plan = self._changes.plan([deployment.replace(gpus=fleet) for deployment in deployments])
         if self._control.offer(plan) or not self._best:
             self._best = list(plan.deployments)
+            self._interrupted = [len(change.interrupted) for change in plan.changes]
 
 
 def _spans(steps: int, length: int) -> Iterator[range]:

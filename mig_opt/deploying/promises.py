@@ -20,6 +20,7 @@ from mig_opt.deploying.entry import check_size, deploy, why_unservable
 from mig_opt.errors import InputError
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Rows, Status, versions_with
+from mig_opt.serving.arrivals import ArrivalKind
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
@@ -35,10 +36,10 @@ _STEP = 0.995
 """What capacities are multiplied by at least where a simulation says that they are too large."""
 _LEAST_REQUESTS, _MOST_REQUESTS, _LEAST_SECONDS = 100_000, 5_000_000, 30.0
 """Requests of the rarest service in the simulation of a deployment, requests of all, and its seconds."""
+_LEAST_BURSTS = 120
+"""Bursts of such a simulation at least, where requests come in bursts: late requests come with a few of them."""
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
-_RIVALS = ("parvagpu", "mig-serving")
-"""Heuristics that ``exact`` lets run under the same promise, where fewer GPUs than its own are possible."""
 _VALIDATION, _REPORT = 1_000_003, 2_000_003
 """Added to the seed of the simulations that decide, and of those that are shown."""
 
@@ -178,7 +179,9 @@ class _Search:
         incumbents: tuple[Deployment, ...],
         time_limit: float | None,
         seed: int,
+        fewer_than: float = math.inf,
     ) -> None:
+        self._fewer_than = fewer_than
         self._begun = time.monotonic()
         self._demand, self._promise, self._running, self._seed = demand, promise, running, seed
         self._method, self._time_limit, self._incumbents = get_deploy_method(method), time_limit, incumbents
@@ -241,8 +244,8 @@ class _Search:
         return "" if self._best is not None else reason
 
     def _try_rivals(self) -> None:
-        """Take what a heuristic finds under the same promise, if it needs fewer GPUs."""
-        for rival in _RIVALS:
+        """Take what a heuristic finds under the same promise, if it needs fewer GPUs; others are not simulated."""
+        for rival in (method.name for method in DEPLOY_METHODS.entries if method.kind == "heuristic"):
             if self._done or self._expired:
                 return
             search = _Search(
@@ -253,6 +256,7 @@ class _Search:
                 incumbents=(),
                 time_limit=self._time_left,
                 seed=self._seed,
+                fewer_than=self._best_gpus,
             )
             found = search.run()
             if found.status is Status.INTERRUPTED:
@@ -262,19 +266,23 @@ class _Search:
 
     @property
     def _best_gpus(self) -> float:
-        return math.inf if self._best is None else self._best.deployment.used_gpus
+        """GPUs of the best deployment, or those that it has to be below if there is none."""
+        return self._fewer_than if self._best is None else self._best.deployment.used_gpus
 
     def _simulated(self, deployment: Deployment, reserve: float, seed: int) -> RequestSimulation:
         """Simulate a deployment at rates that are higher by a reserve."""
         rates = [service.rate for service in self._demand.services]
+        arrivals = self._promise.arrivals
+        bursty = arrivals.kind == ArrivalKind.BURSTY
+        least = _LEAST_BURSTS * arrivals.burst_seconds / arrivals.burst_share if bursty else 0.0
         seconds = max(_LEAST_REQUESTS / min(rates), _LEAST_SECONDS)
         return simulate_requests(
             self._demand.with_headroom(reserve),
             deployment,
-            arrivals=self._promise.arrivals,
+            arrivals=arrivals,
             router=self._promise.router,
             batching=self._promise.batching,
-            seconds=max(min(seconds, _MOST_REQUESTS / sum(rates)), _LEAST_SECONDS),
+            seconds=max(min(seconds, _MOST_REQUESTS / sum(rates)), _LEAST_SECONDS, least),
             seed=self._seed + seed,
         )
 

@@ -11,13 +11,18 @@ from demands import A30, flat_table, one_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mig_opt.change import plan_change
+from mig_opt.control import Limits
 from mig_opt.deploying import days
 from mig_opt.deploying.days import deploy_day
 from mig_opt.errors import InputError, UnknownMethodError
 from mig_opt.instances.bundled import load_demand
+from mig_opt.models.serving.day_counts import DayProblem
+from mig_opt.models.serving.day_places import Span, best_places
 from mig_opt.result import Status
 from mig_opt.serving.day import Day
 from mig_opt.serving.demand import Demand, GpuPool, Service
+from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.rates import RateTable
 from mig_opt.validation.serving.days import validate_day
 
@@ -142,6 +147,28 @@ def test_idle_gpus_save_a_change_from_interruptions():
     result = checked(day)
     assert result.plan.interrupted == 0
     assert max(len(one.gpus) for one in result.plan.deployments) >= 2
+
+
+def test_calm_changes_are_preferred_where_every_gpu_is_in_use():
+    """One GPU: at first a 4g or two 2g serve the first service; only from the latter nothing is interrupted."""
+    points = flat_table("m", A30, {2: 210.0, 4: 430.0})
+    services = Service("a", 1.0, 1.0, "m"), Service("b", 1.0, 1.0, "m")
+    demand = Demand(services, (points,), (GpuPool(A30, 1),))
+    day = Day(demand, table((400.0, 200.0, 200.0), (0.0, 200.0, 200.0)), creation_price=0.0)
+    problem = DayProblem(day, (1, 1, 1))
+    gpus = ("A30-24GB",)
+    whole = Deployment(gpus, (Segment("a", 0, "4g.24gb", 0, 1, 1, 430.0, 0.01),))
+    after = checked(day).plan.deployments[1]
+    assert checked(day).plan.interrupted == 0
+    assert plan_change(whole, after, demand=day.demands[1]).objective == 1
+    span = Span(range(1), gpus, (0,), None, after)
+    for calm in (True, False):
+        found = best_places(problem, span, Limits(20.0), known=[whole], calm=calm)
+        assert found.bound is None
+        (first,) = found.deployments
+        if calm:
+            assert {segment.profile for segment in first.segments} == {"2g.12gb"}
+            assert plan_change(first, after, demand=day.demands[1]).objective == 0
 
 
 @pytest.mark.parametrize("method", ["first-fit", "parvagpu", "search"])

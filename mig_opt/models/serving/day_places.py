@@ -4,13 +4,18 @@ It is for some steps that follow each other, between the deployments of the step
 may be in each placement of each GPU in each step; a segment that was not in the same place in the step before costs its
 price, and a GPU with a segment its hours. Interruptions are not part of it, so what it proves is a lower bound. For the
 whole of a short day this is the exact model; of longer days it improves some steps at a time.
+
+Where changes interrupt segments, the model looks for *calm* ones. A change is calm for a service if none of its
+segments ends, or if those that stay, and those that begin in slices that were free before, are enough for its rate:
+then it never lacks throughput. Other changes may do without interruptions too, so nothing is proven then.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -23,7 +28,7 @@ from mig_opt.gpu.model import Placement
 from mig_opt.models.serving.day_counts import DayProblem
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request
-from mig_opt.serving.demand import ENOUGH, NEEDED, Option
+from mig_opt.serving.demand import ENOUGH, NEEDED, Option, Service
 from mig_opt.serving.deployment import Deployment, Segment, segment_of
 
 _SHARES = 2**40
@@ -65,6 +70,7 @@ def best_places(
     at_least: Fraction = Fraction(0),
     share: float = 1.0,
     proves: bool = False,
+    calm: bool = False,
 ) -> PlaceOutcome:
     """Look for the places of least cost.
 
@@ -84,13 +90,15 @@ def best_places(
         The part of the remaining time that the solver may take.
     proves : bool
         True if a bound is wanted rather than better deployments soon.
+    calm : bool
+        True if a change that is not calm for a service is to cost the price of an interruption.
 
     Returns
     -------
     PlaceOutcome
         Deployments and bound.
     """
-    model = _PlaceModel(problem, span)
+    model = _PlaceModel(problem, span, calm=calm)
     if known:
         model.hint(known)
     if at_least and model.exact:
@@ -124,13 +132,14 @@ def _better(model: cp_model.CpModel, control: Limits, share: float) -> Sequence[
 
 
 class _PlaceModel:
-    def __init__(self, problem: DayProblem, span: Span) -> None:
+    def __init__(self, problem: DayProblem, span: Span, *, calm: bool = False) -> None:
         self._problem, self._span = problem, span
         self.model = cp_model.CpModel()
         total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * max(len(span.usable), 1)
         self.exact = total / problem.unit <= _LARGEST
         self.unit: Fraction = problem.unit if self.exact else total / _LARGEST
         self._options: dict[_Key, Option] = {}
+        self._throughputs: dict[_Key, float] = {}
         self._serving: list[dict[_Key, cp_model.IntVar]] = []
         self._used: list[dict[int, cp_model.IntVar]] = []
         self._objective: list[cp_model.LinearExprT] = []
@@ -140,6 +149,8 @@ class _PlaceModel:
             self._serve(step)
         if problem.creation_price:
             self._count_changes()
+        if calm:
+            self._calm_changes()
         self.cost = cp_model.LinearExpr.sum(self._objective)
         self.model.minimize(self.cost)
 
@@ -229,6 +240,59 @@ class _PlaceModel:
             for key in self._keys(span.after):
                 stays = last.get(key)
                 self._objective.append(price if stays is None else price * ~stays)
+
+    def _calm_changes(self) -> None:
+        """Let each change that is not calm for a service cost the price of an interruption."""
+        span, serving = self._span, self._serving
+        states: list[tuple[int, Mapping[_Key, cp_model.LiteralT]]] = list(zip(span.steps, serving, strict=True))
+        if span.before is not None:
+            states.insert(0, (span.steps.start - 1, self._fixed(span.before)))
+        if span.after is not None:
+            states.append((span.steps.stop, self._fixed(span.after)))
+        price = self._units(Fraction(self._problem.day.interruption_price))
+        for (_, old), (step, new) in itertools.pairwise(states):
+            covering: dict[tuple[int, int], list[tuple[_Key, cp_model.LiteralT]]] = defaultdict(list)
+            for key, literal in old.items():
+                for memory_slice in key[1].footprint:
+                    covering[key[0], memory_slice].append((key, literal))
+            for service in self._problem.services(step):
+                own = {key: literal for key, literal in new.items() if key[2] == service.name}
+                self._objective.append(price * self._disturbed(service, old, own, covering))
+
+    def _fixed(self, deployment: Deployment) -> dict[_Key, cp_model.LiteralT]:
+        there = self._keys(deployment)
+        for key, segment in zip(there, deployment.segments, strict=True):
+            self._throughputs[key] = segment.throughput
+        return dict.fromkeys(there, self.model.new_constant(1))
+
+    def _disturbed(
+        self,
+        service: Service,
+        old: Mapping[_Key, cp_model.LiteralT],
+        new: Mapping[_Key, cp_model.LiteralT],
+        covering: Mapping[tuple[int, int], Sequence[tuple[_Key, cp_model.LiteralT]]],
+    ) -> cp_model.LiteralT:
+        """Return a literal that is true if a change is not calm for a service."""
+        model = self.model
+        none_ends, enough, disturbed = (model.new_bool_var("") for _ in range(3))
+        model.add_bool_or([none_ends, enough, disturbed])
+        for key, literal in old.items():
+            if key[2] == service.name:
+                stays = new.get(key)
+                after = [none_ends.Not(), ~literal, *([] if stays is None else [stays])]
+                model.add_bool_or(after)
+        terms = []
+        for key, literal in new.items():
+            counts = model.new_bool_var("")
+            model.add_implication(counts, literal)
+            for memory_slice in key[1].footprint:
+                others = [held for other, held in covering.get((key[0], memory_slice), ()) if other != key]
+                if others:
+                    model.add(cp_model.LinearExpr.sum(others) + counts <= 1)
+            throughput = self._throughputs.get(key) or self._options[key].point.throughput
+            terms.append(math.ceil(min(throughput / service.rate, 1.0) * _SHARES) * counts)
+        model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * _SHARES)).only_enforce_if(enough)
+        return disturbed
 
     def _keys(self, deployment: Deployment) -> list[_Key]:
         """Return the segments of a deployment; all of them are served in the best way of their size."""

@@ -3,7 +3,8 @@
 Queues need room. A segment that answers 1,000 requests per second when its batches are full may keep a promise for 99 %
 of its requests up to 850; four of them that share their requests up to 920 each, since one of them is free more often
 (pooling). A capacity depends on the segments, the SLO, the arrivals and the promise alone, so it is simulated once and
-kept: a bisection of the rate, at each step with the same random numbers.
+kept (:mod:`mig_opt.simulation.serving.capacity_cache`): a bisection of the rate, at each step with the same random
+numbers.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from mig_opt.arguments import wrong_number, wrong_share, wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
+from mig_opt.simulation.serving.capacity_cache import remembered
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS, Floats
 from mig_opt.simulation.serving.requests import Batching, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
@@ -151,7 +153,7 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
 @lru_cache(maxsize=100_000)
 def _scaled_capacity(point: Point, segments: int, promise: Promise) -> float:
     workers = [worker_at(point, 1.0, promise.batching.patience)] * segments
-    return held_rate(workers, 1.0, promise)
+    return remembered(("pool", point, segments, promise), lambda: held_rate(workers, 1.0, promise))
 
 
 def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
@@ -265,6 +267,11 @@ def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise,
     float
         Requests per second, for as few segments as keep the promise together; 0 if that is at most ``above``.
     """
+    key = "service", point, slo, rate, promise, above
+    return remembered(key, lambda: _capacity_in_service(point, slo, rate, promise, above))
+
+
+def _capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
     segments = max(math.ceil(rate / point.throughput * (1 - 1e-9)), 1)
     while True:
         pooled = min(segments, _MOST_POOLED)
