@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from mig_opt.arguments import wrong_type
-from mig_opt.plotting.output import draw_figure, save_figure
-from mig_opt.plotting.sheet import BOUND, GRID, INK, Sheet
-from mig_opt.plotting.texts import colour_of
+from mig_opt.errors import Problem
+from mig_opt.plotting.output import compose_page, draw_figure, save_chart
+from mig_opt.plotting.page import Page, add_hover, add_steps, graph, legend_below
+from mig_opt.plotting.sheet import Sheet
+from mig_opt.plotting.texts import BOUND, GRID, INK, colour_of
 from mig_opt.serving.day import DayPlan, DayResult, clock_text
 from mig_opt.texts import plural
 
@@ -55,9 +59,12 @@ def plot_day(result: DayResult, *, title: str | None = None) -> Figure:
     >>> figure.axes[0].get_ylabel()
     'GPUs'
     """
+    return draw_figure(_problems(result), lambda: DayChart(result, title))
+
+
+def _problems(result: DayResult) -> list[Problem]:
     right = isinstance(result, DayResult) and result.plan is not None
-    problems = [] if right else [wrong_type("result", result, "what deploy_day(...) returns, with a plan")]
-    return draw_figure(problems, lambda: DayChart(result, title))
+    return [] if right else [wrong_type("result", result, "what deploy_day(...) returns, with a plan")]
 
 
 def save_day_plot(
@@ -70,7 +77,7 @@ def save_day_plot(
     result, title
         As for :func:`plot_day`.
     path : path-like
-        The file; its suffix gives the format: png, pdf or svg.
+        The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
 
@@ -79,7 +86,45 @@ def save_day_plot(
     InputError
         As :func:`plot_day` and :func:`check_plot_path`, and if the file cannot be written.
     """
-    save_figure(lambda: plot_day(result, title=title), path, dpi)
+    save_chart(lambda: plot_day(result, title=title), lambda: _day_page(result, title), path, dpi)
+
+
+def _day_page(result: DayResult, title: str | None) -> Page:
+    """Return the page to explore of a day: every change says what begins and ends."""
+    return compose_page(_problems(result), lambda: _composed(result, title))
+
+
+def _composed(result: DayResult, title: str | None) -> Page:
+    from bokeh.models import ColumnDataSource, Range1d
+
+    plan = result.plan
+    assert plan is not None
+    hours = [time / _HOUR for time in plan.times]
+    most = max(*plan.gpus, *result.fewest_gpus, 1)
+    room = Range1d(hours[0], hours[-1], bounds=(hours[0], hours[-1]))
+    drawing = graph(380, x_range=room, y_range=Range1d(0, 1.12 * most))
+    drawing.xaxis.axis_label, drawing.yaxis.axis_label = "hours", "GPUs"
+    at, level = np.array(hours), np.array([*plan.gpus, plan.gpus[-1]], dtype=float)
+    least = np.array([*result.fewest_gpus, result.fewest_gpus[-1]], dtype=float)
+    add_steps(drawing, at, level, "in use", color=colour_of(0), line_width=3)
+    add_steps(drawing, at, least, "at least (proven)", color=BOUND, line_dash="dashed")
+    changes = [(step, plan.changes[step - 1]) for step in plan.changed]
+    columns = {
+        "x": [hours[step] for step, _ in changes],
+        "y": [plan.gpus[step] for step, _ in changes],
+        "time": [clock_text(plan.times[step]) for step, _ in changes],
+        "begin": [sum(one.begins is not None for one in change.steps) for _, change in changes],
+        "end": [sum(one.ends is not None for one in change.steps) for _, change in changes],
+        "interrupted": [len(change.interrupted) for _, change in changes],
+        "colour": [BOUND if change.interrupted else INK for _, change in changes],
+    }
+    if changes:
+        source = ColumnDataSource(columns)
+        dots = drawing.scatter("x", "y", source=source, size=9, color="colour", legend_label="change")
+        names = {"time": "@time", "GPUs": "@y", "begin": "@begin", "end": "@end", "interrupted": "@interrupted"}
+        add_hover(drawing, dots, names)
+    legend_below(drawing)
+    return Page(_usual_title(result, plan) if title is None else title, drawings=[drawing])
 
 
 class DayChart(Sheet):

@@ -50,5 +50,9 @@ def test_a_change_that_interrupts_is_drawn_as_such(result):
 def test_a_file_is_written_only_of_a_plan(result, tmp_path: Path):
     save_day_plot(result, tmp_path / "day.svg")
     assert (tmp_path / "day.svg").read_text(encoding="utf-8").startswith("<?xml")
+    save_day_plot(result, tmp_path / "day.html")
+    page = (tmp_path / "day.html").read_text(encoding="utf-8")
+    assert "at least (proven)" in page
+    assert "GPU-hours" in page
     with pytest.raises(InputError, match="with a plan"):
         plot_day(dataclasses.replace(result, plan=None))
