@@ -9,9 +9,10 @@ import sys
 from collections.abc import Sequence
 
 import numpy as np
+from figures import save_figure
 from report import describe, parser_of, save
 
-from mig_opt import Demand, GpuPool, RateTable, deploy_day, load_demand, save_day_plot
+from mig_opt import Demand, GpuPool, RateTable, deploy_day, load_demand, plot_day
 
 SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
 GPUS = 8
@@ -84,8 +85,7 @@ def main(arguments: Sequence[str]) -> None:
         print(lines[-1], flush=True)
         if (count, lookahead) == (GPUS + 1, True) and plan is not None:
             assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
-            options.results.mkdir(parents=True, exist_ok=True)
-            save_day_plot(result, options.results / "serving_day.svg")
+            save_figure(plot_day(result), options.results / "serving_day.svg")
     save("serving_day", "\n".join(lines), options.results)
 
 
