@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import lzma
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,8 @@ MORE: tuple[tuple[str, dict[str, Any]], ...] = (
 
 PUBLISHED = ("fragmentation-growth", "baskets")
 SIMPLE = ("first-fit", "best-fit", "load-balancing")
+
+_STORED = "admission.json.xz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +182,7 @@ def _plain_mean(found: Sequence[Ratios], groups: Sequence[str], kind: str, polic
 
 def read(folder: Path) -> list[Ratios]:
     """Return the stored figures."""
-    return [Ratios(**each) for each in json.loads((folder / "admission.json").read_text(encoding="utf-8"))]
+    return [Ratios(**each) for each in json.loads(lzma.decompress((folder / _STORED).read_bytes()))]
 
 
 def claims(found: Sequence[Ratios]) -> list[str]:
@@ -222,7 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = list(measured(cut=options.cut))
         options.results.mkdir(parents=True, exist_ok=True)
         entries = (json.dumps({name: _short(v) for name, v in asdict(each).items() if v is not None}) for each in rows)
-        (options.results / "admission.json").write_text("[\n" + ",\n".join(entries) + "\n]\n", encoding="utf-8")
+        text = "[\n" + ",\n".join(entries) + "\n]\n"
+        (options.results / _STORED).write_bytes(lzma.compress(text.encode(), preset=9))
     found = read(options.results)
     text = [
         "# Acceptance on fleets without a queue",

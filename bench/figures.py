@@ -17,7 +17,8 @@ _SAVING: dict[Any, Any] = {
 }
 _COORDINATES = re.compile(r'(?<= )(?:d|x|y|points)="[^"]*"|translate\([^)]*\)')
 _COMMENT = re.compile(r"<!-- .*? -->|<metadata>.*?</metadata>", re.DOTALL)
-_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_STYLE = re.compile(r' style="[^"]*"')
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 def save_figure(figure: Figure, path: Path) -> None:
@@ -33,16 +34,17 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 def compact(svg: str) -> str:
-    r"""Return a picture with coordinates of two decimals, and without comments, names and blanks that nobody needs.
+    r"""Return a picture with coordinates in tenths of a point, without comments, names and blanks that nobody needs.
 
     Examples
     --------
     >>> compact('<path id="a" d="M 1.23456 -0.001 \nL 2 3.5 \n" style="opacity: 0.12345"/>')
-    '<path d="M1.23 0L2 3.5" style="opacity: 0.12345"/>'
+    '<path d="M1.2 0L2 3.5" style="opacity:0.12345"/>'
     """
     svg = _COORDINATES.sub(lambda found: _NUMBER.sub(_rounded, _joined(found[0])), _COMMENT.sub("", svg))
     used = set(re.findall(r"#([\w-]+)", svg))
     svg = re.sub(r' id="([\w-]+)"', lambda found: found[0] if found[1] in used else "", svg)
+    svg = _STYLE.sub(lambda found: re.sub(r"([:;,])\s+", r"\1", found[0]), svg)
     return re.sub(r"\n\s*(?=<)", "\n", svg)
 
 
@@ -51,5 +53,5 @@ def _joined(attribute: str) -> str:
 
 
 def _rounded(number: re.Match[str]) -> str:
-    text = f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    text = f"{float(number[0]):.1f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
