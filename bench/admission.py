@@ -225,8 +225,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rows = list(measured(cut=options.cut))
         options.results.mkdir(parents=True, exist_ok=True)
         entries = (json.dumps({name: _short(v) for name, v in asdict(each).items() if v is not None}) for each in rows)
-        text = "[\n" + ",\n".join(entries) + "\n]\n"
-        (options.results / _STORED).write_bytes(lzma.compress(text.encode(), preset=9))
+        stored = "[\n" + ",\n".join(entries) + "\n]\n"
+        (options.results / _STORED).write_bytes(lzma.compress(stored.encode(), preset=9))
     found = read(options.results)
     text = [
         "# Acceptance on fleets without a queue",
