@@ -48,6 +48,8 @@ def overview() -> str:
 
 
 def measured(text: str) -> str:
-    """Return the line of a file of results that states date, machine and versions."""
+    """Return the line of a file of results that states date, machine and versions, or the tables that it is made of."""
     line = re.search(r"^(20\d\d-\d\d-\d\d, .*)$", text, re.MULTILINE)
-    return line[1] if line else "not stated"
+    others = dict.fromkeys(re.findall(r"\]\((\w+\.md)\)", text))
+    links = ", ".join(f"[{name.removesuffix('.md')}](../{FOLDER}/{name})" for name in others)
+    return line[1] if line else f"made of {links}" if links else "not stated"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from mig_opt import GpuModel, Profile, catalogue
+from mig_opt import GpuModel, Profile, catalogue, get_gpu
 
 SLICE, ROW, LEFT, TOP = 62, 30, 96, 26
 COLOURS = {1: "#4e79a7", 2: "#59a14f", 3: "#f28e2b", 4: "#e15759", 7: "#b07aa1"}
@@ -14,6 +14,11 @@ COLOURS = {1: "#4e79a7", 2: "#59a14f", 3: "#f28e2b", 4: "#e15759", 7: "#b07aa1"}
 def catalogue_of_gpus() -> str:
     """Return a section for each GPU: its names, its placements as a drawing, its profiles and costs as a table."""
     return "\n\n".join(_section(gpu) for gpu in catalogue())
+
+
+def placements(name: str) -> str:
+    """Return the drawing of one GPU."""
+    return drawing(get_gpu(name))
 
 
 def _section(gpu: GpuModel) -> str:

@@ -92,5 +92,6 @@ GENERATED: dict[str, Callable[..., str]] = {
     "commands": commands.commands,
     "formats": formats.formats,
     "gpus": drawings.catalogue_of_gpus,
+    "placements": drawings.placements,
     "readme": _readme,
 }
