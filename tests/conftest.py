@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,6 +45,20 @@ os.environ["MIG_OPT_CACHE"] = "off"
 
 # Dask asks any NVML that the process has loaded for more than the tests' GPU answers.
 os.environ["DASK_DISTRIBUTED__DIAGNOSTICS__NVML"] = "False"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run take a part of the tests, so that several runs share the long ones."""
+    parser.addoption("--part", default="1/1", metavar="K/N", help="the K-th of N parts of the tests, e.g. 2/3")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the tests of the part; a test is in the same part in every run."""
+    part, parts = map(int, config.getoption("--part").split("/"))
+    if parts > 1:
+        left_out = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts != part % parts]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % parts == part % parts]
 
 
 @pytest.fixture
