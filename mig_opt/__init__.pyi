@@ -112,6 +112,7 @@ from .models.fleet.admission import admission_bound as admission_bound
 from .models.fleet.admission import admission_optimum as admission_optimum
 from .models.fleet.optimum import TraceOptimum as TraceOptimum
 from .models.fleet.optimum import trace_optimum as trace_optimum
+from .plotting import plot_batch as plot_batch
 from .plotting import plot_day as plot_day
 from .plotting import plot_deployment as plot_deployment
 from .plotting import plot_execution as plot_execution

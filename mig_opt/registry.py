@@ -13,6 +13,12 @@ from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest
 AUTO = "auto"
 
 
+def imported(entry: str) -> Any:
+    """Return what an entry, ``module:name``, stands for; its module is imported when it is first asked for."""
+    module, name = entry.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
 @dataclass(frozen=True, slots=True)
 class Method:
     """A method of :func:`solve` or :func:`deploy`, or a policy of :func:`simulate`.
@@ -54,8 +60,7 @@ class Method:
         The function takes the problem, a :class:`mig_opt.control.Control` and by keyword its ``options``. It
         reports plans and bounds to the control, and starts from what is known there.
         """
-        module, name = self.entry.split(":")
-        found: Callable[..., Any] = getattr(importlib.import_module(module), name)
+        found: Callable[..., Any] = imported(self.entry)
         return found
 
 

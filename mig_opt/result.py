@@ -6,11 +6,12 @@ import contextlib
 import enum
 import platform
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from mig_opt._version import __version__
+from mig_opt.registry import imported
 
 Plan = TypeVar("Plan")
 """A schedule, a deployment, the migrations of a defragmentation, or the steps of a change."""
@@ -117,6 +118,10 @@ class Result(ABC, Generic[Plan]):
     def __str__(self) -> str:
         runtime = f"{self.runtime_s:.{2 if self.runtime_s >= 1 else 3}f} s"
         return card([("status", self.status.value), *self.rows(), ("runtime", runtime)])
+
+    def _repr_html_(self) -> str:
+        card_of: Callable[[Result[Plan]], str] = imported("mig_opt.notebook.cards:result_card")
+        return card_of(self)
 
 
 def card(rows: Iterable[tuple[str, str]]) -> str:

@@ -138,7 +138,7 @@ def deploy(
 
     def conclude(*, status: Status, lower_bound: float, proven: tuple[str, ...], **known: Any) -> DeploymentResult:
         proven = proven or (("gpus",) if status is Status.OPTIMAL else ())
-        return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, **known)
+        return DeploymentResult(status=status, lower_bound=int(lower_bound), proven=proven, demand=demand, **known)
 
     return run(
         control,

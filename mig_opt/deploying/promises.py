@@ -399,6 +399,7 @@ class _Search:
             versions=versions_with(self._method.packages),
             reason=reason,
             proven=proven,
+            demand=self._demand,
             promise=self._promise,
             simulation=None if best is None else best.simulation,
             capacities=() if self._tables is None else self._tables.entries(),

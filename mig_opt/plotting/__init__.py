@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from mig_opt.plotting.batch.executions import plot_execution, save_execution_plot
 from mig_opt.plotting.batch.schedules import plot_schedule, save_plot
+from mig_opt.plotting.batch.tasks import plot_batch
 from mig_opt.plotting.fleet.chart import plot_simulation, save_simulation_plot
 from mig_opt.plotting.output import check_plot_path
 from mig_opt.plotting.serving.days import plot_day, save_day_plot
@@ -24,6 +25,7 @@ from mig_opt.plotting.serving.latencies import plot_latencies, save_latency_plot
 
 __all__ = [
     "check_plot_path",
+    "plot_batch",
     "plot_day",
     "plot_deployment",
     "plot_execution",

@@ -34,11 +34,12 @@ class Sheet(ABC):
 
     def __init__(self, title: str) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-        from matplotlib.figure import Figure
         from matplotlib.text import Text
 
+        from mig_opt.plotting.figure import ShownFigure
+
         self.title = title
-        self.figure: Figure = Figure(facecolor="white", dpi=FINE)
+        self.figure: Figure = ShownFigure(facecolor="white", dpi=FINE)
         FigureCanvasAgg(self.figure)
         self.renderers = {
             dpi: RendererAgg(1, 1, dpi)  # type: ignore[no-untyped-call]  # matplotlib leaves it without a signature

@@ -6,11 +6,13 @@ import dataclasses
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from mig_opt.arguments import make_tuples, wrong_type
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
+from mig_opt.registry import imported
 from mig_opt.result import Result, Rows
 from mig_opt.serving.demand import Demand, Option
 
@@ -217,6 +219,46 @@ class Deployment:
             self.gpus if gpus is None else tuple(gpus), self.segments if segments is None else tuple(segments)
         )
 
+    def _repr_html_(self) -> str:
+        return str(imported("mig_opt.notebook.serving:deployment_card")(self))
+
+    def to_frame(self) -> Any:
+        """Return the segments, by GPU and start slice, as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A column for each attribute of :class:`mig_opt.Segment`.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed.
+        """
+        return imported("mig_opt.notebook.serving:deployment_frame")(self)
+
+    def plot(self, demand: Demand | None = None, *, title: str | None = None) -> Any:
+        """Draw the segments on their GPUs, as :func:`mig_opt.plot_deployment` does.
+
+        Parameters
+        ----------
+        demand : Demand, optional
+            The demand that it is for: the rates then stand beside the throughputs.
+        title : str, optional
+            In place of the usual one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+        """
+        return imported("mig_opt.plotting:plot_deployment")(self, demand, title=title)
+
 
 def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
     """Return the segment that serves ``service`` in a placement in the way of ``option``."""
@@ -250,9 +292,15 @@ class DeploymentResult(Result[Deployment]):
 
     The status is ``optimal`` if no deployment has fewer GPUs. The lower bound is 0 if none is known, or if there is no
     deployment at all. ``proven`` has some of ``gpus``, ``compute slices`` and ``changes``.
+
+    Attributes
+    ----------
+    demand : Demand or None
+        The demand that was met, for pictures; None for a result from a file.
     """
 
     lower_bound: int
+    demand: Demand | None = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def deployment(self) -> Deployment | None:
@@ -282,3 +330,41 @@ class DeploymentResult(Result[Deployment]):
             ("lower bound", str(self.lower_bound)),
             ("slices", "-" if self.compute_slices is None else str(self.compute_slices)),
         ]
+
+    def _repr_html_(self) -> str:
+        return str(imported("mig_opt.notebook.serving:deployment_result_card")(self))
+
+    def to_frame(self) -> Any:
+        """Return the segments of the deployment as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            As that of a deployment; without lines if there is none.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed.
+        """
+        return imported("mig_opt.notebook.serving:result_frame")(self)
+
+    def plot(self, *, title: str | None = None) -> Any:
+        """Draw the deployment, as :func:`mig_opt.plot_deployment` does.
+
+        Parameters
+        ----------
+        title : str, optional
+            In place of the usual one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed, or there is no deployment.
+        """
+        return imported("mig_opt.notebook.serving:plotted_result")(self, title=title)

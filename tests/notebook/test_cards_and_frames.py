@@ -1,0 +1,174 @@
+"""Objects in notebooks: cards, frames and pictures, and what happens without pandas."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from html.parser import HTMLParser
+
+import pytest
+import tiny
+from online_worlds import NO_COSTS, job, trace
+
+from mig_opt import Batch, Deployment, Segment, Task, deploy, get_gpu, load_demand, plot_batch, simulate_requests
+from mig_opt.batch.schedule import ScheduleResult
+from mig_opt.errors import InputError
+from mig_opt.result import Status
+from mig_opt.serving.deployment import DeploymentResult
+from mig_opt.simulation import simulate
+
+BEST = ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5, reason="it meets the bound")
+DEPLOYMENT = Deployment(
+    ("A100-80GB",),
+    (
+        Segment("search", 0, "1g.10gb", 4, batch=4, processes=1, throughput=60.0, latency=0.01),
+        Segment("chat", 0, "3g.40gb", 0, batch=8, processes=2, throughput=410.0, latency=0.04),
+    ),
+)
+DEPLOYED = DeploymentResult(Status.OPTIMAL, "exact", DEPLOYMENT, 1, 0.5)
+SIMULATED = simulate(
+    trace(job("one", 0.0, "4g.20gb", 4.0), job("two", 1.0, "4g.20gb", 2.0), costs=NO_COSTS), "first-fit"
+)
+
+
+class Card(HTMLParser):
+    """The texts of a card, and its tags, which all have to be closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.tags: list[str] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.tags.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1] != "style":
+            self.texts.append(data)
+
+
+def test_names_are_no_markup() -> None:
+    name = "<script>x</script>&"
+    segment = dataclasses.replace(DEPLOYMENT.segments[0], service=name)
+    card = Card(Deployment(DEPLOYMENT.gpus, (segment,))._repr_html_())
+    assert "script" not in card.tags
+    assert any(name in text for text in card.texts)
+
+
+def test_the_card_of_a_result_has_its_lines_and_its_runs() -> None:
+    card = Card(BEST._repr_html_())
+    assert card.texts[0] == "● optimal"
+    for line in ("6.34 s", "0.000%", "it meets the bound"):
+        assert line in card.texts
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0),
+        ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5),
+        DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5),
+    ],
+)
+def test_results_without_a_picture_have_a_card_too(result: ScheduleResult | DeploymentResult) -> None:
+    card = Card(result._repr_html_())
+    assert result.status.value in card.texts[0]
+    assert "rect" not in card.tags
+
+
+def test_cards_of_deployments() -> None:
+    texts = Card(DEPLOYMENT._repr_html_()).texts
+    assert texts[0] == "1 x A100-80GB · 4 of 7 compute slices · fragmentation 42.9 %"
+    assert texts[-6:] == ["chat", "3g.40gb", "410", "search", "1g.10gb", "60"]
+    assert Card(DEPLOYED._repr_html_()).tags.count("rect") == 2
+
+
+def test_the_card_of_a_simulation() -> None:
+    texts = Card(SIMULATED._repr_html_()).texts
+    assert texts[texts.index("mean wait") + 1] == "1.5 s"
+    assert texts[texts.index("jobs done") + 1] == "2 of 2"
+
+
+def test_requests() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    demand = load_demand("parvagpu-s1")
+    found = deploy(demand)
+    assert found.demand is demand
+    simulation = simulate_requests(demand, found.deployment, seconds=1)
+    assert simulation.services[0].name in Card(simulation._repr_html_()).texts
+    assert list(simulation.to_frame()["name"]) == [service.name for service in simulation.services]
+    assert simulation.plot().axes[0].get_xlabel() == "latency as a multiple of the SLO"
+
+
+# Frames
+
+
+def test_frames() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    assert list(DEPLOYED.to_frame()["service"]) == ["chat", "search"]
+    jobs = SIMULATED.to_frame().set_index("job")
+    assert jobs.loc["two", ["scheduled", "finished", "wait", "flow_time"]].tolist() == [4.0, 6.0, 3.0, 5.0]
+    assert jobs["done"].all()
+
+
+def test_frames_of_nothing_have_their_columns() -> None:
+    pytest.importorskip("pandas", reason="makes the frames; the extra frames has it")
+    empty = DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5).to_frame()
+    assert list(empty.columns) == list(DEPLOYED.to_frame().columns)
+    assert len(empty) == 0
+
+
+def test_a_missing_pandas_is_named_with_its_mend(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for thing in (DEPLOYED, DEPLOYMENT, SIMULATED):
+        with pytest.raises(InputError, match=r'pip install "mig-opt\[frames\]"'):
+            thing.to_frame()
+
+
+def test_nothing_of_it_is_imported_before() -> None:
+    code = (
+        "import sys\n"
+        "from mig_opt import Batch, Deployment, Schedule\n"
+        "sys.exit(any(name.startswith(('pandas', 'matplotlib', 'mig_opt.notebook')) for name in sys.modules))\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Pictures
+
+
+def test_pictures() -> None:
+    assert plot_batch(tiny.BATCH)._repr_png_().startswith(b"\x89PNG")
+    assert DEPLOYED.plot().findobj(lambda artist: artist.get_gid() == "segment:1")
+    assert DEPLOYMENT.plot(title="fleet").texts[-1].get_text() == "fleet"
+    assert SIMULATED.plot().axes[0].get_label() == "fleet 0"
+
+
+def test_the_picture_of_a_batch() -> None:
+    batch = Batch((Task("short", {1: 1.0}), Task("long $x$", {1: 8.0, 2: 4.0})), get_gpu("A30"), name="two")
+    (axes,) = plot_batch(batch).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["long $x$", "short"]
+    dots = {line.get_gid(): list(line.get_xdata()) for line in axes.lines}
+    assert dots["size:1"] == [8.0, 1.0]
+    assert dots["size:2"] == [4.0]
+    assert dots["task:long $x$"] == [4.0, 8.0]
+
+
+def test_of_many_tasks_the_longest_are_drawn() -> None:
+    batch = Batch(tuple(Task(f"t{number}", {1: 1.0 + number}) for number in range(70)), get_gpu("A30"))
+    figure = plot_batch(batch)
+    names = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert (names[0], names[-1], len(names)) == ("t69", "t10", 60)
+
+
+def test_what_is_not_there_cannot_be_drawn() -> None:
+    with pytest.raises(InputError, match="there is none to draw: the result is no_solution"):
+        DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5).plot()
