@@ -84,7 +84,7 @@ def save_day_plot(
     Raises
     ------
     InputError
-        As :func:`plot_day` and :func:`check_plot_path`, and if the file cannot be written.
+        As :func:`plot_day` and :func:`~mig_opt.plotting.check_plot_path`, and if the file cannot be written.
     """
     save_chart(lambda: plot_day(result, title=title), lambda: _day_page(result, title), path, dpi)
 
