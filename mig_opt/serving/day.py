@@ -50,7 +50,7 @@ class Day:
     --------
     >>> from mig_opt import load_demand
     >>> demand = load_demand("parvagpu-s1")
-    >>> rows = {service.name: (service.rate, 0.0, service.rate) for service in demand.services}
+    >>> rates = {service.name: (service.rate, 0.0, service.rate) for service in demand.services}
     >>> day = Day(demand, RateTable((0, 3600, 7200, 9000), rates), margin=0.1)
     >>> day.hours
     (Fraction(1, 1), Fraction(1, 1), Fraction(1, 2))

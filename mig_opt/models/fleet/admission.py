@@ -319,7 +319,7 @@ def admission_bound(trace: Trace, goal: AdmissionGoal = "jobs", *, time_limit: f
     >>> from mig_opt import Job, get_gpu
     >>> jobs = (Job("a", 0.0, {1: 9.0}), Job("b", 1.0, {1: 9.0}), Job("c", 2.0, {4: 5.0}), Job("d", 7.0, {4: 5.0}))
     >>> admission_bound(Trace(jobs, get_gpu("A30")))
-    2.0
+    3.0
     """
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
@@ -363,7 +363,7 @@ def acceptance_bound(trace: Trace, *, time_limit: float | None = None) -> Accept
     >>> from mig_opt import Job, get_gpu
     >>> jobs = (Job("a", 0.0, {1: 9.0}), Job("b", 1.0, {1: 9.0}), Job("c", 2.0, {4: 5.0}), Job("d", 7.0, {4: 5.0}))
     >>> acceptance_bound(Trace(jobs, get_gpu("A30")))
-    Acceptance(jobs=0.5, slices=0.8, slice_seconds=0.6896551724137931)
+    Acceptance(jobs=0.75, slices=0.8, slice_seconds=0.6896551724137931)
     """
 
     def ratio(goal: AdmissionGoal) -> float:
