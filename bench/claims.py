@@ -190,7 +190,9 @@ class Store:
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
         whole = self.path.with_suffix(".new")
-        whole.write_text(json.dumps({"groups": groups}, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8")
+        whole.write_text(
+            json.dumps({"groups": groups}, ensure_ascii=False, separators=(",", ":")) + "\n", encoding="utf-8"
+        )
         whole.replace(self.path)
 
 
