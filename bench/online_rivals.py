@@ -6,13 +6,14 @@ Run: python bench/online_rivals.py [--migbench TRACE SUMMARY], which does what i
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from report import describe, markdown, parser_of, save
 
@@ -71,23 +72,21 @@ def figures(trace: Trace) -> dict[str, Any]:
 def planned(cut: bool, migbench: Sequence[str] | None) -> Iterator[tuple[str, Callable[[], Trace]]]:
     """Yield the name of each trace, and a function that makes it."""
     for free in (False, True):
-        sizes = "any" if free else "smallest"
+        sizes: Literal["any", "smallest"] = "any" if free else "smallest"
         if migbench:
             path = migbench[0]
-            yield f"MIGBench, {sizes}", lambda path=path, sizes=sizes: import_migbench(path, sizes=sizes)  # type: ignore[misc]
+            yield f"MIGBench, {sizes}", functools.partial(import_migbench, path, sizes=sizes)
     for family in trace_families():
         for seed in FAMILY_SEEDS[: 1 if cut else None]:
             few = {"jobs": 6} if cut and any(own.name == "jobs" for own in family.parameters) else {}
             yield (
                 f"{family.name}, {seed}",
-                lambda family=family, seed=seed, few=few: generate_trace(
-                    family.name, gpu="A100", gpus=None, seed=seed, **few
-                ),  # type: ignore[misc]
+                functools.partial(generate_trace, family.name, gpu="A100", gpus=None, seed=seed, **few),
             )
     for seed in SEEDS[: 1 if cut else None]:
         for free in (False, True):
             name = f"saturated {seed}, {'any' if free else 'smallest'}"
-            yield name, lambda seed=seed, free=free: saturated(seed, free, jobs=60 if cut else 500)  # type: ignore[misc]
+            yield name, functools.partial(saturated, seed, free, jobs=60 if cut else 500)
 
 
 def simple_best(row: Mapping[str, Any], at: int) -> tuple[float, str]:

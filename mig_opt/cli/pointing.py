@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -26,10 +27,10 @@ def in_colour() -> bool:
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def coloured(text: str, **style: object) -> str:
+def coloured(text: str, **style: Any) -> str:
     """Return a text that a terminal can show, in a style (as ``typer.style`` takes it) where colours are shown."""
     text = printable(text)
-    return typer.style(text, **style) if in_colour() else text  # type: ignore[arg-type]
+    return typer.style(text, **style) if in_colour() else text
 
 
 def error_text(error: InputError) -> str:

@@ -113,10 +113,10 @@ class Bar:
         )
         self._task = self.display.add_task(printable(text), total=total)
 
-    def show(self, text: str | None = None, **progress: int) -> None:
+    def show(self, text: str | None = None, **progress: Any) -> None:
         """Show another text; ``total``, ``completed`` and ``advance`` say how much is done."""
         described = None if text is None else printable(text)
-        self.display.update(self._task, description=described, **progress)  # type: ignore[arg-type]
+        self.display.update(self._task, description=described, **progress)
 
 
 class RunsBar(Callbacks):

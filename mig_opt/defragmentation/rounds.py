@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from mig_opt.fleet.state import FleetState, Migration
@@ -75,13 +75,14 @@ def seconds_of(
     """
     costs, now = operations or state.gpu.operation_costs, 0.0
     for migrations in rounds:
-        free: dict[int, float] = defaultdict(lambda begin=now: begin)  # type: ignore[misc]
+        free: dict[int, float] = {}
         made = []
         for step in migrations:
-            free[step.to_gpu] += costs.of("create", state.gpu.profile(step.profile))
+            create = costs.of("create", state.gpu.profile(step.profile))
+            free[step.to_gpu] = free.get(step.to_gpu, now) + create
             made.append((free[step.to_gpu], step))
         for ready, step in made:
-            free[step.gpu] = max(free[step.gpu], ready) + costs.of("destroy", state.gpu.profile(step.profile))
+            free[step.gpu] = max(free.get(step.gpu, now), ready) + costs.of("destroy", state.gpu.profile(step.profile))
         now = max(free.values(), default=now)
     return now
 

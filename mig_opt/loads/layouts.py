@@ -48,6 +48,9 @@ class Path(NamedTuple):
         return self.ticks - self.longest
 
 
+MOST_LAYOUTS = 50_000
+"""Layouts of a GPU that are looked at one by one, at most."""
+
 Kind = Literal["leaf", "stack", "split"]
 """What a node of the tree of a layout is."""
 

@@ -23,10 +23,9 @@ from mig_opt.loads.layout_loads import bound_by_divided_tasks
 from mig_opt.loads.layout_prices import ImprovedPrices, improve_prices
 from mig_opt.loads.layout_sets import MOST_TASKS, LayoutSets
 from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
-from mig_opt.loads.layouts import LayoutTree, number_of_layouts, whole_layout
+from mig_opt.loads.layouts import MOST_LAYOUTS, LayoutTree, number_of_layouts, whole_layout
 from mig_opt.models.batch.candidates import decide
 from mig_opt.models.batch.dual_price_bound import DualPrices, Reals, grain_of
-from mig_opt.models.batch.layout_search import MOST_LAYOUTS
 from mig_opt.models.batch.search import BlockSearch, M
 
 _GRAINS = 10_000

@@ -19,14 +19,11 @@ from ortools.sat.python import cp_model
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branches, branches_of
 from mig_opt.loads.layout_loads import bound_by_divided_tasks
-from mig_opt.loads.layouts import LayoutTree, layouts_in, number_of_layouts
+from mig_opt.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.loads.tree import task_ticks
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 from mig_opt.models.solvers.cpsat import run
-
-MOST_LAYOUTS = 50_000
-"""Layouts of a GPU, at most."""
 
 _FIRST_SECONDS = 1.0
 """Seconds for a layout; each further time that it has the least bound, twice as many."""
