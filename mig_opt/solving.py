@@ -131,7 +131,7 @@ def solve(
             lower_bound = math.inf
         elif status is Status.OPTIMAL and ticks.exact:
             lower_bound = known["plan"].makespan  # no makespan lies strictly between the two
-        return ScheduleResult(status=status, lower_bound=lower_bound, **known)
+        return ScheduleResult(status=status, lower_bound=lower_bound, batch=batch, **known)
 
     return run(
         control,

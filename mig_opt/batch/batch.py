@@ -7,12 +7,13 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
+from mig_opt.registry import imported
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +207,60 @@ class Batch:
         (3.13, 3.0)
         """
         return self.replace(operations=OperationCosts.zero(self.gpu))
+
+    def _repr_html_(self) -> str:
+        return str(imported("mig_opt.notebook.batch:batch_card")(self))
+
+    def to_frame(self) -> Any:
+        """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read_batch` reads.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns ``task``, for each size of instance of the GPU its seconds (``t1_s``, ``t2_s`` ...), and
+            ``memory_gb``. What a task does not have is missing.
+
+        Raises
+        ------
+        InputError
+            If pandas is not installed.
+
+        Examples
+        --------
+        >>> from mig_opt import get_gpu
+        >>> frame = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {4: 3.0})), get_gpu("A30")).to_frame()
+        >>> print(frame[["task", "t1_s", "t2_s", "t4_s"]].to_string(index=False, na_rep="-"))
+        task  t1_s  t2_s  t4_s
+           a   4.0   2.5     -
+           b     -     -   3.0
+        """
+        return imported("mig_opt.notebook.batch:batch_frame")(self)
+
+    def plot(self, *, title: str | None = None) -> Any:
+        """Draw the run times of the tasks, as :func:`mig_opt.plot_batch` does.
+
+        Parameters
+        ----------
+        title : str, optional
+            In place of the usual one.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, which a notebook shows.
+
+        Raises
+        ------
+        InputError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from mig_opt import load_instance
+        >>> load_instance("rodinia-a30").plot().axes[0].get_xlabel()
+        'seconds on an instance (logarithmic)'
+        """
+        return imported("mig_opt.plotting:plot_batch")(self, title=title)
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import Certificate, Claim, batch_digest, schedule_digest
 from mig_opt.batch.integer_time import Ticks
-from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.schedule import Schedule, wrong_types
 from mig_opt.control import Callbacks
 from mig_opt.errors import InputError, Problem
 from mig_opt.proving.prover import (
@@ -22,7 +22,6 @@ from mig_opt.proving.prover import (
     prove,
     slice_load_value,
     wrong_method,
-    wrong_types,
 )
 from mig_opt.validation import validate
 

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mig_opt.arguments import wrong_number, wrong_type
-from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.arguments import wrong_number
+from mig_opt.batch.batch import Batch
 from mig_opt.batch.bounds import slice_dual_prices
 from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad, batch_digest, schedule_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
-from mig_opt.batch.schedule import Schedule, ScheduleResult
+from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.control import Callbacks, check_run
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
 from mig_opt.registry import METHODS, get_method
@@ -199,13 +199,6 @@ def check_proof_options(
     if isinstance(method, str):
         problems += wrong_method(method, also_unknown=False)
     check_run(METHODS, method, time_limit=time_limit, seed=seed, workers=workers, callbacks=callbacks, also=problems)
-
-
-def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
-    """Yield a problem for each that is something else altogether."""
-    yield from wrong_batch(batch)
-    if not isinstance(schedule, Schedule):
-        yield wrong_type("schedule", schedule, "a Schedule, for example that of a ScheduleResult")
 
 
 def wrong_method(name: str, *, also_unknown: bool = True) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.lifetimes import Lifetime, lifetimes
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
 from mig_opt.plotting.texts import BOUND, INK, colour_of, spell_seconds
 
@@ -19,8 +19,18 @@ OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", "#9a9a9a")
 IDLE_SIGN, EARLIER_SIGN = "instance without a task", "busy with earlier work"
 
 
+def batch_title(batch: Batch, figure: str) -> str:
+    """Return the title of a picture: the batch, its GPUs, and a figure."""
+    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+    return " · ".join(filter(None, [batch.name, gpus, figure]))
+
+
 def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
     """Yield why a schedule cannot be drawn."""
+    wrong = list(wrong_types(batch, schedule))
+    if wrong:
+        yield from wrong
+        return
     parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
     parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
     for path, part in parts:
@@ -115,8 +125,7 @@ class ScheduleLayout:
     ) -> ScheduleLayout:
         """Return the picture of one schedule."""
         if title is None:
-            gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
-            title = " · ".join(filter(None, [batch.name, gpus, f"makespan {spell_seconds(schedule.makespan)}"]))
+            title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
         bound = [] if lower_bound is None else [Line(lower_bound, "lower bound", BOUND, dashed=True)]
         lines = Line(schedule.makespan, "makespan", INK, dashed=False), *bound
         return cls(batch, schedule, lines, title, tuple(f"GPU {gpu}" for gpu in range(batch.gpus)))

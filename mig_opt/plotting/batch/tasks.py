@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.batch.batch import Batch, wrong_batch
+from mig_opt.plotting.batch.layout import batch_title
 from mig_opt.plotting.output import draw_figure
 from mig_opt.plotting.sheet import Sheet
 from mig_opt.plotting.texts import GRID, INK, colour_of, elide_all, one_line
@@ -54,9 +55,7 @@ class BatchChart(Sheet):
     """The chart of one batch. Lengths are inches."""
 
     def __init__(self, batch: Batch, title: str | None) -> None:
-        gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
-        usual = " · ".join(filter(None, [batch.name, gpus, plural(len(batch.tasks), "task")]))
-        super().__init__(usual if title is None else title)
+        super().__init__(batch_title(batch, plural(len(batch.tasks), "task")) if title is None else title)
         self.batch = batch
         longest = sorted(batch.tasks, key=lambda task: -max(task.times.values(), default=0.0))
         self.tasks = longest[:_MOST_TASKS]
