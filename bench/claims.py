@@ -240,7 +240,10 @@ def page(paper: Paper, found: Mapping[str, Measured], text: str = "") -> str:
     blocks |= {key: block(paper.name, key, entry) for key, entry in found.items()}
     if not text:
         text = f"# {paper.title}\n\n{paper.source}\n\n{_marked('verdicts', [])}\n"
-    return _filled(text, blocks)
+    unknown = [key for key in marks(text) if key not in blocks]
+    if unknown:
+        raise ValueError(f"the page has marks of {', '.join(unknown)}, which no group is called")
+    return filled(text, blocks)
 
 
 def index(papers: Sequence[tuple[Paper, Mapping[str, Measured]]], text: str = "") -> str:
@@ -252,7 +255,7 @@ def index(papers: Sequence[tuple[Paper, Mapping[str, Measured]]], text: str = ""
         rows.append([f"[{paper.title}]({paper.name}.md)", *_numbers(counted)])
     rows.append(["all", *_numbers(total)])
     table = markdown(["paper", *map(str, Verdict), "claims"], rows)
-    return _filled(text or f"# Papers\n\n{_marked('verdicts', [])}\n", {"verdicts": table})
+    return filled(text or f"# Papers\n\n{_marked('verdicts', [])}\n", {"verdicts": table})
 
 
 def _numbers(counted: Counter[Verdict]) -> list[str]:
@@ -272,10 +275,8 @@ def marks(text: str) -> list[str]:
     return re.findall(r"^<!-- begin (\S+) -->$", text, flags=re.MULTILINE)
 
 
-def _filled(text: str, blocks: Mapping[str, Sequence[str]]) -> str:
-    unknown = [key for key in marks(text) if key not in blocks]
-    if unknown:
-        raise ValueError(f"the page has marks of {', '.join(unknown)}, which no group is called")
+def filled(text: str, blocks: Mapping[str, Sequence[str]]) -> str:
+    """Return a page with these lines between the marks of their names; those without marks go to the end."""
     for key, lines in blocks.items():
         new = _marked(key, lines)
         pattern = rf"^<!-- begin {re.escape(key)} -->$.*?^<!-- end {re.escape(key)} -->$"
