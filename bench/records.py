@@ -16,7 +16,7 @@ __all__ = ["PACKAGES", "Records", "Row", "contradictions", "fingerprint", "pairs
 
 OTHER_PROBLEMS = (
     *("serving", "fleet", "change", "defragmentation", "deploying", "driver", "executing", "rollout", "simulation"),
-    *("explaining", "streaming", "requests"),
+    *("concatenation", "explaining", "files", "list_decoder", "proving", "requests", "streaming", "study"),
 )
 """Parts of the package that have no part in the runs of this study."""
 

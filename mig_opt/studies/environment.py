@@ -18,7 +18,7 @@ PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
 """Distributions that results may depend on."""
 
 _PACKAGE = Path(__file__).parents[1]
-_IDLE_PARTS = frozenset({"cli", "plotting", "__init__.py", "_version.py"})
+_IDLE_PARTS = frozenset({"cli", "notebook", "plotting", "__init__.py", "_version.py"})
 """Parts of this package that change no result."""
 
 
