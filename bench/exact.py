@@ -109,7 +109,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--sizes", type=_integers, default=(), help="only batches with so many tasks, e.g. 6,8")
     parser.add_argument("--limit-scale", type=_positive, default=1.0, help="factor for every time limit")
-    parser.add_argument("--until", type=_gap, help="end runs of 30 tasks or more at this gap, or at their `goal`")
+    parser.add_argument(
+        "--until",
+        type=_gap,
+        default="goal",
+        metavar="GAP",
+        help="end runs of 50 tasks or more at this gap, or at that of their `goal` (default); 0: they use their time",
+    )
     return parser
 
 
