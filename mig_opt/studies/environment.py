@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
+from mig_opt._version import __version__
 from mig_opt.control.threads import available_cores
 
 PACKAGES = ("mig-opt", "ortools", "highspy", "pulp", "numpy", "networkx")
@@ -23,7 +24,7 @@ _IDLE_PARTS = frozenset({"cli", "notebook", "plotting", "__init__.py", "_version
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Return the versions of those distributions that are installed.
+    """Return the versions of those distributions that are installed; of this package that of its sources.
 
     Examples
     --------
@@ -33,7 +34,7 @@ def versions(*packages: str) -> dict[str, str]:
     found = {}
     for package in packages:
         try:
-            found[package] = importlib.metadata.version(package)
+            found[package] = __version__ if package == "mig-opt" else importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
     return found

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from study_jobs import Job, cluster_of_two, perform
 
+import mig_opt
 from mig_opt.errors import InputError
 from mig_opt.studies.environment import environment, fingerprint, peak_bytes, versions
 from mig_opt.studies.execution import SourcesChangedError, run_missing
@@ -272,6 +273,12 @@ def test_the_environment_says_what_ran() -> None:
     assert here["packages"] == versions(*here["packages"])
     assert all(isinstance(here[key], str) and here[key] for key in ("python", "system", "processor"))
     assert (peak_bytes() or 0) > 2**24
+
+
+def test_the_version_of_the_package_is_that_of_its_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not that of an installation, which may be older than a checkout, or missing."""
+    monkeypatch.setattr("importlib.metadata.version", lambda package: "0.0.1")
+    assert versions("mig-opt", "numpy") == {"mig-opt": mig_opt.__version__, "numpy": "0.0.1"}
 
 
 def test_a_worker_does_not_outlive_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
