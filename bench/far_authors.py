@@ -225,7 +225,7 @@ def pairs(program: ModuleType, count: int) -> dict[str, list[float]]:
             own = Schedule(tree_runs(first, before, "0/") + tree_runs(second, behind, "1/"))
             if own.makespan < end and validate(stream.batch, own).valid:
                 end = own.makespan
-            plans = schedule(second, far), far_behind(second, state, Control())
+            plans = schedule(second, far), *far_behind(second, state, Control())
             best = min(joining(second, plan, state, "moved").makespan for plan in plans)
             found["same"].append(max(state.makespan, best) / end)
             found["stream"].append(stream.makespan / end)

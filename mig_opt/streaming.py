@@ -160,9 +160,9 @@ def plan_stream(
         For the same GPUs. Only the first one may have an initial state.
     join : str
         As for :func:`concatenate`; with ``moved`` and the method ``far`` that schedule is joined which then ends first:
-        FAR's own, or one whose tasks are spread with regard to the ends of the batch before. Or ``handover``: no batch
-        is planned for empty GPUs, but for the state that the one before has left (see :func:`handover`). With an exact
-        method each batch then ends as early as it can from there.
+        FAR's own, that of the authors' program, or one of two whose tasks are spread with regard to the ends of the
+        batch before. Or ``handover``: no batch is planned for empty GPUs, but for the state that the one before has
+        left (see :func:`handover`). With an exact method each batch then ends as early as it can from there.
     method, time_limit, seed, workers, callbacks, gap, stop, deterministic
         For :func:`mig_opt.solve`, which plans each batch: a stream is a run for each batch, with its own calls of the
         callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
@@ -229,7 +229,7 @@ def plan_stream(
         control = Control[Schedule](time_limit, deterministic=deterministic)
         plans = [result.schedule]
         if join == "moved" and method == "far":
-            plans.append(far_behind(batch, state, control))
+            plans += far_behind(batch, state, control)
         joins = (joined(batch, plan, state, join, control) for plan in plans)
         return min(joins, key=lambda schedule: schedule.makespan)
 

@@ -17,7 +17,8 @@ from mig_opt.batch.timeline import Slot
 from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.heuristics.batch.far import best_plan, far, far_printed, far_published
+from mig_opt.heuristics.batch.far import best_plan, best_published, far, far_behind, far_printed, far_published
+from mig_opt.heuristics.batch.far.concatenation import EndState
 from mig_opt.heuristics.batch.far.refinement import Reading, Refinement, SlotTasks
 from mig_opt.validation import validate
 
@@ -298,3 +299,51 @@ def test_an_a100_takes_at_most_twice_the_optimum(batch: Batch) -> None:
 def test_the_test_of_the_guarantee_can_fail() -> None:
     with pytest.raises(AssertionError):
         within(generate_batch(6, gpu="A30", seed=1), 1.0)
+
+
+# Behind another batch, as the authors' program
+
+
+def ones(*seconds: float) -> Batch:
+    """Tasks for one slice of an A30 each, operations without time."""
+    tasks = tuple(Task(f"t{at}", {1: each}) for at, each in enumerate(seconds))
+    return Batch(tasks, A30, operations=OperationCosts.zero(A30))
+
+
+def behind(batch: Batch, *busy: float) -> tuple[int, int, list[list[float]]]:
+    """Moves and swaps behind slices that are busy so long, and the seconds that each slice then runs, longest first."""
+    plan = best_published(batch, Control[Schedule]())
+    plan.refine_behind({(0, position): seconds for position, seconds in enumerate(busy)})
+    loads: dict[int, list[float]] = {position: [] for position in range(4)}
+    for entry in plan.slots()[0]:
+        loads[entry.slot.placement.start] += [batch.tasks[at].times[1] for at in entry.tasks]
+    return plan.moves, plan.swaps, list(loads.values())
+
+
+def test_behind_a_busy_slice_a_task_moves_to_the_slice_that_is_idle_longest() -> None:
+    # Slice 0 would end at 10 + 3; the others are idle for 13 - 3 seconds, and the first of them takes the task.
+    assert behind(ones(3.0, 3.0, 3.0, 3.0), 10.0) == (1, 0, [[], [3.0, 3.0], [3.0], [3.0]])
+
+
+def test_behind_a_busy_slice_tasks_are_swapped_if_none_fits() -> None:
+    # Slice 0 would end at 3 + 5, and slice 1 is idle for 8 - 1 - 3: too short for the 5 seconds, so they are swapped.
+    assert behind(ones(5.0, 3.0, 3.0, 3.0), 3.0, 1.0, 1.0, 1.0) == (0, 1, [[3.0], [5.0], [3.0], [3.0]])
+
+
+def test_steps_behind_a_batch_keep_the_plan_that_they_started_from() -> None:
+    plan = best_published(ones(3.0, 3.0, 3.0, 3.0), Control[Schedule]())
+    before = [list(entry.tasks) for entry in plan.slots()[0]]
+    other = plan.copy()
+    other.refine_behind({(0, 0): 10.0})
+    assert (plan.moves, other.moves) == (0, 1)
+    assert [entry.tasks for entry in plan.slots()[0]] == before != [entry.tasks for entry in other.slots()[0]]
+
+
+@given(batches(max_tasks=6), st.lists(st.integers(0, 9), min_size=8, max_size=8))
+@settings(max_examples=40)
+def test_schedules_that_fit_behind_others_are_valid(batch: Batch, busy: list[int]) -> None:
+    batch = batch.replace(initial=())
+    one = next(profile for profile in batch.gpu.profiles_of("base") if profile.compute_slices == 1)
+    live = {(0, one.name, start): float(busy[start % 8]) for start in one.starts}
+    for schedule in far_behind(batch, EndState(live), Control[Schedule]()):
+        assert validate(batch, schedule).valid

@@ -113,22 +113,24 @@ def far_published(batch: Batch, control: Control[Schedule]) -> None:
         control.offer(refinement.schedule())
 
 
-def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> Schedule:
-    """Return a schedule for empty GPUs whose tasks are spread so that it fits behind another one.
+def far_behind(batch: Batch, state: EndState, control: Control[Schedule]) -> list[Schedule]:
+    """Return schedules for empty GPUs that may fit behind another one, to be joined like any others.
 
-    It is that of the authors' program, refined once more with the slices that are busy in ``state``
-    (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine`). To be joined like any other one.
+    They are that of the authors' program; the same, refined once more with the slices that are busy in ``state``
+    (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine`); and the same with the steps that the program
+    takes when it joins batches (:meth:`mig_opt.heuristics.batch.far.published.PublishedPlan.refine_behind`).
     """
     plan = best_published(batch, control)
     plan.refine()
-    plan.refine(
-        {
-            (gpu, position): free
-            for (gpu, profile, start), free in state.live.items()
-            for position in batch.gpu.placement(profile, start).footprint
-        }
-    )
-    return Refinement(batch, plan.slots()).schedule()
+    live = {
+        (gpu, position): free
+        for (gpu, profile, start), free in state.live.items()
+        for position in batch.gpu.placement(profile, start).footprint
+    }
+    plans = [plan, plan.copy(), plan.copy()]
+    plans[1].refine(live)
+    plans[2].refine_behind({**state.clear, **live})
+    return [Refinement(batch, each.slots()).schedule() for each in plans]
 
 
 def far_unrefined(batch: Batch, control: Control[Schedule]) -> None:
