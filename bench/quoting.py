@@ -47,7 +47,7 @@ class Quote:
     """
 
     text: str
-    figures: Callable[[], Sequence[float | str]] = tuple
+    figures: Callable[[], Sequence[float]] = tuple
     holds: Callable[[], bool] = lambda: True
 
 
@@ -152,7 +152,7 @@ def _pattern(template: str) -> re.Pattern[str]:
     for literal, spec in _fields(template):
         parts.append(r"\s+".join(re.escape(word) for word in re.split(r"\s+", literal)))
         if spec is not None:
-            parts.append(rf"(?<![\w.])({NUMBER})(?![\d]|[.,]\d)" if spec else r"(\S(?:.{0,120}?\S)??)")
+            parts.append(rf"(?<![\w.])({NUMBER})(?!\d|[.,]\d)")
     return re.compile("".join(parts), re.DOTALL)
 
 
@@ -234,6 +234,8 @@ NOT_PROSE = (
     r"\]\([^)\s]+\)",
     r"https?://\S+",
     r"\b[Ss]ections? [\d.]+\d",
+    r"\b\d{4}\.\d{5}\b",  # a paper on arXiv
+    r"\b(?:Python|Apache License) \d\.\d+",
 )
 
 

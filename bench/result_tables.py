@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from report import RESULTS
 
@@ -107,6 +109,20 @@ def said(name: str, pattern: str) -> tuple[str, ...]:
     if not found:
         raise NoFigureError(f"bench/results/{name}.md does not say {pattern!r}")
     return found.groups()
+
+
+def claimed(paper: str, group: str, what: str) -> tuple[str, str]:
+    """Return a printed figure of a paper and the measured one, of ``bench/results/papers``."""
+    claims = _groups(RESULTS / "papers" / f"{paper}.json").get(group, {}).get("claims", [])
+    for claim in claims:
+        if claim["what"] == what:
+            return claim["printed"], claim["measured"]
+    raise NoFigureError(f"bench/results/papers/{paper}.json, {group}: no {what!r}")
+
+
+@functools.cache
+def _groups(path: Path) -> dict[str, Any]:
+    return {key: entry["group"] for key, entry in json.loads(_text(path))["groups"].items()}
 
 
 @functools.cache

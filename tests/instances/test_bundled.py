@@ -13,6 +13,7 @@ import pytest
 from places import SHARED
 
 from mig_opt.batch.batch import Task
+from mig_opt.deploying import deploy
 from mig_opt.errors import InputError
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.profiles import import_profiles, profiles_to_json, read_profiles
@@ -279,6 +280,16 @@ def test_notes_on_the_parvagpu_data_are_true() -> None:
     assert len(repeated) == 9
     assert ("densenet201", 1, 8, 3) in repeated
     assert by_way["densenet169", 7, 128, 2][0] > by_way["densenet169", 7, 128, 1][0]
+    doubtful = {*repeated, ("densenet169", 7, 128, 2)}
+    tables = tuple(
+        dataclasses.replace(
+            table,
+            points=tuple(p for p in table.points if (table.model, p.size, p.batch, p.processes) not in doubtful),
+        )
+        for table in published_profiles()
+    )
+    without = deploy(load_demand("parvagpu-s6").replace(tables=tables))
+    assert (without.gpus, without.lower_bound) == (16, 16), "docs/explanation/deployments.md says so"
 
 
 def test_the_parvagpu_scenarios_are_related_as_the_notes_say() -> None:
