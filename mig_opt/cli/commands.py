@@ -162,7 +162,7 @@ COMMANDS: Mapping[str, Command] = {
         FLEETS,
         "fleet.importing",
         (
-            "nvidia-smi mig -lgi | mig-opt state import - --gpu A100 -o fleet.json",
+            "(nvidia-smi; nvidia-smi mig -lgi) | mig-opt state import - -o fleet.json",
             "mig-opt state import --format nvml -o fleet.json",
         ),
     ),

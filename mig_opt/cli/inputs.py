@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mig_opt.batch.batch import Batch
-from mig_opt.cli.outcome import Checks, refuse, say
+from mig_opt.cli.outcome import Checks, options_named, refuse, say
 from mig_opt.errors import InputError, nearest
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
@@ -163,6 +163,18 @@ def load_state(name: str, gpu: str | None, gpus: int | None) -> FleetState:
     from mig_opt.files.fleet.states import read_state, state_from_json
 
     return _load_for_fleet(name, gpu, gpus, read_state, state_from_json)
+
+
+def started(batch: Batch, state: FleetState, busy_until: float | None, source: str) -> Batch:
+    """Return a batch that starts with the instances of a state, on its GPUs; None stays None, it could not be read."""
+    with options_named({"busy_until": "--busy-until"}):
+        initial = state.live_instances(busy_until)
+    if batch is None:
+        return batch
+    if batch.gpu != state.gpu:
+        refuse("gpu", f"the state is of {state.gpu.name}, and the batch of {batch.gpu.name}; give one of them", source)
+    with options_named({"initial": "--from"}):
+        return batch.replace(gpus=state.gpus, initial=initial)
 
 
 def is_state(path: Path) -> bool:

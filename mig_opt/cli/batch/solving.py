@@ -13,15 +13,13 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli import options
 from mig_opt.cli.batch.screens import result_card, schedule_table, unplaceable
-from mig_opt.cli.inputs import check_outputs, load_batch, load_state, parsed_share, plotted, written
+from mig_opt.cli.inputs import check_outputs, is_table, load_batch, load_state, parsed_share, plotted, started, written
 from mig_opt.cli.outcome import (
     EXIT_CODES,
     Checks,
     hints_on_time,
     limit_of,
-    options_named,
     print_json,
-    refuse,
     say,
     say_infeasible,
 )
@@ -60,6 +58,9 @@ def solve(
         bool, Option("--deterministic", help="Same plan on every run; S counts work, in one thread.")
     ] = False,
     output: Annotated[Path | None, options.output("Write the schedule as JSON.")] = None,
+    save_batch: Annotated[
+        Path | None, options.file("Write the batch as planned, with --from: for validate, plot, script and run.")
+    ] = None,
     chart: Annotated[Path | None, options.plot("the schedule")] = None,
     as_json: options.Json = False,
     quiet: Annotated[bool, Option("--quiet", "-q", help="No progress, and no table of the plan.")] = False,
@@ -72,13 +73,19 @@ def solve(
     checks = Checks()
     checks.attempt(check_run, METHODS, method, time_limit=time_limit, seed=seed, workers=workers)
     share = checks.attempt(parsed_share, "--gap", gap)
+    state = checks.attempt(load_state, start, None, None) if start is not None else None
+    if state is not None and is_table(batch):
+        gpu = gpu or state.gpu.name
     problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs, cost_free=cost_free)
-    with checks.step():
-        problem = _started(problem, start, busy_until)
+    checks.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
+    if state is not None:
+        with checks.step():
+            problem = started(problem, state, busy_until, str(start))
     checks.attempt(check_run, also=partition_problems(method, partition, problem))
-    checks.attempt(check_outputs, [batch, *filter(None, [start, costs])], chart, schedule=output)
+    checks.attempt(check_outputs, [batch, *filter(None, [start, costs])], chart, schedule=output, batch=save_batch)
     checks.finish()
     from mig_opt.cli.progress import shown_progress
+    from mig_opt.files.batch.batches import write_batch
     from mig_opt.files.batch.schedules import result_summary, write_schedule
 
     entry = get_method(method)
@@ -100,10 +107,14 @@ def solve(
     with checks.step():
         remarks += written("schedule", result.schedule, output, write_schedule)
     with checks.step():
+        remarks += written("batch", problem, save_batch, write_batch)
+    with checks.step():
         remarks += plotted("schedule", result.schedule, chart, partial(_draw, problem, result))
     no_partition = result.status is Status.NO_SOLUTION and result.method == "fixpart-best"
     if no_partition:
         remarks.append(_NO_PARTITION)
+    if start is not None and output is not None and save_batch is None:
+        remarks.append("validate, plot, script and run need the instances too: add --save-batch FILE.")
     if as_json:
         print_json(result_summary(result))
         if result.status is Status.INFEASIBLE:
@@ -125,20 +136,3 @@ def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path)
     from mig_opt.plotting import save_plot
 
     save_plot(batch, schedule, chart, lower_bound=result.lower_bound)
-
-
-def _started(batch: Batch, start: str | None, busy_until: float | None) -> Batch:
-    """Return a batch that starts with the instances of a state, on its GPUs; None stays None, it could not be read."""
-    if start is None:
-        if busy_until is not None:
-            refuse("--busy-until", "is for --from; leave it out")
-        return batch
-    state = load_state(start, None, None)
-    with options_named({"busy_until": "--busy-until"}):
-        initial = state.live_instances(busy_until)
-    if batch is None:
-        return batch
-    if batch.gpu != state.gpu:
-        refuse("gpu", f"the state is of {state.gpu.name}, and the batch of {batch.gpu.name}; give one of them", start)
-    with options_named({"initial": "--from"}):
-        return batch.replace(gpus=state.gpus, initial=initial)

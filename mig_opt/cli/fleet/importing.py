@@ -44,10 +44,10 @@ def import_(
 ) -> None:
     """Make a state of what a GPU, a node or a cluster says about its instances.
 
-    SOURCE is the output of nvidia-smi -L, mig -lgi, mig -lci, -q -x (of several nodes with "node: " before each line),
-    of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json (or yaml), or Slurm's gres.conf with scontrol
-    show node -d and show job -d. With --nvml the GPUs of this machine are asked. What is left out, or not in SOURCE, is
-    said on standard error.
+    SOURCE is the output of nvidia-smi, alone or with -L, mig -lgi, mig -lci or -q -x, joined in one file (of several
+    nodes with "node: " before each line), of kubectl get nodes,pods,resourceslices,resourceclaims,pdb -A -o json (or
+    yaml), or Slurm's gres.conf with scontrol show node -d and show job -d. With --nvml the GPUs of this machine are
+    asked. What is left out, or not in SOURCE, is said on standard error.
     """
     from mig_opt.files.documents import decoded
     from mig_opt.files.fleet.importing.entry import import_state, state_from_text

@@ -29,8 +29,28 @@ def test_solve_starts_from_a_state(run: Command, batch_file: Path, state_file: P
     assert ended.code == 0
     batch = read_batch(batch_file).replace(gpus=2, initial=STATE.live_instances(2))
     assert validate(batch, read_schedule(plan)).valid
+    assert "--save-batch" not in ended.out
     alone = run("solve", batch_file, "--gpus", 2, "--method", "far", "--json")
     assert ended.json["makespan"] != alone.json["makespan"]
+
+
+def test_the_batch_as_planned_is_what_other_commands_take(run: Command, state_file: Path, tmp_path: Path) -> None:
+    table, saved, plan = tmp_path / "runs.csv", tmp_path / "saved.json", tmp_path / "plan.json"
+    table.write_text("task,t1_s,t2_s\na,4,2.5\nb,3,2\n")
+    given = ("solve", table, "--from", state_file, "--busy-until", 2, "-o", plan)  # the state names the GPU
+    without = run(*given)
+    assert without.code == 0
+    assert "validate, plot, script and run need the instances too: add --save-batch FILE." in without.out
+    assert run("validate", table, plan, "--gpu", "A30").code == 1
+    ended = run(*given, "--save-batch", saved)
+    assert f"Batch written to {saved}." in ended.out
+    assert "add --save-batch" not in ended.out
+    assert read_batch(saved).initial == STATE.live_instances(2)
+    assert run("validate", saved, plan).code == 0
+    assert run("script", saved, plan, tmp_path / "plan.sh").code == 0
+    assert "1g.6gb at 3 exists" in (tmp_path / "plan.sh").read_text()
+    same = run(*given, "--save-batch", plan)
+    assert (same.code, "is wanted for both schedule and batch" in same.err) == (2, True)
 
 
 def test_how_long_instances_are_in_use_must_be_known(run: Command, batch_file: Path, state_file: Path) -> None:

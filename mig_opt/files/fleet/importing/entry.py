@@ -57,8 +57,9 @@ def import_state(
 ) -> StateImport:
     """Read what there is from the text of other programs.
 
-    The forms are: ``nvidia-smi`` (the text of ``nvidia-smi -L``, ``nvidia-smi mig -lgi``, ``nvidia-smi mig -lci`` and
-    ``nvidia-smi -q -x``, one after the other in any order; of several nodes with the prefix ``node: `` on each line),
+    The forms are: ``nvidia-smi`` (the text of ``nvidia-smi``, ``nvidia-smi -L``, ``nvidia-smi mig -lgi``,
+    ``nvidia-smi mig -lci`` and ``nvidia-smi -q -x``, any of them, one after the other in any order; of several nodes
+    with the prefix ``node: `` on each line),
     ``dra`` (ResourceSlices and ResourceClaims of NVIDIA's DRA driver for GPUs), ``device-plugin`` (nodes with the
     labels of GPU feature discovery), ``hami`` (pods and nodes with the annotations of HAMi), ``slurm`` (``gres.conf``,
     ``scontrol show node -d``, ``scontrol show job -d``), and ``nvml`` (the GPUs of this machine, without a file).

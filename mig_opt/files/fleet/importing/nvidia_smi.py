@@ -1,7 +1,7 @@
-"""The text of ``nvidia-smi -L``, ``nvidia-smi mig -lgi`` and ``-lci``, and ``nvidia-smi -q -x``, in any mixture.
+"""The text of ``nvidia-smi``, with ``-L``, ``mig -lgi``, ``mig -lci`` or ``-q -x``, in any mixture.
 
 Of an instance each of them knows something else: the tables of GPU instances have the place, the list of devices has
-the UUID, the XML says which processes run. They are joined by the id of the GPU instance.
+the UUID, the screen and the XML say which processes run. They are joined by the id of the GPU instance.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.files.documents import shown
-from mig_opt.files.fleet.importing.nvidia_smi_xml import XmlDevice, read_xml
-from mig_opt.files.fleet.importing.sightings import Line, SeenInstance, Sightings, Source
+from mig_opt.files.fleet.importing.nvidia_smi_screen import begins_screen, read_screen
+from mig_opt.files.fleet.importing.nvidia_smi_xml import read_xml
+from mig_opt.files.fleet.importing.sightings import Line, SeenDevice, SeenInstance, Sightings, Source
+from mig_opt.texts import plural
 
 _GPU = re.compile(r"GPU +(\d{1,4}): (.+?) \(UUID: (GPU-[0-9A-Za-z-]+)\)")
 _DEVICE = re.compile(r"\s+MIG (\S+) +Device +(\d{1,4}): +\(UUID: (MIG-[0-9A-Za-z/-]+)\)")
@@ -25,6 +27,10 @@ _NOTHING = re.compile(r"No (MIG-enabled devices|(GPU|compute) instances) found.*
 _REFUSED = re.compile(
     r".*(Insufficient Permissions|command not found|has failed|couldn't communicate).*", re.IGNORECASE
 )
+
+_DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{8} \d{4}")
+_OTHER = re.compile(r"[^|+\s].*|\s*<.*|\| (GPU|Compute) instances:.*")
+"""Lines that are not of a screen: another output begins with them."""
 
 _TITLES = {"GPU instances:": "GPU instances", "Compute instances:": "compute instances"}
 _EXAMPLES = {
@@ -51,7 +57,7 @@ class _Node:
     devices: list[_Device] = field(default_factory=list)
     placed: list[SeenInstance] = field(default_factory=list)
     computing: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # name and line by GPU and instance
-    xml: list[XmlDevice] = field(default_factory=list)
+    used: list[SeenDevice] = field(default_factory=list)  # of the screen and the XML
     kinds: set[str] = field(default_factory=set)
 
 
@@ -59,7 +65,8 @@ def looks_like_nvidia_smi(text: str) -> bool:
     """Return True if a text has something that nvidia-smi prints about instances."""
     return bool(
         re.search(
-            r"<nvidia_smi_log|^(\S+: ?)?(GPU \d+: .*UUID|\| (GPU|Compute) instances:)|No MIG-enabled",
+            r"<nvidia_smi_log|No MIG-enabled|"
+            r"^(\S+: ?)?(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
             text,
             re.MULTILINE,
         )
@@ -75,10 +82,11 @@ def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
     for node in nodes.values():
         _join(node, seen)
     kinds = set.union(*(node.kinds for node in nodes.values()))
-    if "-q -x" not in kinds and seen.instances:
-        seen.notes.append(
-            "which instances are idle is not in the text, so all count as busy; nvidia-smi -q -x tells it"
-        )
+    unknown = sum(held.idle is None for held in seen.instances)
+    if unknown:
+        which = "all count" if unknown == len(seen.instances) else f"{plural(unknown, 'instance')} of them count"
+        told = "nvidia-smi, run on the machine itself and not in a container, tells it"
+        seen.notes.append(f"which instances are idle is not in the text, so {which} as busy; {told}")
     if kinds and kinds <= {"-lgi", "-lci"}:
         seen.notes.append("GPUs without instances are not in the text; nvidia-smi -L lists them")
 
@@ -93,8 +101,14 @@ def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
                 (at for at in range(number - 1, len(lines)) if "</nvidia_smi_log>" in lines[at].text), len(lines)
             )
             node.kinds.add("-q -x")
-            node.xml += read_xml(lines[number - 1 : end + 1], node.name, seen)
+            node.used += read_xml(lines[number - 1 : end + 1], node.name, seen)
             number, table = end + 1, ""
+        elif begins_screen(text):
+            end = next((at for at in range(number, len(lines)) if _OTHER.fullmatch(lines[at].text)), len(lines))
+            node.kinds.add("screen")
+            node.used += read_screen(lines[number - 1 : end], node.name, seen)
+            # The line above the title of a table is a rule.
+            number, table = end, ""
         elif title := next((title for title in _TITLES if re.fullmatch(rf"\| {title}\s*\|", text)), None):
             table = _TITLES[title]
             node.kinds.add("-lgi" if table == "GPU instances" else "-lci")
@@ -108,8 +122,13 @@ def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
             _read_row(table, line, node, seen)
         elif _REFUSED.fullmatch(text):
             seen.wrong(where, f"nvidia-smi was refused: {shown(text.strip(), 80)}; run it as root")
-        elif not _RULE.fullmatch(text) and not _NOTHING.fullmatch(text) and not (table and _HEAD.fullmatch(text)):
-            wanted = f"a row like {_EXAMPLES[table]}" if table else "nvidia-smi -L, mig -lgi, mig -lci or -q -x"
+        elif not (
+            _RULE.fullmatch(text)
+            or _DATE.fullmatch(text)
+            or _NOTHING.fullmatch(text)
+            or (table and _HEAD.fullmatch(text))
+        ):
+            wanted = f"a row like {_EXAMPLES[table]}" if table else "nvidia-smi, or its -L, mig -lgi, mig -lci or -q -x"
             seen.wrong(where, f"cannot be read as {wanted}: {shown(text.strip(), 60)}")
 
 
@@ -156,9 +175,9 @@ _ByInstance = dict[tuple[int | None, int | None], SeenInstance]
 def _join(node: _Node, seen: Sightings) -> None:
     """Add the instances of a node: those of the table of GPU instances, else those that the other texts speak of."""
     by_id: _ByInstance = {(held.gpu, held.instance): held for held in node.placed}
-    for found in node.xml:
-        _add_xml(found, node, by_id, seen)
-    indices = {(found.gpu, found.index): found.instance for found in node.xml}
+    for found in node.used:
+        _add_used(found, node, by_id, seen)
+    indices = {(found.gpu, found.index): found.instance for found in node.used}
     for device in node.devices:
         instance = indices.get((device.gpu, device.index)) if device.instance is None else device.instance
         held = by_id.get((device.gpu, instance)) if instance is not None else None
@@ -171,18 +190,18 @@ def _join(node: _Node, seen: Sightings) -> None:
             seen.wrong(where, f"instance {instance} of GPU {gpu} is not in the table of GPU instances")
         elif (gpu, instance) not in by_id:
             by_id[gpu, instance] = SeenInstance(node.name, gpu, where, _whole(name), instance=instance)
-    in_xml = {(found.gpu, found.instance) for found in node.xml}
+    in_use = {(found.gpu, found.instance) for found in node.used}
     for held in node.placed:
-        # Without a compute instance nothing can run; the XML lists only instances with one.
+        # Without a compute instance nothing can run; the screen and the XML list only instances with one.
         computes = ("-lci" not in node.kinds or (held.gpu, held.instance) in node.computing) and (
-            "-q -x" not in node.kinds or (held.gpu, held.instance) in in_xml
+            not node.kinds & {"-q -x", "screen"} or (held.gpu, held.instance) in in_use
         )
         held.idle = held.idle if computes else True
     seen.instances += by_id.values()
 
 
-def _add_xml(found: XmlDevice, node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
-    """Add what the XML tells of a MIG device."""
+def _add_used(found: SeenDevice, node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+    """Add what the screen or the XML tells of a MIG device."""
     held = by_id.get((found.gpu, found.instance))
     if held is None and node.placed:
         message = f"instance {found.instance} of GPU {found.gpu} is not in the table of GPU instances"

@@ -8,23 +8,11 @@ from dataclasses import dataclass, field
 from xml.parsers import expat  # it tells the lines; entities, its one danger, are refused
 
 from mig_opt.files.documents import shown
-from mig_opt.files.fleet.importing.sightings import Line, Sightings
+from mig_opt.files.fleet.importing.sightings import Line, SeenDevice, Sightings
 
 _ROOT = "nvidia_smi_log"
 _NUMBER = re.compile(r"\d{1,6}")
 _MEMORY = re.compile(r"(\d{1,9}) MiB")
-
-
-@dataclass(frozen=True, slots=True)
-class XmlDevice:
-    """MIG device in the XML; ``processes`` is None if the XML does not show them."""
-
-    gpu: int
-    index: int
-    instance: int
-    size: tuple[int, float]
-    processes: tuple[str, ...] | None
-    where: str
 
 
 @dataclass(slots=True)
@@ -44,7 +32,7 @@ class _Element:
         return [child for child in self.children if child.tag == tag]
 
 
-def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[XmlDevice]:
+def read_xml(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenDevice]:
     """Add the GPUs of one document, and return its MIG devices."""
     root = _parsed(lines, seen)
     if root is None:
@@ -102,7 +90,7 @@ def _parsed(lines: Sequence[Line], seen: Sightings) -> _Element | None:
     return top.children[0]
 
 
-def _read_gpu(index: int, gpu: _Element, node: str, seen: Sightings) -> list[XmlDevice]:
+def _read_gpu(index: int, gpu: _Element, node: str, seen: Sightings) -> list[SeenDevice]:
     texts = {key: element.text for key in ("product_name", "uuid") if (element := gpu.find(key))}
     mode = gpu.find("mig_mode/current_mig")
     if mode and mode.text not in ("Enabled", "Disabled", "N/A", "[N/A]"):
@@ -125,7 +113,7 @@ def _read_gpu(index: int, gpu: _Element, node: str, seen: Sightings) -> list[Xml
         if total and units is not None and at["index"] is not None and at["gpu_instance_id"] is not None:
             instance = at["gpu_instance_id"]
             running = None if processes is None else tuple(name for which, name in processes if which == instance)
-            found.append(XmlDevice(index, at["index"], instance, (units, float(total[1])), running, device.where))
+            found.append(SeenDevice(index, at["index"], instance, (units, float(total[1])), running, device.where))
     return found
 
 

@@ -89,6 +89,18 @@ class SeenInstance:
     idle: bool | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SeenDevice:
+    """MIG device as nvidia-smi shows it; ``processes`` is None if it does not show them."""
+
+    gpu: int
+    index: int
+    instance: int  # id of the GPU instance
+    size: tuple[int, float]  # multiprocessors and memory in MiB
+    processes: tuple[str, ...] | None
+    where: str
+
+
 @dataclass(slots=True)
 class Sightings:
     """All that sources tell of a fleet, and what is wrong with them."""

@@ -1,0 +1,119 @@
+"""States from the screen that nvidia-smi prints without options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mig_opt import InputError
+from mig_opt.files.fleet.importing.entry import StateImport, state_from_text
+
+FORMS = Path(__file__).parent / "forms"
+NODE = "node-2: "
+LINES = [
+    line.removeprefix(NODE)
+    for line in (FORMS / "nvidia-smi-screen-550.txt").read_text().splitlines()
+    if line.startswith(NODE)
+]
+TABLE = next(at for at, line in enumerate(LINES) if "GPU instances:" in line) - 1
+SCREEN, PLACES = LINES[:TABLE], LINES[TABLE:]
+DEVICES = next(at for at, line in enumerate(SCREEN) if "MIG devices:" in line)
+PROCESSES = next(at for at, line in enumerate(SCREEN) if "Processes:" in line)
+
+
+def read(*lines: str) -> StateImport:
+    return state_from_text("\n".join(lines))
+
+
+def complaints(*lines: str) -> list[str]:
+    with pytest.raises(InputError) as error:
+        read(*lines)
+    return [str(problem) for problem in error.value.problems]
+
+
+def users(found: StateImport) -> list[tuple[str, int, str]]:
+    return [(held.profile, held.start, held.name) for held in found.state.instances]
+
+
+BUSY = [("4g.20gb", 0, "pid 4007"), ("2g.10gb", 4, "pid 4014"), ("1g.5gb", 6, "")]
+
+
+def test_screen_and_places_tell_all_in_any_order() -> None:
+    for lines in ((*SCREEN, *PLACES), (*PLACES, *SCREEN)):
+        found = read(*lines)
+        assert users(found) == BUSY
+        assert [held.profile for held in found.state.idle] == ["1g.5gb"]
+        assert found.notes == ()
+
+
+def test_a_screen_alone_suffices_where_there_is_one_way_to_place_its_instances() -> None:
+    assert [place[:2] for place in users(read(*SCREEN))] == [place[:2] for place in BUSY]
+    without = [line for line in SCREEN if not line.startswith("|  0    1 ")]
+    (found,) = complaints(*without)
+    assert "the places of its instances are not in the text" in found
+    assert "add the output of nvidia-smi mig -lgi" in found
+
+
+def test_the_table_of_devices_can_stand_alone() -> None:
+    found = read(*SCREEN[DEVICES : PROCESSES - 1], *PLACES)
+    assert not found.state.idle
+    assert any("all count as busy" in note for note in found.notes)
+
+
+def test_processes_that_a_container_does_not_show_do_not_make_instances_idle() -> None:
+    rows = [line for line in SCREEN if "python3" not in line]
+    hidden = read(*rows, *PLACES)
+    assert not hidden.state.idle
+    assert any("all count as busy" in note for note in hidden.notes)
+    none = "|  No running processes found                                                             |"
+    assert len(read(*rows[:-1], none, rows[-1], *PLACES).state.idle) == 3
+
+
+def test_an_instance_without_a_device_computes_nothing_and_is_idle() -> None:
+    lines = [line for line in SCREEN if not line.startswith(("|  0    1 ", "|    0    1 "))]
+    assert [held.profile for held in read(*lines, *PLACES).state.idle] == ["4g.20gb", "1g.5gb"]
+
+
+def test_gpus_that_are_not_partitioned_are_left_out() -> None:
+    at = next(at for at, line in enumerate(SCREEN) if line.startswith("+") and at > 8)
+    other = [
+        "|   1  Tesla T4                       On  |   00000000:41:00.0 Off |                    0 |",
+        "| N/A   32C    P0             66W /  400W |   14211MiB /  40960MiB |     100%     Default |",
+        "|                                         |                        |                  N/A |",
+    ]
+    on = "|    1  N/A  N/A       5001      G   /usr/lib/xorg/Xorg                             78MiB |"
+    found = read(*SCREEN[: at + 1], *other, *SCREEN[at:-1], on, SCREEN[-1], *PLACES)
+    assert (found.state.gpus, users(found)) == (1, BUSY)
+    assert found.notes == ("left out 1 GPU (MIG is off): GPU 1",)
+
+
+def test_every_damaged_row_is_told() -> None:
+    changed = [
+        line.replace("NVIDIA A100-SXM4-40GB          On ", "NVIDIA A100-SXM4-40GB          ").replace(
+            "9856MiB", "lots of"
+        )
+        for line in SCREEN
+    ]
+    found = complaints(*[line.replace("   4014  ", "   four  ") for line in changed])
+    assert [line.partition(", like ")[0].partition(": ")[2] for line in found] == [
+        "is no row of the table of GPUs",
+        "is no row of the table of MIG devices",
+        "is no row of the table of processes",
+    ]
+
+
+def test_a_screen_without_its_devices_is_refused() -> None:
+    (found,) = complaints(*SCREEN[: DEVICES - 1])
+    assert found == "line 11: MIG is on, but there is no table of MIG devices below; give the whole output"
+
+
+def test_a_device_that_the_table_of_places_does_not_have() -> None:
+    places = [line for line in PLACES if "MIG 2g.10gb" not in line]
+    (found,) = complaints(*SCREEN, *places)
+    assert "instance 5 of GPU 0 is not in the table of GPU instances: the two outputs are of different moments" in found
+
+
+def test_what_is_refused_below_a_screen_is_told() -> None:
+    (found,) = complaints(*SCREEN, "Insufficient Permissions")
+    assert found == f'line {TABLE + 1}: nvidia-smi was refused: "Insufficient Permissions"; run it as root'
