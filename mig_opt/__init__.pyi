@@ -86,6 +86,7 @@ from .fleet.admission import AcceptedJob as AcceptedJob
 from .fleet.admission import Admission as Admission
 from .fleet.bounds import TraceBounds as TraceBounds
 from .fleet.bounds import trace_bounds as trace_bounds
+from .fleet.declaring import declare_times as declare_times
 from .fleet.state import DefragmentationResult as DefragmentationResult
 from .fleet.state import FleetState as FleetState
 from .fleet.state import HeldInstance as HeldInstance

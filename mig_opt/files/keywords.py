@@ -100,6 +100,7 @@ KEYWORDS: dict[type, dict[str, Keywords]] = {
         "sms": {"minimum": 1, "maximum": MOST_SMS},
         "weight": _ABOVE_0,
         "due": _FROM_0,
+        "declared": _by_size(_ABOVE_0),
         "memory_growth": {
             "items": {
                 "type": "array",

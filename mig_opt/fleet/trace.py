@@ -57,6 +57,9 @@ class Job:
         By how much its flow time and its tardiness count more than those of others.
     due : float, optional
         Due date: second of the trace from which on it is late.
+    declared : mapping of int to float, optional
+        What schedulers are told in place of ``times``, with the same sizes: run times that somebody guessed. By default
+        they know the true ones.
 
     Raises
     ------
@@ -81,9 +84,11 @@ class Job:
     sms: int | None = None
     weight: float = 1.0
     due: float | None = None
+    declared: Mapping[int, float] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "times", dict(sorted(self.times.items())))
+        object.__setattr__(self, "declared", None if self.declared is None else dict(sorted(self.declared.items())))
         object.__setattr__(self, "memory_growth", tuple((share, gb) for share, gb in self.memory_growth))
         problems = []
         if not self.name.strip():
@@ -93,6 +98,7 @@ class Job:
             problems.append(Problem("times", "needs the seconds on at least one instance size, is empty"))
         for size, seconds in self.times.items():
             problems += wrong_number(f"times.{size}", seconds, "a finite number of seconds > 0", above=0)
+        problems += _declared_problems(self.declared, self.times)
         for name, unit, above in (
             ("memory_gb", "GB >", True),
             ("energy_j", "joules >=", False),
@@ -127,6 +133,16 @@ class Job:
         if self.memory_gb is None and self.memory_growth:
             return max(gb for _, gb in self.memory_growth)
         return self.memory_gb
+
+
+def _declared_problems(declared: Mapping[int, float] | None, times: Mapping[int, float]) -> Iterator[Problem]:
+    if declared is None:
+        return
+    for size, seconds in declared.items():
+        yield from wrong_number(f"declared.{size}", seconds, "a finite number of seconds > 0", above=0)
+    if times and declared.keys() != times.keys():
+        sizes, wanted = (", ".join(map(str, known)) or "none" for known in (declared, times))
+        yield Problem("declared", f"must have the sizes of times ({wanted}), has {sizes}")
 
 
 def _growth_problems(growth: Sequence[tuple[float, float]], most: float | None) -> Iterator[Problem]:
@@ -220,6 +236,29 @@ class Trace:
     def whole_run_profiles(self, job: Job) -> tuple[Profile, ...]:
         """Return the profiles on which a job can run from its begin to its end, however its memory grows."""
         return self.profiles(job, 0.0 if job.profile else job.most_gb or 0.0)
+
+    def as_declared(self) -> Trace:
+        """Return the trace that schedulers know: jobs with declared times have these as their times.
+
+        Returns
+        -------
+        Trace
+            The trace itself if no job has any.
+
+        Examples
+        --------
+        >>> from mig_opt import get_gpu
+        >>> trace = Trace((Job("a", 0.0, {1: 60.0}, declared={1: 45.0}),), get_gpu("A30"))
+        >>> trace.as_declared().jobs[0].times
+        {1: 45.0}
+        """
+        if all(job.declared is None for job in self.jobs):
+            return self
+        jobs = (
+            job if job.declared is None else dataclasses.replace(job, times=job.declared, declared=None)
+            for job in self.jobs
+        )
+        return self.replace(jobs=tuple(jobs))
 
     def replace(self, **changes: object) -> Trace:
         """Return a copy with some attributes changed."""

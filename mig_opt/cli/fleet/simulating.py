@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
@@ -78,6 +79,7 @@ class References:
         return found
 
 
+_DECLARED = {"knowledge": "--declared", "seed": "--seed"}
 _START = {"state": "--from", "busy_until": "--busy-until"}
 
 
@@ -102,6 +104,15 @@ def simulate(
     busy_until: Annotated[
         float | None, Option(metavar="S", help="For --from: seconds after which the instances in use are free.")
     ] = None,
+    declared: Annotated[
+        str | None,
+        Option(
+            metavar="HOW",
+            help="Tell schedulers other run times: wrong by a lognormal factor of this sigma, classes (means of "
+            "jobs that ask for the same), or one (the same for all).",
+        ),
+    ] = None,
+    seed: Annotated[int | None, Option(metavar="N", help="For --declared.  [default: 0]")] = None,
     optimum: Annotated[
         bool,
         Option(
@@ -135,11 +146,14 @@ def simulate(
         found = load_trace(trace, gpu, gpus)
         if costs is not None:
             found = found.replace(operations=load_costs(costs, found.gpu))
+        if declared is not None:
+            found = _declared(found, declared, seed or 0)
         for choice in chosen:
             checks.attempt(choice.check, found, reject=reject)
         most = MOST_OPTIMAL if reject else _MOST_OPTIMAL
         message = f"is for traces of up to {most} jobs, this one has {len(found.jobs)}; leave it out"
         checks.require(not optimum or len(found.jobs) <= most, "--optimum", message)
+    checks.require(seed is None or declared is not None, "--seed", "is for --declared; leave it out")
     checks.require(busy_until is None or start is not None, "--busy-until", "is for --from; leave it out")
     checks.require(not optimum or start is None, "--optimum", "is for GPUs that start empty; leave it or --from out")
     state = None if start is None else checks.attempt(load_state, start, None, None)
@@ -157,6 +171,17 @@ def simulate(
         show(*shown)
         show_remarks(remarks)
     finish(good=not any(simulation.unfinished for simulation in done))
+
+
+def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
+    """Return a trace of whose run times schedulers know no more than an option says."""
+    from mig_opt.fleet.declaring import declare_times
+
+    sigma: float | None = None
+    with contextlib.suppress(ValueError):
+        sigma = float(knowledge)
+    with options_named(_DECLARED):
+        return declare_times(trace, knowledge if sigma is None else sigma, seed=seed)
 
 
 def _watched(bar: Bar, policy: str, before: int) -> Observer:
@@ -215,6 +240,8 @@ def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> Refer
 
 
 def _document(done: Sequence[Simulation], references: References) -> dict[str, object]:
+    from mig_opt.fleet.declaring import declared_error
+
     trace = done[0].trace
     document: dict[str, object] = {
         "trace": trace.name,
@@ -222,6 +249,9 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
         "gpus": trace.gpus,
         "lower_bounds": references.lower_bounds,
     }
+    error = declared_error(trace)
+    if error is not None:
+        document["declared_error"] = error
     if references.optima:
         document["optimum"] = {
             name: {"value": value if math.isfinite(value) else None, "lower_bound": bound, "proven": proven}
@@ -244,9 +274,13 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
 
 def _parts(done: Sequence[Simulation], references: References) -> Iterator[Part]:
     """Yield everything to be shown about simulations of one trace."""
+    from mig_opt.fleet.declaring import declared_error
+
     trace, bounds = done[0].trace, references.lower_bounds
     named = f"{trace.name} ({plural(len(trace.jobs), 'job')})"
-    yield from (card([("trace", named), ("fleet", f"{trace.gpus} x {trace.gpu.name}")]), "")
+    error = declared_error(trace)
+    known = [] if error is None else [("declared", f"run times, on the median wrong by a factor of {error:.2f}")]
+    yield from (card([("trace", named), ("fleet", f"{trace.gpus} x {trace.gpu.name}"), *known]), "")
     rows: list[list[Cell]] = [_figures(simulation) for simulation in done]
     rows.append(["lower bound", "", "", *(tenths(bounds[goal]) for goal in _GOALS), "", "", ""])
     if references.optima:

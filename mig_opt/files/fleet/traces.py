@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
 
 _WORK = "work_s"
+_DECLARED = "declared_s"
 _FIGURES = {
     "memory_gb": None,
     "pcie_gbps": 0.0,
@@ -60,8 +61,8 @@ def read_trace(path: str | Path, gpu: str | None = None, gpus: int | None = None
 
     A CSV file has the columns ``job`` and ``arrival_s``, and ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes
     of the GPU or ``work_s`` (seconds on the profile that the job asks for), and optionally ``profile``, ``memory_gb``,
-    ``pcie_gbps``, ``sensitivity``, ``energy_j``, ``sms``, ``weight`` and ``due``, in any order. A blank cell means that
-    there is no such figure.
+    ``pcie_gbps``, ``sensitivity``, ``energy_j``, ``sms``, ``weight`` and ``due``, in any order; beside ``work_s`` also
+    ``declared_s``. A blank cell means that there is no such figure.
 
     Parameters
     ----------
@@ -138,6 +139,8 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
     jobs = [_entry(cells, sizes, model, f"line {line}", findings) for line, cells in rows]
 
     def column(index: int, key: str) -> str:
+        if key.startswith("declared"):
+            return _DECLARED
         by_work = key.startswith("times.") and rows[index][1].get(_WORK)
         return _WORK if by_work else _COLUMNS.get(key) or time_column(key)
 
@@ -146,7 +149,7 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
     others, times = check_times(header, where, findings, gpu)
-    known = ["job", "arrival_s", "profile", _WORK, *times, *_FIGURES]
+    known = ["job", "arrival_s", "profile", _WORK, _DECLARED, *times, *_FIGURES]
     complete = check_columns(others, where, findings, known, _NEEDED)
     if others == header and _WORK not in header:
         message = "has no column with times; add work_s (on the profile that is asked for), or t1_s, t2_s, ..."
@@ -174,6 +177,11 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
     job: Raw = {"name": cells["job"], "arrival": number(cells["arrival_s"]), "times": times}
     if profile:
         job["profile"] = profile
+    if cells.get(_DECLARED):
+        if not work:
+            findings.add(f"{where}, {_DECLARED}", "is for rows with work_s; write a JSON file for times by size")
+        else:
+            job["declared"] = dict.fromkeys(times, number(cells[_DECLARED]))
     for key in _FIGURES:
         if cells.get(key):
             job[key] = whole_number(cells[key]) if key == "sms" else number(cells[key])
@@ -188,7 +196,9 @@ def _encoded(trace: Trace) -> Raw:
 
 
 def trace_to_csv(trace: Trace) -> str:
-    """Return the jobs of a trace as a CSV table; it says nothing of the fleet, and cannot say how memory grows.
+    """Return the jobs of a trace as a CSV table; it says nothing of the fleet.
+
+    It cannot say how memory grows, nor what is declared for several sizes.
 
     Examples
     --------
@@ -197,17 +207,21 @@ def trace_to_csv(trace: Trace) -> str:
     job,arrival_s,t1_s,t2_s
     lu,3.0,4.0,2.5
     """
-    growing = [
-        Problem(f"jobs[{index}].memory_growth", "a CSV file cannot hold how memory grows; write a JSON file")
-        for index, job in enumerate(trace.jobs)
-        if job.memory_growth
-    ]
-    if growing:
-        raise InputError(growing)
-    figures = [key for key, blank in _FIGURES.items() if any(getattr(job, key) != blank for job in trace.jobs)]
-    profiles = any(job.profile for job in trace.jobs)
     # Whoever asks for a profile and has its time only is a row with work_s.
     by_work = all(job.profile is not None and len(job.times) == 1 for job in trace.jobs)
+    problems = []
+    for index, job in enumerate(trace.jobs):
+        if job.memory_growth:
+            message = "a CSV file cannot hold how memory grows; write a JSON file"
+            problems.append(Problem(f"jobs[{index}].memory_growth", message))
+        if job.declared is not None and not by_work:
+            message = "a CSV file can hold declared times only if all jobs ask for profiles; write a JSON file"
+            problems.append(Problem(f"jobs[{index}].declared", message))
+    if problems:
+        raise InputError(problems)
+    figures = [key for key, blank in _FIGURES.items() if any(getattr(job, key) != blank for job in trace.jobs)]
+    profiles = any(job.profile for job in trace.jobs)
+    declared = any(job.declared is not None for job in trace.jobs)
     sizes = [] if by_work else sorted({size for job in trace.jobs for size in job.times})
     times = [_WORK] if by_work else [f"t{size}_s" for size in sizes]
     rows = (
@@ -216,11 +230,12 @@ def trace_to_csv(trace: Trace) -> str:
             job.arrival,
             *[job.profile or ""] * profiles,
             *([job.work] if by_work else (job.times.get(size, "") for size in sizes)),
+            *["" if job.declared is None else next(iter(job.declared.values()))] * declared,
             *("" if getattr(job, key) == _FIGURES[key] else getattr(job, key) for key in figures),
         ]
         for job in trace.jobs
     )
-    return table_text(["job", "arrival_s", *["profile"] * profiles, *times, *figures], rows)
+    return table_text(["job", "arrival_s", *["profile"] * profiles, *times, *[_DECLARED] * declared, *figures], rows)
 
 
 TRACE = FileKind("trace", _trace, _encoded, _table)

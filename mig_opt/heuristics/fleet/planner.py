@@ -39,7 +39,13 @@ _MOST_EXPECTED = 1e6
 _DEVIATION = 0.02
 """Share by which a run has to be longer or shorter than expected to be a reason to plan anew."""
 
+_SOON = 1e-3
+"""Least seconds from one look at a run that should have ended to the next."""
+
 _OVER_ALL_RANKS = 1 << 30
+
+_WINDOW = -1
+"""Tag of the wake-up at the end of a window; other tags are jobs that should have ended."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -139,6 +145,9 @@ class Planner(ConfigurablePolicy):
         self._chooser = JobChooser(Fairness(self.patience, self.overtaken, self.overtaken_s), self.most)
         self._next_urgent = math.inf
         self._busy = 0.0
+        # Then jobs have declared times, and may run for longer.
+        self._uncertain = cluster.trace is not cluster.log.trace
+        self._alarms: dict[int, float] = {}
         self._expected_runs: dict[int, tuple[float, float]] = {}
         self._first_arrival = cluster.trace.jobs[0].arrival
         self._later_arrivals = 0
@@ -157,11 +166,17 @@ class Planner(ConfigurablePolicy):
             self._plan_anew(cluster)
         elif self._window_ends < cluster.now:
             self._window_ends = max(cluster.now + self.window, math.nextafter(cluster.now, math.inf))
-            cluster.wake(self._window_ends)
+            cluster.wake(self._window_ends, _WINDOW)
 
     def woken(self, cluster: Cluster, tag: int) -> None:
-        """Plan anew: the window is over."""
-        self._plan_anew(cluster)
+        """Plan anew: the window is over, or a job runs for longer than was declared."""
+        if tag == _WINDOW:
+            self._plan_anew(cluster)
+        elif self._alarms.get(tag) == cluster.now and cluster.place(tag) is not None:
+            overruns = cluster.overruns(tag)
+            self._watch(cluster, tag)
+            if overruns and cluster.waiting:
+                self._plan_anew(cluster)
 
     def finished(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
         """Go on with the plan, or plan anew if the end was not expected."""
@@ -217,9 +232,18 @@ class Planner(ConfigurablePolicy):
         self._plan.advance(gpus)
         for job, gpu in self._plan.started:
             self._expected_runs[job] = cluster.now, cluster.expected_end(job)
+            if self._uncertain:
+                self._watch(cluster, job)
             if self._large:
                 heapq.heappush(self._ends, (cluster.expected_end(job), job, gpu))
         self._plan.started.clear()
+
+    def _watch(self, cluster: Cluster, job: int) -> None:
+        """Ask to be woken soon after the expected end of a run: if it overruns, what is planned behind it is late."""
+        end = cluster.expected_end(job)
+        late = end + _DEVIATION * (end - cluster.now)
+        self._alarms[job] = max(late, cluster.now + _SOON, math.nextafter(cluster.now, math.inf))
+        cluster.wake(self._alarms[job], job)
 
     def _nearly_done(self, cluster: Cluster) -> bool:
         """Return True if jobs wait that are not planned, and half of those that are have begun."""

@@ -12,6 +12,9 @@ from mig_opt.gpu.geometry import Geometry, GpuState, members
 from mig_opt.simulation.fleet.event_queue import MOVE, WAKE, ActiveRun, EventQueue
 from mig_opt.simulation.fleet.instances import FleetInstances
 
+_OVERRUN = 0.5
+"""Share of the time so far for which a job is expected to run on, once it has run for longer than was declared."""
+
 _BRIEF = 1e-6
 _MOST_BRIEF = 10_000
 """Wake-ups in a row, each asked for in the one before and due within so many seconds: more of them never end."""
@@ -60,7 +63,7 @@ class Cluster(FleetInstances):
     Attributes
     ----------
     trace : Trace
-        The jobs and the fleet.
+        The jobs and the fleet as schedulers know them: with declared times, where jobs have such.
     geometry : Geometry
         The placements of each GPU.
     now : float
@@ -75,7 +78,7 @@ class Cluster(FleetInstances):
 
     def __init__(self, trace: Trace, geometry: Geometry) -> None:
         super().__init__(trace, geometry)
-        self.trace = trace
+        self.trace = trace.as_declared()
         self.waiting: dict[int, None] = {}
         self._jobs = trace.jobs
         self.events = EventQueue(trace.jobs, trace.pcie_limit)
@@ -120,9 +123,19 @@ class Cluster(FleetInstances):
         return 0.0 if run is None or run.begin > self.now else _memory_at(self._jobs[job], run.progress(self.now))
 
     def expected_end(self, job: int) -> float:
-        """Return the second at which a job with a place ends if its neighbours stay and its memory is enough."""
+        """Return the second at which a job with a place ends if its neighbours stay and its memory is enough.
+
+        It follows from the times that schedulers know. A job that has run for longer is expected to run for half as
+        long again.
+        """
         run = self._runs[job]
-        return max(self.now, run.since) + (1 - run.progress(self.now)) * run.seconds * run.slowdown
+        seconds, done = self._declared_seconds(run), self._declared_share(run)
+        left = 1 - done if done <= 1 else _OVERRUN * done
+        return max(self.now, run.since) + left * seconds * run.slowdown
+
+    def overruns(self, job: int) -> bool:
+        """Return True if a job with a place has run for longer than schedulers were told."""
+        return self._declared_share(self._runs[job]) > 1
 
     def jobs_on(self, gpu: int) -> list[int]:
         """Return the jobs that have a place on a GPU, by placement."""
@@ -248,6 +261,15 @@ class Cluster(FleetInstances):
             where = self.geometry.placements[placement]
             raise PolicyError(f"{self._job_name(job)} was put on {where}, but has no time for its size")
         return seconds
+
+    def _declared_seconds(self, run: ActiveRun) -> float:
+        """Return the seconds that schedulers think all of a run's work takes where it runs."""
+        return self.trace.jobs[run.job].times[self._sizes[run.placement]]
+
+    def _declared_share(self, run: ActiveRun) -> float:
+        """Return how much of its declared time a run has used, as a share; above 1 if it overruns."""
+        # The quotient is exactly 1 where what is declared is true, so that nothing is rounded differently.
+        return run.progress(self.now) * (run.seconds / self._declared_seconds(run))
 
     def _job_name(self, job: int) -> str:
         return f"job {self._jobs[job].name!r}" if 0 <= job < len(self._jobs) else f"job number {job}"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import Job, Trace, get_gpu, write_trace
+from mig_opt import Job, Trace, declare_times, get_gpu, write_trace
+from mig_opt.fleet.declaring import declared_error
 from mig_opt.registry import get_policy
 from mig_opt.simulation import simulate
 
@@ -49,6 +50,25 @@ def test_json_has_the_metrics_of_the_library(mig_opt: Command) -> None:
 def test_more_gpus_than_the_trace_names(mig_opt: Command) -> None:
     one, two = (mig_opt("t.json", "--policy", "first-fit", "--gpus", gpus, "--json").json for gpus in (1, 2))
     assert two["policies"][0]["makespan"] < one["policies"][0]["makespan"]
+
+
+def test_schedulers_are_told_other_run_times(mig_opt: Command) -> None:
+    arguments = ("t.json", "--policy", "first-fit", "--declared", "1", "--seed", "3")
+    code, out, err = mig_opt(*arguments)
+    assert (code, err) == (0, "")
+    assert "declared  run times, on the median wrong by a factor of" in out
+    told = declare_times(trace(), 1.0, seed=3)
+    document = mig_opt(*arguments, "--json").json
+    assert document["declared_error"] == pytest.approx(declared_error(told))
+    assert document["policies"][0]["makespan"] == pytest.approx(simulate(told, "first-fit").metrics.makespan)
+    assert "declared_error" not in mig_opt("t.json", "--policy", "first-fit", "--json").json
+
+
+def test_the_way_to_tell_run_times_is_checked(mig_opt: Command) -> None:
+    wanted = "--declared: must be a number from 0 to 5, or one of classes, one, is"
+    refuses(mig_opt("t.json", "--declared", "clases", "--seed", -1), f"{wanted} 'clases'", "--seed: must be from 0 to")
+    refuses(mig_opt("t.json", "--declared", "7"), f"{wanted} 7")
+    refuses(mig_opt("t.json", "--seed", 3), "--seed: is for --declared; leave it out")
 
 
 def test_jobs_left_waiting_are_named_and_the_answer_is_no(mig_opt: Command, tmp_path: Path) -> None:

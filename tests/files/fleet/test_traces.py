@@ -114,6 +114,19 @@ def test_own_figures_of_jobs_are_kept() -> None:
     assert trace_from_csv(trace_to_csv(trace), gpu="A30") == trace == trace_from_json(trace_to_json(trace))
 
 
+def test_declared_times_are_kept() -> None:
+    asking = Trace((Job("a", 0.0, {1: 4.0}, "1g.6gb", declared={1: 9.0}), Job("b", 1.0, {2: 2.5}, "2g.12gb")), A30)
+    assert trace_to_csv(asking) == (
+        "job,arrival_s,profile,work_s,declared_s\na,0.0,1g.6gb,4.0,9.0\nb,1.0,2g.12gb,2.5,\n"
+    )
+    assert trace_from_csv(trace_to_csv(asking), gpu="A30") == asking == trace_from_json(trace_to_json(asking))
+    free = Trace((Job("a", 0.0, {1: 4.0, 2: 3.0}, declared={1: 9.0, 2: 9.0}),), A30)
+    assert trace_from_json(trace_to_json(free)) == free
+    assert complaints(trace_to_csv, free) == [
+        "jobs[0].declared: a CSV file can hold declared times only if all jobs ask for profiles; write a JSON file"
+    ]
+
+
 def test_another_gpu_than_the_catalogues_cannot_be_written() -> None:
     import dataclasses
 
@@ -142,6 +155,14 @@ def test_another_gpu_than_the_catalogues_cannot_be_written() -> None:
                 "jobs[1].sms: must be from 1 to 1000000, is 0",
             ],
         ),
+        (
+            [("jobs/0/declared", {"1": 5, "2": -1}), ("jobs/1/declared", {"1": 2, "4": 3})],
+            [
+                "jobs[0].declared.2: must be a finite number of seconds > 0, is -1.0",
+                "jobs[1].declared: must have the sizes of times (1), has 1, 4",
+            ],
+        ),
+        ([("jobs/0/declared", 3)], ["jobs[0].declared: must be an object"]),
         ([("gpus", 0)], ["gpus: must be from 1 to 1000000, is 0"]),
         ([("pcie_limit", 0)], ["pcie_limit: must be a finite number of GB/s > 0, is 0.0"]),
         ([("operations/create/2", DELETE)], ["operations.create: has no seconds for size 2 of A30-24GB; add them"]),
@@ -172,6 +193,14 @@ def test_everything_that_is_wrong_is_said_at_once(changes: list[tuple[str, objec
         ("job,t1_s\na,3\n", ["line 1: has no column arrival_s; add one with the seconds at which they arrive"]),
         ("job,arrival_s\na,3\n", ["line 1: has no column with times; add work_s (on the profile that is asked for)"]),
         ("job,arrival_s,work_s\na,3,4\n", ["line 1: has work_s but no column profile; add one, since work_s"]),
+        (
+            "job,arrival_s,t1_s,declared_s\na,3,4,5\n",
+            ["line 2, declared_s: is for rows with work_s; write a JSON file for times by size"],
+        ),
+        (
+            "job,arrival_s,profile,work_s,declared_s\na,3,1g.6gb,4,-5\n",
+            ["line 2, declared_s: must be a finite number of seconds > 0, is -5.0"],
+        ),
         ("job,arrival_s,t3_s\na,3,4\n", ["line 1, t3_s: A30-24GB has no instances of 3", "line 2: has no time"]),
         ("job,arrival_s,t1_s,memory\na,3,4,5\n", ["line 1, memory: unknown column \"memory\"; did you mean"]),
         ("job,arrival_s,t1_s\na,x,0\n\na,1,\n", [
