@@ -118,6 +118,10 @@ class JobQueue(Generic[JobClass]):
         """Return the jobs of a class in their order."""
         return self._turns[job_class]
 
+    def count(self, job_class: JobClass) -> int:
+        """Return how many jobs of a class wait."""
+        return len(self._turns.get(job_class, ()))
+
     def counts(self) -> dict[JobClass, int]:
         """Return how many jobs of each class wait."""
         return {job_class: len(jobs) for job_class, jobs in self._turns.items()}

@@ -217,6 +217,7 @@ class _Phase:
 
     fit: TightFit
     first_later_turn: int
+    has_room: bool = False
     dealt: dict[int, deque[int]] = field(default_factory=dict)
 
 
@@ -255,8 +256,8 @@ class MemoryAwareBySize(MemoryAware):
         self._phases: dict[int, _Phase] = {}
         self._without_phase = list(range(cluster.trace.gpus))
         self._last_fit: dict[int, TightFit] = {}
-        # For each fit the GPUs in a phase of it that may have room for another instance.
-        self._with_room: dict[TightFit, set[int]] = {}
+        # For each fit a heap of the GPUs in a phase of it that may have room for another instance, and of some others.
+        self._with_room: defaultdict[TightFit, list[int]] = defaultdict(list)
         # Waiting jobs of each fit: those that came since its last phase began, in their order, the others in a heap.
         self._unsorted: defaultdict[TightFit, deque[int]] = defaultdict(deque)
         self._sorted: defaultdict[TightFit, list[tuple[int, float, int]]] = defaultdict(list)
@@ -300,10 +301,9 @@ class MemoryAwareBySize(MemoryAware):
             phase.dealt[placement] = dealt
             self.start(cluster, dealt.popleft() if dealt else self._take(phase.fit), gpu, placement)
         elif phase.dealt:
-            self._with_room.setdefault(phase.fit, set()).add(gpu)
+            self._note_room(gpu, phase)
         else:
             del self._phases[gpu]
-            self._with_room.get(phase.fit, set()).discard(gpu)
             if not self.queue:
                 del self._last_fit[gpu]
             heapq.heappush(self._without_phase, gpu)
@@ -324,17 +324,26 @@ class MemoryAwareBySize(MemoryAware):
         fit = phase.fit
         if fit not in self.queue:
             return False
-        alone = self.queue.counts()[fit] == len(self.queue)
-        return self.queue.turn(fit) < phase.first_later_turn or alone or bool(self._without_phase)
+        return self.queue.turn(fit) < phase.first_later_turn or self._may_join_any(fit)
+
+    def _may_join_any(self, fit: TightFit) -> bool:
+        """Return True if the waiting jobs of a fit may run in any phase of it: no others wait, or GPUs are left."""
+        return self.queue.count(fit) == len(self.queue) or bool(self._without_phase)
+
+    def _note_room(self, gpu: int, phase: _Phase) -> None:
+        if not phase.has_room:
+            phase.has_room = True
+            heapq.heappush(self._with_room[phase.fit], gpu)
 
     def _join(self, cluster: Cluster, fit: TightFit) -> None:
-        with_room = self._with_room.get(fit, set())
-        for gpu in sorted(with_room):
-            phase = self._phases[gpu]
-            while self._may_join(phase):
-                if not self._run_first(cluster, gpu, phase):
-                    with_room.remove(gpu)
-                    break
+        # When a GPU came to have room, no turn let a waiting job join its phase, and the turns of later jobs are later.
+        with_room = self._with_room[fit]
+        while with_room and fit in self.queue and self._may_join_any(fit):
+            phase = self._phases.get(with_room[0])
+            if phase is None or phase.fit != fit or not phase.has_room:
+                heapq.heappop(with_room)
+            elif not self._run_first(cluster, with_room[0], phase):
+                phase.has_room = False
 
     def _begin_phase(self, cluster: Cluster, gpu: int) -> None:
         fits = self._waiting_fits()
@@ -343,14 +352,14 @@ class MemoryAwareBySize(MemoryAware):
         phase = self._phases[gpu] = _Phase(fit, self.queue.next_turn)
         self._last_fit[gpu] = fit
         self._sort(cluster, fit)
-        share = -(-self.queue.counts()[fit] // cluster.trace.gpus)
+        share = -(-self.queue.count(fit) // cluster.trace.gpus)
         while fit in self.queue and self._run_first(cluster, gpu, phase):
             pass
         if fit not in self.queue:
-            self._with_room.setdefault(fit, set()).add(gpu)
+            self._note_room(gpu, phase)
         elif self.division == "equal":
             instances = list(phase.dealt.values())
-            for number in range(min(self.queue.counts()[fit], share - len(instances))):
+            for number in range(min(self.queue.count(fit), share - len(instances))):
                 instances[number % len(instances)].append(self._take(fit))
 
     def _run_first(self, cluster: Cluster, gpu: int, phase: _Phase) -> bool:

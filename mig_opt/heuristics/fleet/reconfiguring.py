@@ -6,8 +6,8 @@ From *PCIe Bandwidth-Aware Scheduling for Multi-Instance GPUs*, section 4.2.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -17,6 +17,7 @@ from mig_opt.arguments import wrong_number
 from mig_opt.fleet.trace import Job
 from mig_opt.gpu.geometry import Geometry, GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, JobQueue, optional
+from mig_opt.heuristics.fleet.end_estimates import EndEstimates, predicted_slowdown
 from mig_opt.heuristics.fleet.partitioning import (
     create_partitions,
     most_instances,
@@ -46,60 +47,6 @@ class JobClass(NamedTuple):
     profile: int
     unaffected: int
     allowed: int
-
-
-def predicted_slowdown(factor: float | None, bound: int) -> float:
-    """Return the slowdown of a job where ``bound`` jobs are PCIe-bound, itself included, against running alone (Eq. 2).
-
-    The factor is sensitivity x demand / PCIe limit; it is None for a job that is not PCIe-bound.
-    """
-    return 1.0 if factor is None else max(1.0, factor * bound)
-
-
-@dataclass(slots=True, eq=False)
-class _RunningJob:
-    """Running job: seconds of work left at some moment, and its slowdown since then."""
-
-    since: float
-    left: float
-    factor: float | None
-    slowdown: float = 1.0
-
-    @property
-    def end(self) -> float:
-        return self.since + self.left * self.slowdown
-
-
-class EndEstimates:
-    """Number of PCIe-bound jobs of each GPU, and estimated end of its last job (minus infinity if nothing runs)."""
-
-    def __init__(self, gpus: int) -> None:
-        self.bound = [0] * gpus
-        self.ends = [-math.inf] * gpus
-        self._running: list[dict[int, _RunningJob]] = [{} for _ in range(gpus)]
-
-    def add(self, gpu: int, job: int, factor: float | None, *, begin: float, seconds: float, now: float) -> None:
-        """Note a job that begins at a second and takes so long alone; see :func:`predicted_slowdown` for ``factor``."""
-        self._running[gpu][job] = new = _RunningJob(begin, seconds, factor)
-        if factor is None:
-            self.ends[gpu] = max(self.ends[gpu], new.end)
-        else:
-            self.bound[gpu] += 1
-            self._update(gpu, now)
-
-    def remove(self, gpu: int, job: int, now: float) -> None:
-        """Note that a job has left its GPU."""
-        self.bound[gpu] -= self._running[gpu].pop(job).factor is not None
-        self._update(gpu, now)
-
-    def _update(self, gpu: int, now: float) -> None:
-        for job in self._running[gpu].values():
-            if job.factor is not None:
-                if now > job.since:
-                    job.left = max(0.0, job.left - (now - job.since) / job.slowdown)
-                    job.since = now
-                job.slowdown = predicted_slowdown(job.factor, self.bound[gpu])
-        self.ends[gpu] = max((job.end for job in self._running[gpu].values()), default=-math.inf)
 
 
 class ReconfiguringPolicy(ConfigurablePolicy):
@@ -158,6 +105,11 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         self._estimates = EndEstimates(gpus)
         # The marked GPU of each profile that has one.
         self._marks: dict[int, int] = {}
+        # How often GPUs came to have something for each profile. What found nothing looks again when that has changed:
+        # classes of jobs that do not starve, and profiles that want a GPU to be marked.
+        self._gains = [0] * len(profiles)
+        self._refused: dict[JobClass, int] = {}
+        self._unmarkable: dict[int, int] = {}
         # Instances of each profile on each GPU, and estimated ends, infinite for marked GPUs.
         self._instances = np.zeros((gpus, len(profiles)), np.int64)
         self._ends = np.zeros(gpus)
@@ -177,6 +129,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         """Place the jobs that can be placed."""
         self._estimates.remove(gpu, job, cluster.now)
         self._update(cluster, gpu)
+        self._gain(gpu)
         self._activate(cluster)
 
     gave_up = finished
@@ -207,6 +160,7 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         least = self._least_seconds[job_class] if job_class in self._queue else math.inf
         self._least_seconds[job_class] = min(seconds, least)
         self._queue.add(job_class, job)
+        self._refused.pop(job_class, None)
         self._waiting_since[job] = cluster.now
 
     def _activate(self, cluster: Cluster) -> None:
@@ -224,10 +178,12 @@ class ReconfiguringPolicy(ConfigurablePolicy):
     # Stage 2: reconfiguration of marked GPUs on which nothing runs any more
 
     def _reconfigure(self, cluster: Cluster) -> None:
+        if not self._marks:
+            return
+        counts: Counter[int] = Counter()
+        for job_class, count in self._queue.counts().items():
+            counts[job_class.profile] += count
         for profile, gpu in list(self._marks.items()):
-            counts: dict[int, int] = {}
-            for job_class, count in self._queue.counts().items():
-                counts[job_class.profile] = counts.get(job_class.profile, 0) + count
             if profile in counts and cluster.states[gpu].busy:
                 continue
             unmatched = {wanted: count for wanted, count in counts.items() if not self._matched(wanted)}
@@ -263,6 +219,9 @@ class ReconfiguringPolicy(ConfigurablePolicy):
 
     def _mark(self, cluster: Cluster, profile: int) -> bool:
         """Mark a GPU for an unmatched job; return True if it is idle."""
+        if self._unmarkable.get(profile) == self._gains[profile]:
+            return False
+        self._unmarkable[profile] = self._gains[profile]
         if self._matched(profile):
             return False
         gpu = idle = self._ranking.best((profile, None))
@@ -275,10 +234,13 @@ class ReconfiguringPolicy(ConfigurablePolicy):
             self._unmark(cluster, profile)
         self._marks[profile] = gpu
         self._update(cluster, gpu)
+        self._gain(gpu)
         return idle is not None
 
     def _unmark(self, cluster: Cluster, profile: int) -> None:
-        self._update(cluster, self._marks.pop(profile))
+        gpu = self._marks.pop(profile)
+        self._gain(gpu)
+        self._update(cluster, gpu)
 
     def _key(self, view: GpuView, query: tuple[int, int | None]) -> int | None:
         """Rate a GPU for a job of a profile, by ``unaffected``, or (None) for being repartitioned for the profile."""
@@ -297,6 +259,9 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         profile, unaffected, allowed = job_class
         job = self._queue.first(job_class)
         starving = self._starves(cluster, job)
+        if not starving and self._refused.get(job_class) == self._gains[profile]:
+            return False
+        self._refused[job_class] = self._gains[profile]
         gpu = self._best(profile, unaffected)
         if gpu is not None and (starving or self._views[gpu].bound <= allowed):
             self._start(cluster, job_class, job, gpu, profile)
@@ -361,6 +326,10 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         factor = self.factor(cluster, requested)
         self._estimates.add(gpu, job, factor, begin=begin, seconds=seconds, now=cluster.now)
         self._update(cluster, gpu)
+        self._refused.pop(job_class, None)
+        self._unmarkable.pop(profile, None)
+        if self._views[gpu].marked:
+            self._gain(gpu)  # It ends later: jobs that were too long for it may be short enough.
 
     # Records
 
@@ -369,6 +338,18 @@ class ReconfiguringPolicy(ConfigurablePolicy):
         for placement in placements:
             cluster.create(gpu, placement)
         self._update(cluster, gpu)
+        self._gain(gpu)
+
+    def _gain(self, gpu: int) -> None:
+        """Let all that found nothing look again, if a GPU may have something for it now.
+
+        A job that starts only takes: the instance, and the speed of its neighbours. On other GPUs time alone changes
+        nothing for the better either, but for jobs that starve, which always look.
+        """
+        state, _, marked = self._views[gpu]
+        for profile, placements in enumerate(self._placements_of):
+            if marked or not state.busy or state.idle & placements:
+                self._gains[profile] += 1
 
     def _update(self, cluster: Cluster, gpu: int) -> None:
         """Bring the records of a GPU up to date."""

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_worlds import A100, TABLES
 
+from mig_opt import Job, Trace, simulate
 from mig_opt.gpu.geometry import members
+from mig_opt.heuristics.fleet.end_estimates import EndEstimates
 from mig_opt.heuristics.fleet.partitioning import repartition, smallest_instances
-from mig_opt.heuristics.fleet.reconfiguring import EndEstimates
+from mig_opt.heuristics.fleet.pcie_aware import PcieAware
+from mig_opt.heuristics.fleet.reconfiguring import JobClass
+from mig_opt.simulation.fleet.cluster import Cluster
 
 # Estimated ends
 
@@ -79,3 +84,41 @@ def test_partitions_use_what_is_there() -> None:
     three, one = (TABLES.profile_index(A100.profile(name)) for name in ("3g.20gb", "1g.5gb"))
     assert repartition(TABLES, there, {three: 1, one: 2}) == ()
     assert len(repartition(TABLES, there, {three: 2})) == 1
+
+
+# Jobs that found nothing
+
+
+class Forgetful(PcieAware):
+    """Looks for a place for every waiting job at every event."""
+
+    def _run_or_skip(self, cluster: Cluster, job_class: JobClass) -> bool:
+        self._refused.clear()
+        return super()._run_or_skip(cluster, job_class)
+
+    def _mark(self, cluster: Cluster, profile: int) -> bool:
+        self._unmarkable.clear()
+        return super()._mark(cluster, profile)
+
+
+@pytest.mark.parametrize("reject", [False, True])
+@pytest.mark.parametrize("wait", [None, 5.0, 60.0])
+@pytest.mark.parametrize("delay", [None, 1.0, 1.5])
+def test_who_found_nothing_finds_nothing_until_there_is_more(
+    delay: float | None, wait: float | None, reject: bool
+) -> None:
+    for seed in range(4):
+        draw = random.Random(seed)
+        jobs, now = [], 0.0
+        for number in range(80):
+            now += draw.expovariate(draw.choice([0.1, 1.0]))
+            times = {size: draw.uniform(5, 60) for size in (1, 2, 3)}
+            profile = draw.choice(["1g.5gb", "2g.10gb", "3g.20gb"])
+            pcie = draw.choice([0.0, 6.0, 18.0])
+            jobs.append(Job(f"j{number}", now, times, profile, pcie_gbps=pcie, sensitivity=draw.uniform(0.5, 1.5)))
+        trace = Trace(tuple(jobs), A100, 3)
+        found, wanted = (
+            simulate(trace, policy(delay_threshold=delay, wait_threshold=wait), reject=reject)
+            for policy in (PcieAware, Forgetful)
+        )
+        assert list(found.log.runs()) == list(wanted.log.runs())
