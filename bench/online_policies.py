@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from online_policy_results import PolicyResult, ratio, winning
@@ -101,16 +101,6 @@ def sections(results: Sequence[PolicyResult]) -> dict[str, list[str]]:
     }
 
 
-def updated(page: str, found: Mapping[str, Sequence[str]]) -> str:
-    """Return a page with sections in place of what stands between marks ``<!-- NAME -->`` and ``<!-- end -->``."""
-    for name, lines in found.items():
-        mark, end = f"<!-- {name} -->", "<!-- end -->"
-        before, there, rest = page.partition(mark)
-        if there:
-            page = before + "\n".join([mark, "", *lines, ""]) + end + rest.partition(end)[2]
-    return page
-
-
 def regime_table(results: Sequence[PolicyResult]) -> list[str]:
     """Return a line for each scheduler, with its means on the traces of a regime."""
     won = {goal: winning(results, goal) for goal in GOALS}
@@ -180,7 +170,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     parser = resumable(__doc__, "rows, tables and figure", "one seed, six jobs, no files")
     parser.add_argument("--jobs", type=int, help="runs at the same time")
-    parser.add_argument("--page", type=Path, metavar="FILE", help="also put the tables where a page has marks for them")
     parser.add_argument("--openb", type=Path, metavar="PODS", help="only write the days of openb_pod_list_default.csv")
     options = parser.parse_args(arguments)
     if options.openb:
@@ -209,11 +198,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines += [*remarks(found), *something_wrong(wrong)]
     if found.rows:
         results = [PolicyResult.of(row) for row in found.rows]
-        whole = sections(results)
-        lines += [line for name, own in whole.items() for line in (f"## {name}", "", *own)]
+        lines += [line for name, own in sections(results).items() for line in (f"## {name}", "", *own)]
         save_figure(side_by_side(results), options.results / "online_policies.svg")
-        if options.page:
-            options.page.write_text(updated(options.page.read_text(encoding="utf-8"), whole), encoding="utf-8")
     save("online_policies", "\n".join(lines), options.results)
     return 1 if wrong else 0
 

@@ -169,7 +169,11 @@ def _rendered(quote: Quote) -> list[str]:
     figures = quote.figures()
     if len(specs) != len(figures):
         raise _WordsError(f"{len(figures)} figures for {len(specs)} places: {quote.text!r}")
-    return [format(figure, spec) for spec, figure in zip(specs, figures, strict=True)]
+    # A fraction that ends in 5 is rounded up, although the number that stands for it may be a little less.
+    return [
+        format(figure * (1 + 1e-12) if isinstance(figure, float) else figure, spec)
+        for spec, figure in zip(specs, figures, strict=True)
+    ]
 
 
 def _with_figures(text: str, found: re.Match[str], figures: Sequence[str], changes: list[Change]) -> str:
@@ -203,12 +207,24 @@ def _covered(text: str, entries: Sequence[Entry]) -> tuple[list[tuple[int, int]]
                 spans += found
                 if not found:
                     missing.append(f"the page has no such words: {words!r}")
+                elif entry.source is Source.SHOWN and not _shown(words, text):
+                    missing.append(f"no block of the page shows {words!r}")
         elif isinstance(entry, Quote):
             spans += [match.span() for match in _pattern(entry.text).finditer(text)]
     spans += [
         match.span() for match in re.finditer(r"^<!-- begin .*?^<!-- end \S+ -->$", text, re.DOTALL | re.MULTILINE)
     ]
     return spans, missing
+
+
+def _shown(words: str, text: str) -> bool:
+    """Tell if each number in these words is one of a block of the page, rounded as in the words."""
+    blocks = "".join(match[0] for match in re.finditer(r"^(```+).*?^\1", text, re.DOTALL | re.MULTILINE))
+    shown = {number for match in re.findall(NUMBER, blocks) if (number := float(match.replace(",", ""))) is not None}
+    return all(
+        any(f"{number:.{len(figure.partition('.')[2])}f}" == figure.replace(",", "") for number in shown)
+        for figure in re.findall(NUMBER, words)
+    )
 
 
 def _given(words: str) -> re.Pattern[str]:

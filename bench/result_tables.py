@@ -76,6 +76,10 @@ class Table:
             raise NoFigureError(f"{self.place}: no number in column {column!r}")
         return found[number]
 
+    def numbers_in(self, column: str | int) -> list[float]:
+        """Return all numbers in a column of the only row."""
+        return numbers_of(self.text(column))
+
     def _index(self, column: str | int) -> int:
         if isinstance(column, int):
             return column
@@ -101,6 +105,16 @@ def table(name: str, heading: str = "", number: int = 0) -> Table:
     if len(found) <= number:
         raise NoFigureError(f"bench/results/{name}.md has no table {number} behind {heading!r}")
     return found[number]
+
+
+def section(name: str, heading: str) -> list[str]:
+    """Return the lines behind a heading of ``bench/results/<name>.md``, up to the next one."""
+    found = re.search(
+        rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", _text(RESULTS / f"{name}.md"), re.DOTALL | re.MULTILINE
+    )
+    if not found:
+        raise NoFigureError(f"bench/results/{name}.md has no section {heading!r}")
+    return found[1].strip().splitlines()
 
 
 def said(name: str, pattern: str) -> tuple[str, ...]:

@@ -91,22 +91,6 @@ def test_figures_of_a_regime() -> None:
     ]
 
 
-def test_a_page_is_updated() -> None:
-    page = "text\n<!-- Winners -->\nold\n<!-- end -->\nmore\n<!-- By family -->\nold\n<!-- end -->\n"
-    found = {"Winners": ["w", ""], "Other": ["o", ""], "By family": ["f", ""]}
-    wanted = "text\n<!-- Winners -->\n\nw\n\n<!-- end -->\nmore\n<!-- By family -->\n\nf\n\n<!-- end -->\n"
-    assert online_policies.updated(page, found) == wanted
-    assert online_policies.updated(wanted, found) == wanted
-
-
-def test_the_page_has_the_tables_of_the_study() -> None:
-    lines = (BENCH / "results" / "online_policies.md").read_text(encoding="utf-8").splitlines()
-    page = (FOLDER.parents[1] / "docs" / "explanation" / "schedulers-compared.md").read_text(encoding="utf-8")
-    tables = [line for line in page.splitlines() if line.startswith("| ")]
-    assert len(tables) > 40
-    assert set(tables) <= set(lines), "run: python bench/online_policies.py --page PAGE"
-
-
 def test_figures_of_families() -> None:
     other = [result("quick", 0, 20.0, 100.0, family="g"), result("slow", 0, 20.0, 100.0, family="g")]
     assert family_table([*RESULTS[:6], *other], "makespan") == [
