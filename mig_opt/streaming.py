@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Literal
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
@@ -12,7 +12,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.control import Callbacks, Control, Stop, check_run
 from mig_opt.errors import InputError, Problem, SolverError, nearest
-from mig_opt.heuristics.batch.far import far_behind
+from mig_opt.heuristics.batch.far import far_behind, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
 from mig_opt.registry import METHODS
 from mig_opt.result import Status
@@ -21,6 +21,9 @@ from mig_opt.validation import validate
 
 StreamJoin = Join | Literal["handover"]
 """How :func:`plan_stream` proceeds from one batch to the next."""
+
+_WAYS = 3
+"""Ways to plan the batches so far that are kept with foresight."""
 
 
 @dataclass(frozen=True)
@@ -133,8 +136,8 @@ def concatenate(plans: Iterable[tuple[Batch, Schedule]], *, join: Join = "moved"
     if problems:
         raise InputError(problems)
 
-    def following(index: int, state: EndState) -> Schedule:
-        return joined(batches[index], given[index], state, join) if index else given[0]
+    def following(index: int, state: EndState) -> list[Schedule]:
+        return [joined(batches[index], given[index], state, join) if index else given[0]]
 
     return _one_by_one(batches, following)
 
@@ -151,8 +154,9 @@ def plan_stream(
     gap: float = 0.0,
     stop: Stop | None = None,
     deterministic: bool = False,
+    foresight: bool = False,
 ) -> StreamPlan:
-    """Plan batches that come one after the other; a batch knows nothing of those that follow.
+    """Plan batches that come one after the other; without ``foresight`` a batch knows nothing of those that follow.
 
     Parameters
     ----------
@@ -167,6 +171,11 @@ def plan_stream(
         For :func:`mig_opt.solve`, which plans each batch: a stream is a run for each batch, with its own calls of the
         callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
         batch, and once more for its moves and swaps.
+    foresight : bool
+        Whether all batches are known when the first one is planned. Three ways to plan the batches so far are then
+        carried on, instead of the one that ends first: a schedule that ends a little later may be better to follow. The
+        first of them is the one without foresight, and the one that ends first counts. For the method ``far`` and the
+        join ``moved``.
 
     Returns
     -------
@@ -199,13 +208,12 @@ def plan_stream(
         gap=gap,
         stop=stop,
         deterministic=deterministic,
-        also=_join_problems(join, (*JOINS, "handover")) + _batch_problems(batches, "batches"),
+        also=_join_problems(join, (*JOINS, "handover"))
+        + _foresight_problems(foresight, join, method)
+        + _batch_problems(batches, "batches"),
     )
 
-    def following(index: int, state: EndState) -> Schedule:
-        batch, begin = batches[index], 0.0
-        if index and join == "handover":
-            batch, begin = _handed_over(batch, state)
+    def solved(index: int, batch: Batch) -> Schedule:
         result = solve(
             batch,
             method,
@@ -222,18 +230,26 @@ def plan_stream(
         if result.schedule is None:
             message = f"{method} found no schedule for batches[{index}] before it had to end; allow for more"
             raise InputError([Problem("time_limit" if stop is None else "stop", message)])
-        if not index:
-            return result.schedule
-        if join == "handover":
-            return shifted(result.schedule, begin)
+        return result.schedule
+
+    @cache
+    def planned(index: int) -> Schedule:
+        return solved(index, batches[index])
+
+    def following(index: int, state: EndState) -> list[Schedule]:
+        batch = batches[index]
+        if index and join == "handover":
+            batch, begin = _handed_over(batch, state)
+            return [shifted(solved(index, batch), begin)]
+        plans = [planned(index)]
+        if not index or join == "handover":
+            return plans + _firsts(batch, time_limit, deterministic) if foresight else plans
         control = Control[Schedule](time_limit, deterministic=deterministic)
-        plans = [result.schedule]
         if join == "moved" and method == "far":
             plans += far_behind(batch, state, control)
-        joins = (joined(batch, plan, state, join, control) for plan in plans)
-        return min(joins, key=lambda schedule: schedule.makespan)
+        return [joined(batch, plan, state, join, control) for plan in plans]
 
-    return _one_by_one(batches, following)
+    return _one_by_one(batches, following, ways=_WAYS if foresight else 1)
 
 
 def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch, float]:
@@ -283,6 +299,17 @@ def handover(batch: Batch, schedule: Schedule, following: Batch) -> tuple[Batch,
     return _handed_over(following, EndState.at_start_of(batch).after(batch.gpu, validation.schedule))
 
 
+def _firsts(batch: Batch, time_limit: float | None, deterministic: bool) -> list[Schedule]:
+    """Return schedules of a first batch that are longer than that of ``far``, but may be better to follow."""
+    found = []
+    for method in (far_published, far_unrefined):
+        control = Control[Schedule](time_limit, deterministic=deterministic)
+        method(batch, control)
+        if control.plan is not None:
+            found.append(control.plan)
+    return found
+
+
 def _handed_over(batch: Batch, state: EndState) -> tuple[Batch, float]:
     begin = max(state.driver_free.values(), default=0.0)
     initial = tuple(
@@ -292,30 +319,65 @@ def _handed_over(batch: Batch, state: EndState) -> tuple[Batch, float]:
     return batch.replace(initial=initial), begin
 
 
-def _one_by_one(batches: Sequence[Batch], following: Callable[[int, EndState], Schedule]) -> StreamPlan:
-    """Plan one batch after the other with ``following(index, state)``, and validate the whole."""
-    state = EndState.at_start_of(batches[0])
-    schedules: list[Schedule] = []
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """Schedules of the first batches of a stream, and the state in which they leave the GPUs."""
+
+    state: EndState
+    schedules: tuple[Schedule, ...] = ()
+
+    def followed_by(self, batch: Batch, schedule: Schedule) -> _Way:
+        return _Way(self.state.after(batch.gpu, schedule), (*self.schedules, schedule))
+
+
+def _one_by_one(
+    batches: Sequence[Batch], following: Callable[[int, EndState], Iterable[Schedule]], ways: int = 1
+) -> StreamPlan:
+    """Plan one batch after the other with ``following(index, state)``, and validate the whole.
+
+    Of the schedules that it returns the one that ends first is kept. With several ``ways`` so many states are kept
+    after each batch: that of the schedules that end first each time, and others that end first.
+    """
+    kept = [_Way(EndState.at_start_of(batches[0]))]
     for index, batch in enumerate(batches):
         try:
-            schedule = following(index, state)
+            found = [[way.followed_by(batch, each) for each in following(index, way.state)] for way in kept]
         except KeyboardInterrupt:
-            if not schedules:
+            if not index:
                 raise
             break
-        schedules.append(schedule)
-        state = state.after(batch.gpu, schedule)
-    plan = StreamPlan(tuple(batches[: len(schedules)]), tuple(schedules))
+        first = min(found[0], key=lambda way: way.schedules[-1].makespan)
+        others = sorted((way for group in found for way in group if way is not first), key=_end)
+        kept = [first]
+        for way in others:
+            if len(kept) < ways and all(way.state != other.state for other in kept):
+                kept.append(way)
+    schedules = min(kept, key=_end).schedules
+    plan = StreamPlan(tuple(batches[: len(schedules)]), schedules)
     validation = validate(plan.batch, plan.schedule)
     if not validation.valid:
         raise SolverError(f"the schedules of a stream do not fit together: {validation.violations[0]}")
     return plan
 
 
+def _end(way: _Way) -> float:
+    return way.state.makespan
+
+
 def _join_problems(join: object, known: Sequence[str]) -> list[Problem]:
     if isinstance(join, str) and join in known:
         return []
     return [Problem("join", f"unknown way to join {join!r}; {nearest(str(join), known)}")]
+
+
+def _foresight_problems(foresight: object, join: object, method: object) -> list[Problem]:
+    if not isinstance(foresight, bool):
+        return [Problem("foresight", f"must be True or False, is {foresight!r}")]
+    if foresight and (join, method) != ("moved", "far"):
+        return [
+            Problem("foresight", "there are several ways to choose from only with the method 'far' and join='moved'")
+        ]
+    return []
 
 
 def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:

@@ -225,6 +225,9 @@ def test_all_that_is_wrong_is_reported() -> None:
         "stop",
     ]
     assert wrong(lambda: plan_stream([])) == ["batches"]
+    assert wrong(lambda: plan_stream([first], foresight=1)) == ["foresight"]  # type: ignore[arg-type]
+    assert wrong(lambda: plan_stream([first], foresight=True, method="cp")) == ["foresight"]
+    assert wrong(lambda: plan_stream([first], foresight=True, join="trivial")) == ["foresight"]
     assert wrong(lambda: concatenate([], join="handover")) == ["join", "plans"]
     ((batch, schedule),) = plans(first)
     assert wrong(lambda: concatenate([(batch, schedule), (halves(2.0), schedule)])) == ["plans[1]"]
@@ -321,6 +324,30 @@ def test_a_stream_of_far_also_joins_tasks_that_are_spread_for_the_batch_before()
     for method in ("far-printed", "lpt"):
         same = concatenate([(batch, schedule_of(batch, method)) for batch in (first, second)])
         assert plan_stream([first, second], method=method).makespan == same.makespan
+
+
+def test_foresight_plans_a_first_batch_that_is_better_to_follow() -> None:
+    stream = [
+        generate_batch(
+            10, scaling="PoorScaling", times="NarrowTimes", variant="published-program", shuffle=True, seed=seed
+        )
+        for seed in (24, 25)
+    ]
+    plan, better = plan_stream(stream), plan_stream(stream, foresight=True)
+    assert better.ends[0] > plan.ends[0] == schedule_of(stream[0]).makespan
+    assert better.makespan < 0.9 * plan.makespan
+    recorder = Recorder()
+    plan_stream(stream, foresight=True, callbacks=recorder)
+    assert recorder.calls[::3] == stream, "each batch is solved once"
+
+
+@given(streams())
+@settings(max_examples=25)
+def test_with_foresight_no_stream_ends_later(stream: list[Batch]) -> None:
+    plan = plan_stream(stream, foresight=True)
+    assert validate(plan.batch, plan.schedule).valid
+    assert plan.makespan <= plan_stream(stream).makespan + EPS
+    assert plan_stream(stream[:1], foresight=True).schedules == plan_stream(stream[:1]).schedules
 
 
 def test_schedules_of_other_methods_are_joined_too() -> None:
