@@ -51,7 +51,7 @@ def main() -> None:
                     say(rows[-1])
     head = (
         "# GPUs and nodes that are freed\n\n"
-        f"{report.describe('highspy', 'pulp', 'ortools')}\n\n"
+        f"{report.describe('mig-opt', 'highspy', 'pulp', 'ortools')}\n\n"
         f"By `python bench/freeing.py`, with a limit of {SECONDS:g} s. *Below bound* is how many more could be free at "
         "most.\n\n"
         "| load | free | most migrations | seed | before | after | below bound | migrations | rounds | status | s |\n"

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 import tomllib
 from pathlib import Path
 
 import pytest
+import typer
 from blocks import Block, blocks_of, commands_of, first_difference, is_run, run_page
 from documents import flaws
-from places import DOCS, PROJECT, README
+from places import BENCH, DOCS, PROJECT, README
 
+from mig_opt import InputError, Point, ProfileTable, read_demand, read_rates, read_recorded, read_trace
+from mig_opt.cli.app import command_line
 from mig_opt.files.schema import document_kind, json_schema
 
 if not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-PAGES = sorted([README, *(page for page in DOCS.rglob("*.md") if page.parent.name != "benchmarks")])
+PAGES = sorted(
+    [README, BENCH / "README.md", *(page for page in DOCS.rglob("*.md") if page.parent.name != "benchmarks")]
+)
 BLOCKS = [(page, block) for page in PAGES for block in blocks_of(page)]
 DATA = {"json", "toml", "csv"}
+PROFILES = [ProfileTable(model, "A100-80GB", (Point(1, 8, 1, 100.0, 0.05),)) for model in ("bert", "resnet50")]
+"""Those that a table of services goes with."""
+
+
+def runnable(page: Path) -> bool:
+    return any(is_run(block) for block in blocks_of(page))
 
 
 def named(page: Path) -> str:
@@ -35,14 +48,39 @@ def documents(block: Block) -> list[object]:
         return [json.loads(line) for line in block.text.splitlines()]
 
 
+def fences(page: Path) -> int:
+    """The number of fences, found in another way than the blocks are: also indented ones, and those of tildes."""
+    count, fence = 0, ""
+    for line in page.read_text(encoding="utf-8").splitlines():
+        sign = re.match(r"[\s>]*(`{3,}|~{3,})", line)
+        if sign and not fence:
+            count, fence = count + 1, sign[1]
+        elif sign and sign[1].startswith(fence) and line.strip() == sign[1]:
+            fence = ""
+    assert not fence, f"{page} ends in a fence"
+    return count
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_no_fence_is_missed(page: Path) -> None:
+    assert fences(page) == len([block for block in blocks_of(page) if block.language != "run"])
+
+
+def test_there_are_blocks_of_each_kind() -> None:
+    assert len([page for page in PAGES if runnable(page)]) > 20
+    found = {block.language for _, block in BLOCKS if is_run(block)}
+    assert found == {"python", "console", "run"}
+
+
 @pytest.mark.parametrize(
     ("page", "block"), BLOCKS, ids=[f"{page.relative_to(PROJECT)}:{block.line}" for page, block in BLOCKS]
 )
-def test_every_block_is_run_or_marked(page: Path, block: Block) -> None:
-    if is_run(block) or block.mark or block.language == "text":
+def test_every_block_is_run_or_marked(page: Path, block: Block, tmp_path: Path) -> None:
+    if is_run(block) or block.mark:
         return
     assert block.language in DATA, "run it, or mark it: <!-- file: NAME -->, <!-- output -->, <!-- not run: REASON -->"
     if block.language == "csv":
+        read_table(block.text, tmp_path / "table.csv")
         return
     for document in documents(block):
         assert isinstance(document, dict)
@@ -51,8 +89,62 @@ def test_every_block_is_run_or_marked(page: Path, block: Block) -> None:
         assert flaws(json_schema(kind), document) == []
 
 
-def runnable(page: Path) -> bool:
-    return any(is_run(block) for block in blocks_of(page))
+def read_table(text: str, path: Path) -> None:
+    """Read a table as what its columns say that it is; it has to hold something."""
+    path.write_text(text, encoding="utf-8")
+    columns = set(text.partition("\n")[0].split(","))
+    if {"job", "arrival_s"} <= columns:
+        assert read_trace(path, gpu="A100").jobs
+    elif "slo_ms" in columns:
+        assert read_demand(path, gpu="A100-80GB", tables=PROFILES).services
+    elif columns == {"time", "service"}:
+        assert read_recorded(path)
+    else:
+        assert "time" in columns, "a table that nothing reads is an output: <!-- output -->"
+        assert len(read_rates(path).times) > 1
+
+
+NOT_RUN = [
+    (program, command)
+    for page, block in BLOCKS
+    if block.mark.startswith("not run")
+    for program, command in re.findall(
+        r"^(?:\$ )?(?:sudo )?(mig-opt|python bench/\w+\.py)\b *(.*)$", block.text.replace("\\\n", ""), re.MULTILINE
+    )
+]
+"""Commands of the package, and studies."""
+
+
+@pytest.mark.parametrize(("program", "command"), NOT_RUN, ids=map(" ".join, NOT_RUN))
+def test_commands_that_are_not_run_have_their_options(program: str, command: str) -> None:
+    words = shlex.split(command, comments=True)
+    options = {word.partition("=")[0] for word in words if word.startswith("-")}
+    if program == "mig-opt":
+        assert options <= options_of(words)
+    else:
+        texts = [path.read_text(encoding="utf-8") for path in BENCH.glob("*.py")]
+        assert (PROJECT / program.removeprefix("python ")).is_file()
+        assert [option for option in options if not any(f'"{option}"' in text for text in texts)] == []
+
+
+def options_of(words: list[str]) -> set[str]:
+    """The options of the command that these words begin with; of the whole program if they are options alone."""
+    found = typer.main.get_command(command_line())
+    for word in words:
+        if word not in getattr(found, "commands", {}):
+            break
+        found = found.commands[word]
+    assert not hasattr(found, "commands") or words[0].startswith("-"), f"no command: {words}"
+    return {name for param in found.params for name in (*param.opts, *param.secondary_opts)}
+
+
+def test_commands_and_options_that_there_are_not_are_noticed() -> None:
+    assert len(NOT_RUN) > 30
+    assert "--time-limit" in options_of(["solve", "a.json"])
+    assert "--devices" in options_of(["services", "script", "a.json"])
+    assert "--no-such" not in options_of(["solve", "a.json"])
+    with pytest.raises(AssertionError, match="no command"):
+        options_of(["services", "no-such"])
 
 
 @pytest.mark.deep
@@ -91,6 +183,20 @@ def test_commands_and_their_outputs() -> None:
 )
 def test_differences_that_count(shown: str, printed: str, equal: bool) -> None:
     assert (first_difference(shown.splitlines(), printed) is None) == equal
+
+
+def test_fences_are_counted_in_another_way(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("* one\n  ```python\n  1\n  ```\n\n~~~\nx\n~~~\n````md\n```\n```\n````\n", encoding="utf-8")
+    assert fences(page) == 3
+    assert [block.language for block in blocks_of(page)] == ["md"]
+
+
+def test_tables_that_nothing_reads_are_noticed(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="a table that nothing reads"):
+        read_table("name,color\na,red\n", tmp_path / "a.csv")
+    with pytest.raises(InputError):
+        read_table("job,arrival_s\na,soon\n", tmp_path / "a.csv")
 
 
 def test_marks_of_blocks(tmp_path: Path) -> None:

@@ -73,6 +73,22 @@ def test_every_page_is_reachable_from_the_start_page() -> None:
 def test_every_result_has_its_page_and_says_where_and_when(tmp_path: Path) -> None:
     benchmarks.write_pages(tmp_path)
     overview = benchmarks.overview()
-    for path in (tmp_path / benchmarks.FOLDER).glob("*.md"):
-        assert f"../{benchmarks.FOLDER}/{path.stem}" in overview
-    assert "not stated" not in overview
+    pages = {path.stem for path in (tmp_path / benchmarks.FOLDER).glob("*.md")}
+    assert pages == {"commands", *(path.stem for path in benchmarks.RESULTS.glob("*.md"))}
+    assert len(pages) > 20
+    assert set(re.findall(rf"^\.\./{benchmarks.FOLDER}/(\w+)$", overview, re.MULTILINE)) == pages
+    rows = [line for line in overview.splitlines() if line.startswith("| [")]
+    assert len(rows) == len(pages) - 1
+    where = r"20\d\d-\d\d-\d\d, \w+ \w+, [^,]+, \d+ cores, Python 3\.\d+\.\d+, mig-opt \d+\.\d+\.\d+\b.*|made of \[.*"
+    assert [row for row in rows if not re.fullmatch(rf"\| \[.*\]\(\S+\) \| ({where}) \|", row)] == []
+    made_of = {name for row in rows for name in re.findall(r"\(\S+?/(\w+)\.md\)", row)}
+    assert made_of <= pages
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "explanation" / "papers").glob("*.md")), ids=lambda page: page.stem)
+def test_every_table_of_a_paper_says_where_and_when(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    commands = re.findall(r"^`python bench/papers\.py (.*)`;? ?(.*)$", text, re.MULTILINE)
+    assert commands or page.stem == "README"
+    for command, where in commands:
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d, .*, \d+ cores, Python .*, mig-opt .*, sources \w+", where), command

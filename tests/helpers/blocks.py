@@ -6,6 +6,8 @@ A fence says by its language what its text is. A comment on the line before it s
     The reader saves the text under that name.
 ``<!-- output -->``
     Something that a program prints.
+``<!-- drawing -->``
+    A picture made of characters.
 ``<!-- not run: REASON -->``
     It cannot be run here.
 
@@ -26,7 +28,7 @@ import pytest
 
 PLACE = re.compile(
     r"^<!-- run: (?P<command>.*?) -->$"
-    r"|(?:^<!-- (?P<mark>(?:file|not run): .*?|output|main-job|test) -->\n)?"
+    r"|(?:^<!-- (?P<mark>(?:file|not run): .*?|output|drawing|main-job|test) -->\n)?"
     r"^(?P<fence>```+)(?P<language>[\w{}-]*)[^\n]*\n(?P<text>.*?)^(?P=fence)$",
     re.DOTALL | re.MULTILINE,
 )
