@@ -160,7 +160,7 @@ class BatchPlans(Plans):
             return ["Times of tasks and operations are as they were measured; all other rules are those of plans."]
         if self.plan.operations is not None or operations is None:
             return []
-        return [f"The schedule came without operations; {len(operations)} that are in time for its runs were found."]
+        return [f"The schedule has no operations; found for its runs: {plural(len(operations), 'operation')}."]
 
     def rows(self) -> Rows:
         return batch_rows(self.problem)

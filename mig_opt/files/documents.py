@@ -26,6 +26,9 @@ _LONGEST_INTEGER = 300
 
 _STRING_OR_COMMENT = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*')
 
+_TABLE = re.compile(r"\.(?:tsv|tab|txt|xlsx?|ods)$", re.IGNORECASE)
+"""Endings of names of files that are more likely tables than JSON."""
+
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
@@ -87,7 +90,8 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
     except json.JSONDecodeError as error:
         if not document.strip():
             _refuse(source, "is empty, a JSON object {...} is wanted")
-        problem = Problem(f"line {error.lineno}, column {error.colno}", f"not valid JSON: {error.msg}")
+        hint = "; save a table as CSV, in a file whose name ends in .csv" if _TABLE.search(source) else ""
+        problem = Problem(f"line {error.lineno}, column {error.colno}", f"not valid JSON: {error.msg}{hint}")
         raise InputError([problem], source) from None
     except RecursionError:
         _refuse(source, "is nested too deeply")

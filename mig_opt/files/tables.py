@@ -16,6 +16,8 @@ from mig_opt.files.reading import Findings, Raw, read_gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
 
 _TIME = re.compile(r"t([1-9][0-9]?)_s")
+_LIKE_TIME = re.compile(r"t([1-9])(?:_?[a-z]+)?|(?:mig[-_ ])?([1-9])(?:g\b.*)?", re.IGNORECASE)
+"""Columns that others use for the times on an instance size: ``t1``, ``t1_ms``, ``1``, ``1g.5gb``."""
 
 _COMMENTS = re.compile(r"(?:\s*#[^\n]*\n)+")
 
@@ -76,7 +78,7 @@ def _lines(text: str, findings: Findings) -> Iterator[tuple[int, list[str]]]:
 
 def _check_header(header: list[str], where: str, findings: Findings) -> None:
     if len(header) == 1 and re.search(r"[;\t]", header[0]):
-        findings.add(where, "has one column only; separate the columns by commas")
+        findings.add(where, "has one column only; separate the columns by commas, and write 12.5 with a point")
         findings.check()
     for column, count in Counter(header).items():
         if count > 1:
@@ -99,12 +101,22 @@ def check_columns(
     names = list(given if known is None else known)
     for column in given:
         if column not in names:
-            message = f"unknown column {shown(column)}; {nearest(column, names)}"
+            message = f"unknown column {shown(column)}; {_meant(column, names)}"
             findings.add(f"{where}, {column or 'header'}", message)
     missing = [column for column in needed if column not in given]
     for column in missing:
         findings.add(where, f"has no column {column}{needed[column]}")
     return not missing
+
+
+def _meant(column: str, names: list[str]) -> str:
+    """Return a phrase that offers the known column that an unknown one may stand for."""
+    found = _LIKE_TIME.fullmatch(column)
+    size = found and (found[1] or found[2])
+    if size and (time := f"t{size}_s") in names:
+        slices = "1 compute slice" if size == "1" else f"{size} compute slices"
+        return f"the seconds on {slices} are in the column {time}"
+    return nearest(column, names)
 
 
 def check_times(header: list[str], where: str, findings: Findings, gpu: GpuModel | None) -> tuple[list[str], list[str]]:
@@ -171,13 +183,16 @@ def _of_row(problem: Problem, entries: str, lines: Sequence[int], column: Callab
     if not found:
         return problem
     index = int(found[1])
-    place = filter(None, (f"line {lines[index]}", column(index, found[2] or "")))
+    named = column(index, found[2] or "")
+    place = filter(None, (f"line {lines[index]}", named))
     # Only a text that a user wrote can speak of an entry that is not there.
     message = re.sub(
         rf"\b(of|is) {entries}\[(\d+)\]",
         lambda other: f"{other[1]} line {lines[int(other[2])]}" if int(other[2]) < len(lines) else other[0],
         problem.message,
     )
+    if _TIME.fullmatch(named) and message.startswith("must be a number"):
+        message += "; leave the cell empty where there is no time"
     return Problem(", ".join(place), message)
 
 

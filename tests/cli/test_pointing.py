@@ -60,7 +60,7 @@ def test_a_table(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert (
         run("solve", "bad.csv", "--gpu", "A30").err
         == """error: bad.csv
-  line 3, t2_s: must be a number, is "x"
+  line 3, t2_s: must be a number, is "x"; leave the cell empty where there is no time
     bad.csv:3:5
       a,3,x
           ^

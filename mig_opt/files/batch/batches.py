@@ -8,7 +8,7 @@ from typing import Any
 
 from mig_opt.batch.batch import Batch, Task, batch_problems, spread_problems
 from mig_opt.errors import Problem
-from mig_opt.files.documents import file_path
+from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.files.shapes import BatchFile
@@ -94,10 +94,16 @@ def _table(text: str, findings: Findings, *, gpu: str | None = None, **_: object
 
 def _check_header(header: list[str], where: str, findings: Findings, *, gpu: GpuModel | None) -> bool:
     others, times = check_times(header, where, findings, gpu)
-    needed = {"task": "; add one with the names of the tasks"}
-    complete = check_columns(others, where, findings, ["task", *times, "memory_gb"], needed)
+    known = ["task", *times, "memory_gb"]
+    perhaps = f" (perhaps {shown(header[0])})" if header[0] not in known else ""
+    needed = {"task": f"; give this name to the one with the names of the tasks{perhaps}"}
+    complete = check_columns(others, where, findings, known, needed)
     if others == header:
-        findings.add(where, "has no column with times; add t1_s, t2_s, ... with seconds")
+        findings.add(
+            where,
+            "has no column with times; a row is a task, with its seconds on 1, 2, ... compute slices in columns t1_s, "
+            "t2_s, ...",
+        )
     return complete and others != header
 
 
