@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -50,5 +52,7 @@ def init(
     if file == STANDARD_INPUT:
         print_text(text)
         return
+    # The commands in the comments name the file as it is called.
+    text = re.sub(rf"(?<= ){kind}{path.suffix}\b", lambda _: shlex.quote(str(path)), text)
     write_text(path, text)
     show_written(kind.capitalize(), path)

@@ -37,9 +37,12 @@ FILES = [(kind, form) for kind, forms in TEMPLATES.items() for form in forms]
 
 
 @pytest.mark.parametrize(("kind", "form"), FILES)
-def test_the_reader_takes_each_example(run: Command, tmp_path: Path, kind: str, form: str) -> None:
-    (tmp_path / "profiles.json").write_text(template("profiles"))
-    path = tmp_path / f"mine.{form}"
+def test_the_reader_takes_each_example(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, form: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("profiles.json").write_text(template("profiles"))
+    path = Path(f"mine.{form}")
     outcome = run("init", kind, path)
     assert (outcome.code, outcome.out, outcome.err) == (0, f"{kind.capitalize()} written to {path}.\n", "")
     assert READERS[kind](path)
@@ -72,6 +75,8 @@ def test_names_of_files(run: Command, tmp_path: Path, monkeypatch: pytest.Monkey
     assert run("init", "study").code == 0
     assert run("init", "trace", "-").out == template("trace")
     assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+    assert run("init", "batch", "my runs.csv").code == 0
+    assert "mig-opt solve 'my runs.csv' --gpu A100" in Path("my runs.csv").read_text()
 
 
 def test_an_existing_file_is_kept(run: Command, tmp_path: Path) -> None:
@@ -80,7 +85,7 @@ def test_an_existing_file_is_kept(run: Command, tmp_path: Path) -> None:
     refuses(run("init", "batch", path), f"error: {path}: exists already; name another file")
     assert path.read_text() == "mine"
     assert run("init", "batch", path, "--force").code == 0
-    assert path.read_text() == template("batch")
+    assert path.read_text() == template("batch").replace(" batch.json ", f" {path} ")
 
 
 @pytest.mark.parametrize(
