@@ -1,6 +1,7 @@
 """A day of 48 half hours: GPU-hours and changes of a plan with lookahead, and of each half hour planned for itself.
 
-Run: python bench/serving_day.py. It takes about three minutes; with --cut, a day of six steps, half a minute.
+Run: python bench/serving_day.py. It takes about three minutes; with --cut, a day of six steps, half a minute. With
+--only lookahead only the rows of that name are measured, and others stay.
 """
 
 from __future__ import annotations
@@ -53,8 +54,11 @@ def day(
 def main(arguments: Sequence[str]) -> None:
     """Run the study."""
     parser = parser_of(__doc__, "serving_day.md and .svg", "a day of six steps with four services, in half a minute")
+    parser.add_argument("--only", default="", metavar="TEXT", help="rows that have this in their name; others stay")
     options = parser.parse_args(arguments)
     steps = 6 if options.cut else 48
+    before = options.results / "serving_day.md"
+    rows = earlier(before.read_text(encoding="utf-8")) if options.only and before.is_file() else {}
     lines = [
         f"# A day of {steps} steps with {4 if options.cut else len(SERVICES)} services",
         "",
@@ -69,6 +73,8 @@ def main(arguments: Sequence[str]) -> None:
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for count, label, method in RUNS:
+        if options.only not in label:
+            continue
         demand, rates = day(steps, SERVICES[:4] if options.cut else SERVICES, count=count)
         lookahead = "lookahead" in label
         limit = LIMIT if lookahead else None
@@ -81,12 +87,20 @@ def main(arguments: Sequence[str]) -> None:
             cells += [f"{plan.gpu_hours:g}", f"{result.gpu_hours_bound:g}", f"{min(plan.gpus)}-{max(plan.gpus)}"]
             cells += [str(len(plan.changed)), str(plan.created), str(plan.interrupted)]
             cells += [f"{cost:.2f}", f"{result.lower_bound:.2f}", f"{gap:.2%}", f"{result.runtime_s:.0f} s"]
-        lines.append(f"| {' | '.join(cells)} |")
-        print(lines[-1], flush=True)
+        rows[count, label] = f"| {' | '.join(cells)} |"
+        print(rows[count, label], flush=True)
         if (count, lookahead) == (GPUS + 1, True) and plan is not None:
             assert plan.gpu_hours <= 1.01 * result.gpu_hours_bound or options.cut, "GPU-hours too far from the bound"
             save_figure(plot_day(result), options.results / "serving_day.svg")
-    save("serving_day", "\n".join(lines), options.results)
+    ordered = [rows[count, label] for count, label, _ in RUNS if (count, label) in rows]
+    save("serving_day", "\n".join([*lines, *ordered]), options.results)
+
+
+def earlier(text: str) -> dict[tuple[int, str], str]:
+    """Return the rows of a table that was saved before, by the GPUs that there are and the label."""
+    lines = [line for line in text.splitlines() if line[:3] in {f"| {count}" for count, *_ in RUNS}]
+    cells = [[cell.strip() for cell in line.split("|")] for line in lines]
+    return {(int(own[1]), own[2]): line for own, line in zip(cells, lines, strict=True)}
 
 
 if __name__ == "__main__":

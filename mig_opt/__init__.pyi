@@ -22,6 +22,8 @@ from .defragmentation import defragment as defragment
 from .defragmentation import excess_fragmentation as excess_fragmentation
 from .defragmentation import least_fragmentation as least_fragmentation
 from .deploying import deploy as deploy
+from .deploying.day_promises import DayPromiseResult as DayPromiseResult
+from .deploying.day_promises import deploy_day_with_promise as deploy_day_with_promise
 from .deploying.days import deploy_day as deploy_day
 from .deploying.promises import PromiseResult as PromiseResult
 from .deploying.promises import deploy_with_promise as deploy_with_promise

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mig_opt.models.serving.day_counts import CAUTION, Counts, DayProblem
+from mig_opt.models.serving.day_counts import Counts, DayProblem
 from mig_opt.serving.demand import ENOUGH, Demand
 from mig_opt.serving.deployment import Deployment
 
@@ -95,7 +95,7 @@ class Pool:
         back: list[np.ndarray[tuple[int], np.dtype[np.int64]]] = []
         for step in range(problem.day.steps):
             if step:
-                together = cost[:, None] + created * (CAUTION if problem.is_full(step) else 1)
+                together = cost[:, None] + created
                 back.append(together.argmin(axis=0))
                 cost = together.min(axis=0)
             cost = cost + np.where(self._serves(rows, step), gpus * float(problem.day.hours[step]), np.inf)

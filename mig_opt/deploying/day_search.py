@@ -3,13 +3,17 @@
 1. The fewest GPUs of each step are proven by themselves; with the hours they bound the GPU-hours of every plan.
 2. A path through deployments that are good for several steps (:mod:`mig_opt.deploying.day_paths`) is the first plan.
 3. Programs for the numbers of segments improve it, some steps at a time; a day of a dozen steps is one such program.
-4. The numbers get places step by step, with the fewest new segments; a model with places improves some steps at a time.
+4. The numbers get places step by step, with the fewest new segments. Where all GPUs are needed numbers and places are
+   found together, step by step, by the model with places: changes that interrupt nobody come first there.
+   It then improves some steps at a time.
 5. Programs for spans of steps, each solved without regard for the others, give the lower bound.
 """
 
 from __future__ import annotations
 
 import itertools
+import operator
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
@@ -31,6 +35,9 @@ ALONE = 12
 """Steps of a day that is planned as a whole."""
 _SPAN, _STRIDE, _PLACED, _CALM = 8, 4, 3, 2
 """Steps of a program for numbers and from one to the next, and of models with places, those for calm changes last."""
+_CALM_SHARE = 0.5
+"""Share of the remaining time that the search for calm changes may take about, step after step; most are found at once,
+so a step may take three times its part."""
 _BOUND_SPAN = 6
 """Steps of a program for the lower bound."""
 _NOISE = Fraction(1, 10**9)
@@ -106,6 +113,7 @@ class DaySearch:
         self._problem = DayProblem(day, [0 if result is None else result.lower_bound for result in alone])
         self._changes = Changes(day, control)
         self._counts: list[Counts] = []
+        self._deployments: list[Deployment] = []
         self._best: list[Deployment] = []
         self._interrupted: list[int] = []
         self._idle: set[tuple[range, tuple[Deployment, ...]]] = set()
@@ -120,11 +128,25 @@ class DaySearch:
                 pool.add(counts_of(self._problem, result.deployment), result.deployment.used_gpus)
         pool.add_longer(self._fewest, enough=lambda: self._used_up(0.25))
         self._counts = pool.path()
-        self._offer(self._placed(self._counts))
-        self._improve_counts()
-        self._offer(self._placed(self._counts))
+        self._place(range(steps))
+        self._offer(self._deployments)
+        parts = self._parts()
+        if steps <= ALONE:
+            self._improve_counts(range(steps))
+            self._deployments = []
+            self._place(range(steps))
+            self._offer(self._deployments)
+        if steps > ALONE or any(tight for tight, _ in parts):
+            self._deployments = []
+            for tight, part in parts:
+                if tight:
+                    self._place_calmly(part)
+                else:
+                    self._improve_counts(part)
+                    self._place(part)
+            self._offer(self._deployments)
         self._improve_places(_CALM, only_interrupted=True)
-        if steps > ALONE or any(map(self._problem.is_full, range(steps))):
+        if steps > ALONE:
             self._bound(list(_spans(steps, _BOUND_SPAN)), share=0.7)
         self._improve_places(_PLACED)
         if steps <= ALONE and not self._control.expired:
@@ -142,13 +164,29 @@ class DaySearch:
     def _fewest(self, demand: Demand) -> Deployment | None:
         return run_method(demand, "exact", self._control, gap=_NEARLY_PROVEN).deployment
 
+    def _parts(self) -> list[tuple[bool, range]]:
+        """Return the day in parts: where steps in a row need all GPUs, each with the step after them, and the rest.
+
+        The first figure is True for the former: their changes may interrupt segments.
+        """
+        needs_all = [*map(self._problem.needs_all, range(self._day.steps)), False]
+        in_a_row = [own and (needs_all[at - 1] or needs_all[at + 1]) for at, own in enumerate(needs_all[:-1])]
+        tight = [one or before for one, before in zip(in_a_row, [False, *in_a_row], strict=False)]
+        found: list[tuple[bool, range]] = []
+        for flag, run in itertools.groupby(enumerate(tight), operator.itemgetter(1)):
+            part = [step for step, _ in run]
+            found.append((flag, range(part[0], part[-1] + 1)))
+        return found
+
     # Numbers of segments
 
-    def _improve_counts(self) -> None:
-        """Improve the numbers of segments, some steps at a time."""
+    def _improve_counts(self, part: range) -> None:
+        """Improve the numbers of segments of some steps that follow each other, a few of them at a time."""
         counts, steps = self._counts, self._day.steps
-        length = steps if steps <= ALONE else _SPAN
-        spans = [range(begin, min(begin + length, steps)) for begin in range(0, max(steps - length, 0) + 1, _STRIDE)]
+        length = ALONE if steps <= ALONE else _SPAN
+        last = max(part.stop - length, part.start)
+        begins = [*range(part.start, last, _STRIDE), last]
+        spans = [range(begin, min(begin + length, part.stop)) for begin in begins]
         for at, span in enumerate(spans):
             if self._control.expired:
                 return
@@ -159,12 +197,11 @@ class DaySearch:
                 before=counts[span.start - 1] if span.start else None,
                 after=counts[span.stop] if span.stop < steps else None,
                 known=counts[span.start : span.stop],
-                share=0.4 / (len(spans) - at),
-                cautious=True,
+                share=0.4 * len(part) / steps / (len(spans) - at),
             )
             if found.counts is not None:
                 counts[span.start : span.stop] = found.counts
-            if length == steps and not any(map(self._problem.is_full, span)):
+            if span == range(steps):
                 self._control.raise_bound(float(self._problem.raised(found.bound)), "numbers of segments alone")
 
     def _bound(self, spans: Sequence[range], share: float) -> None:
@@ -193,15 +230,42 @@ class DaySearch:
 
     # Places
 
-    def _placed(self, counts: Sequence[Counts]) -> list[Deployment]:
-        """Return deployments with these numbers of segments: in each step as few new ones as its places allow."""
-        found: list[Deployment] = []
-        for step, own in enumerate(counts):
-            if found and own == counts[step - 1]:
-                found.append(found[-1])
-            else:
-                found.append(self._placed_after(found[-1] if found else None, step, own))
-        return found
+    def _place(self, part: range) -> None:
+        """Place the numbers of some steps after the steps before them, with as few new segments as can be."""
+        for step in part:
+            self._deployments.append(self._placed(step))
+
+    def _placed(self, step: int) -> Deployment:
+        before = self._deployments[-1] if self._deployments else None
+        if before is not None and self._counts[step] == self._counts[step - 1]:
+            return before
+        return self._placed_after(before, step, self._counts[step])
+
+    def _place_calmly(self, part: range) -> None:
+        """Place steps one after the other, each by calm changes from the one before; their numbers follow from that."""
+        for step in part:
+            deployment = self._placed(step)
+            if self._deployments and self._day.demands[step] is not None:
+                before = self._deployments[-1]
+                gpus = self._whole_fleet(deployment.gpus)
+                outcome = best_places(
+                    self._problem,
+                    Span(range(step, step + 1), gpus, tuple(range(len(gpus))), before.replace(gpus=gpus)),
+                    self._control,
+                    known=[deployment.replace(gpus=gpus)],
+                    share=_CALM_SHARE / (2 + (part.stop - step) / 3),
+                    calm=True,
+                )
+                if outcome.deployments is not None:
+                    (deployment,) = outcome.deployments
+                    self._counts[step] = counts_of(self._problem, deployment)
+            self._deployments.append(deployment)
+
+    def _whole_fleet(self, gpus: Sequence[str]) -> tuple[str, ...]:
+        """Return GPUs, and after them the others that there are."""
+        there = Counter(gpus)
+        more = ([pool.gpu.name] * ((pool.count or 0) - there[pool.gpu.name]) for pool in self._problem.pools)
+        return (*gpus, *itertools.chain.from_iterable(more))
 
     def _placed_after(self, before: Deployment | None, step: int, counts: Counts) -> Deployment:
         fresh = packed(self._problem, counts)

@@ -12,36 +12,28 @@ import math
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from mig_opt.arguments import entries_of, wrong_type
 from mig_opt.control import check_run
 from mig_opt.deploying.capacities import CapacityTables
 from mig_opt.deploying.entry import check_size, deploy, why_unservable
+from mig_opt.deploying.trials import PromiseTrials
 from mig_opt.errors import InputError
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Rows, Status, versions_with
-from mig_opt.serving.arrivals import ArrivalKind
 from mig_opt.serving.bounds import fleet_bounds
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 from mig_opt.simulation.serving.capacity import Capacity, Promise
 from mig_opt.simulation.serving.outcome import RequestSimulation
-from mig_opt.simulation.serving.requests import simulate_requests
 from mig_opt.texts import plural
 from mig_opt.validation import validate_deployment
 
 _ROUNDS = 12
 """Times that capacities are corrected at most."""
-_STEP = 0.995
-"""What capacities are multiplied by at least where a simulation says that they are too large."""
-_LEAST_REQUESTS, _MOST_REQUESTS, _LEAST_SECONDS = 100_000, 5_000_000, 30.0
-"""Requests of the rarest service in the simulation of a deployment, requests of all, and its seconds."""
-_LEAST_BURSTS = 120
-"""Bursts of such a simulation at least, where requests come in bursts: late requests come with a few of them."""
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
-_VALIDATION, _REPORT = 1_000_003, 2_000_003
-"""Added to the seed of the simulations that decide, and of those that are shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +177,7 @@ class _Search:
         self._begun = time.monotonic()
         self._demand, self._promise, self._running, self._seed = demand, promise, running, seed
         self._method, self._time_limit, self._incumbents = get_deploy_method(method), time_limit, incumbents
+        self._trials = PromiseTrials(promise, seed)
         self._tables: CapacityTables | None = None
         self._best: _Found | None = None
         self._last: DeploymentResult | None = None
@@ -208,8 +201,8 @@ class _Search:
 
     @property
     def _time_left(self) -> float | None:
-        """The same for a method, which needs some."""
-        return None if self._remaining is None else max(self._remaining, 0.1)
+        """Half of them for a method, which needs some: what it finds is corrected, and others are tried."""
+        return None if self._remaining is None else max(self._remaining / 2, 0.1)
 
     @property
     def _expired(self) -> bool:
@@ -269,28 +262,11 @@ class _Search:
         """GPUs of the best deployment, or those that it has to be below if there is none."""
         return self._fewer_than if self._best is None else self._best.deployment.used_gpus
 
-    def _simulated(self, deployment: Deployment, reserve: float, seed: int) -> RequestSimulation:
-        """Simulate a deployment at rates that are higher by a reserve."""
-        rates = [service.rate for service in self._demand.services]
-        arrivals = self._promise.arrivals
-        bursty = arrivals.kind == ArrivalKind.BURSTY
-        least = _LEAST_BURSTS * arrivals.burst_seconds / arrivals.burst_share if bursty else 0.0
-        seconds = max(_LEAST_REQUESTS / min(rates), _LEAST_SECONDS)
-        return simulate_requests(
-            self._demand.with_headroom(reserve),
-            deployment,
-            arrivals=arrivals,
-            router=self._promise.router,
-            batching=self._promise.batching,
-            seconds=max(min(seconds, _MOST_REQUESTS / sum(rates)), _LEAST_SECONDS, least),
-            seed=self._seed + seed,
-        )
-
     def _keep(self, deployment: Deployment, headroom: float | None = None) -> None:
         """Take a deployment that keeps the promise, if it is valid and the best so far, and simulate it as it is."""
         better = self._best is None or deployment.goals(self._running) < self._best.deployment.goals(self._running)
         if better and validate_deployment(self._demand, deployment).valid:
-            self._best = _Found(deployment, self._simulated(deployment, 0.0, _REPORT), headroom)
+            self._best = _Found(deployment, self._trials.shown(self._demand, deployment), headroom)
 
     def _with_capacities(self, tables: CapacityTables) -> str:
         """Let the method work with capacities, which are corrected until the promise is kept; return why it is not."""
@@ -313,15 +289,14 @@ class _Search:
             if result.deployment.used_gpus >= self._best_gpus:
                 return ""
             deployment = tables.with_throughputs(result.deployment)
-            simulation = self._simulated(deployment, self._promise.reserve, _VALIDATION)
-            if simulation.keeps(self._promise.share):
+            late = self._trials.late(self._demand, deployment)
+            if not late:
                 self._keep(deployment)
                 return ""
-            broken = []
-            for service, found in zip(self._demand.services, simulation.services, strict=True):
-                if found.late_share > self._promise.allowed:
-                    broken.append(service.name)
-                    tables.correct(service, deployment, lambda old, new: min(old * _STEP, new))
+            broken = list(late)
+            for service in self._demand.services:
+                if service.name in late:
+                    tables.correct(service, deployment, partial(_lowered, self._trials.factor(late[service.name])))
         return f"the promise was not kept by {', '.join(broken)} after {_ROUNDS} corrections of the capacities"
 
     def _raise_capacities(self, tables: CapacityTables) -> None:
@@ -370,7 +345,7 @@ class _Search:
 
     def _try(self, deployment: Deployment, headroom: float | None = None) -> bool:
         """Keep a deployment if its simulation keeps the promise; return whether it does."""
-        kept = self._simulated(deployment, self._promise.reserve, _VALIDATION).keeps(self._promise.share)
+        kept = not self._trials.late(self._demand, deployment)
         if kept:
             self._keep(deployment, headroom)
         return kept
@@ -405,3 +380,8 @@ class _Search:
             capacities=() if self._tables is None else self._tables.entries(),
             headroom=None if best is None else best.headroom,
         )
+
+
+def _lowered(factor: float, old: float, new: float) -> float:
+    """Return the correction of a capacity that is too large."""
+    return min(old * factor, new)

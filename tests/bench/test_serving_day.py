@@ -8,7 +8,7 @@ from places import BENCH
 if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-from serving_day import SERVICES, day
+from serving_day import RUNS, SERVICES, day, earlier
 
 from mig_opt import deploy
 from mig_opt.serving.day import Day
@@ -24,3 +24,9 @@ def test_the_day_has_half_hours_and_fits_on_the_gpus() -> None:
 def test_rates_do_not_change_from_run_to_run() -> None:
     assert day(6) == day(6)
     assert day(6, seed=2)[1] != day(6)[1]
+
+
+def test_rows_that_are_not_measured_stay() -> None:
+    found = earlier((BENCH / "results" / "serving_day.md").read_text(encoding="utf-8"))
+    assert list(found) == [(count, label) for count, label, _ in RUNS]
+    assert all(line.startswith(f"| {count} | {label} |") for (count, label), line in found.items())

@@ -8,18 +8,33 @@ from places import BENCH
 if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
-from serving_promise import demands, earlier, late
+from serving_promise import beaten, demands, earlier, late
 
 from mig_opt import deploy
 
+TABLE = """# Title
+
+| demand | arrivals | method | GPUs without promise | late without | GPUs | late | kept | raised |
+|---|---|---|---|---|---|---|---|---|
+| S1 | even | parvagpu | 2 | 0.00% (0.0%) | 2 | 0.000% (0.00%) | yes | - |
+| S1 | even | exact | 2 | 0.00% (0.0%) | 2* | 0.000% (0.00%) | yes | - |
+| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | yes | - |
+"""
+
 
 def test_rows_of_other_demands_stay() -> None:
-    text = "# Title\n\n| demand | arrivals |\n|---|---|\n| S1 | even |\n| S5 x 10 | even |\n| S1 | poisson |\n"
-    assert earlier(text) == {
-        ("S1", "even"): ["| S1 | even |"],
-        ("S5 x 10", "even"): ["| S5 x 10 | even |"],
-        ("S1", "poisson"): ["| S1 | poisson |"],
-    }
+    rows = earlier(TABLE)
+    assert list(rows) == [("S1", "even", "parvagpu"), ("S1", "even", "exact"), ("S5 x 10", "poisson", "search")]
+    assert list(rows.values()) == TABLE.splitlines()[4:]
+
+
+def test_a_rival_with_fewer_gpus_or_a_broken_promise_is_told() -> None:
+    assert beaten(earlier(TABLE)) == []
+    worse = TABLE.replace("| 2* |", "| 3 (>= 2) |")
+    assert beaten(earlier(worse)) == [TABLE.splitlines()[4]]
+    assert beaten(earlier(TABLE.replace("(1.46%) | yes", "(1.46%) | NO"))) == [
+        "| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | NO | - |"
+    ]
 
 
 def test_ten_copies_have_names_of_their_own() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from fractions import Fraction
 
 import pytest
 from day_search import least_cost
@@ -169,6 +170,28 @@ def test_calm_changes_are_preferred_where_every_gpu_is_in_use():
         if calm:
             assert {segment.profile for segment in first.segments} == {"2g.12gb"}
             assert plan_change(first, after, demand=day.demands[1]).objective == 0
+
+
+def test_a_service_that_ends_makes_room_for_one_that_has_to_move():
+    """One GPU: b changes from two 1g to a 2g, which is calm only where the first service was; c takes its place."""
+    own = flat_table("m", A30, {2: 210.0}), flat_table("n", A30, {1: 100.0, 2: 210.0})
+    services = Service("a", 1.0, 1.0, "m"), Service("b", 1.0, 1.0, "n"), Service("c", 1.0, 1.0, "m")
+    demand = Demand(services, own, (GpuPool(A30, 1),))
+    day = Day(demand, table((200.0, 0.0), (200.0, 205.0), (0.0, 200.0)))
+    before = Deployment(
+        ("A30-24GB",),
+        (
+            Segment("a", 0, "2g.12gb", 0, 1, 1, 210.0, 0.01),
+            Segment("b", 0, "1g.6gb", 2, 1, 1, 100.0, 0.01),
+            Segment("b", 0, "1g.6gb", 3, 1, 1, 100.0, 0.01),
+        ),
+    )
+    span = Span(range(1, 2), before.gpus, (0,), before)
+    found = best_places(DayProblem(day, (1, 1)), span, Limits(20.0), calm=True, proves=True)
+    assert found.bound == Fraction("1.02")
+    (after,) = found.deployments
+    assert {(segment.service, segment.start) for segment in after.segments} == {("b", 0), ("c", 2)}
+    assert plan_change(before, after, demand=day.demands[1]).objective == 0
 
 
 @pytest.mark.parametrize("method", ["first-fit", "parvagpu", "search"])

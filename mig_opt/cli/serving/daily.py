@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -39,6 +40,7 @@ from mig_opt.cli.screens import (
 )
 from mig_opt.cli.screens import seconds as seconds_text
 from mig_opt.cli.serving.exporting import Outputs, exported
+from mig_opt.cli.serving.promising import day_promise_document, day_promise_rows
 from mig_opt.cli.serving.screens import demand_rows
 from mig_opt.errors import InputError
 from mig_opt.registry import get_deploy_method
@@ -50,6 +52,7 @@ from mig_opt.texts import plural
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
     from mig_opt.serving.deployment import Deployment
+    from mig_opt.simulation.serving.capacity import Promise
 
 _SUFFIXES = {"json": ".json", "csv": ".csv", "nvidia-smi": ".sh", "mig-parted": ".yaml", "kubernetes": ".yaml"}
 _PRICES = (0.01, 1.0)
@@ -85,12 +88,17 @@ class DayOptions:
             message = "is for --rates; give a table of rates, or leave it out"
             checks.require(self.rates is not None or not value, name, message)
         for name, given in others.items():
-            advice = "give --margin" if name == "--headroom" else "leave out one of them"
-            checks.require(self.rates is None or not given, name, f"does not go with --rates; {advice}")
+            message = (
+                "does not go with --rates: the first deployment of the day is there already; leave out one of them"
+            )
+            checks.require(self.rates is None or not given, name, message)
         checks.finish()
 
-    def read(self, demand: Demand | None) -> Day | None:
-        """Return the day, if there is a table of rates; all that is wrong is refused at once."""
+    def read(self, demand: Demand | None, headroom: float = 0.0) -> Day | None:
+        """Return the day, if there is a table of rates, with all rates raised by the headroom.
+
+        All that is wrong is refused at once.
+        """
         from mig_opt.files.serving.arrivals import read_rates
         from mig_opt.serving.rates import wrong_services
 
@@ -108,7 +116,7 @@ class DayOptions:
         if demand is None:
             return None
         with options_named({"creation_price": "--prices", "interruption_price": "--prices"}):
-            return Day(demand, rates, margin, *prices)
+            return Day(demand, rates, (1 + margin) * (1 + headroom) - 1 if headroom else margin, *prices)
 
 
 def _parsed_prices(text: str | None) -> tuple[float, float]:
@@ -137,18 +145,27 @@ def check_day_outputs(
 
 
 def deploy_over_day(
-    day: Day, method: str, outputs: Outputs, *, step_by_step: bool, time_limit: float | None, seed: int
+    day: Day,
+    method: str,
+    promise: Promise | None,
+    outputs: Outputs,
+    *,
+    step_by_step: bool,
+    time_limit: float | None,
+    seed: int,
 ) -> None:
     """Plan a day, show it and write what is wanted; end with the exit code of the command."""
     from mig_opt.cli.progress import shown_progress
+    from mig_opt.deploying.day_promises import deploy_day_with_promise
     from mig_opt.deploying.days import deploy_day
     from mig_opt.plotting import save_day_plot
 
+    run = deploy_day if promise is None else partial(deploy_day_with_promise, promise=promise)
     with shown_progress(get_deploy_method(method).name, quiet=outputs.quiet or outputs.as_json):
-        result = deploy_day(
+        result = run(
             day.demand,
             day.rates,
-            method,
+            method=method,
             margin=day.margin,
             creation_price=day.creation_price,
             interruption_price=day.interruption_price,
@@ -165,7 +182,7 @@ def deploy_over_day(
     chart = None if plan is None else result
     remarks += plotted("plan", chart, outputs.chart, save_day_plot)
     if outputs.as_json:
-        print_json(_document(result))
+        print_json(_document(result) | day_promise_document(result))
     else:
         show(_card(result))
         if plan is not None and plan.changed and not outputs.quiet:
@@ -220,6 +237,7 @@ def _card(result: DayResult) -> Part:
             ("interrupted", broken),
             ("cost", f"{cost:.6g} GPU-hours with the price of changes"),
             ("lower bound", f"{result.lower_bound:.6g} GPU-hours: {result.reason}; gap {100 * gap:.2f} %"),
+            *day_promise_rows(result),
         ]
     rows.append(("runtime", runtime(result)))
     return card(rows)

@@ -85,6 +85,7 @@ def deploy(
     """Find the fewest GPUs that serve all services in time.
 
     With --rates the rates change over time: there is a deployment for each row, and a change between two of them.
+    --headroom raises them, and --promise is kept in each row.
 
     With --promise each segment has the rate up to which so many of its requests are in time, in place of its
     throughput, and what is found is simulated.
@@ -102,8 +103,7 @@ def deploy(
     method = method if only is None else updating(method)
     checks.attempt(check_run, DEPLOY_METHODS, method, time_limit=time_limit, seed=seed)
     checks.attempt(check_export, export, devices)
-    others = {"--from": running, "--only": only, "--promise": room.promise, "--headroom": room.headroom}
-    checks.attempt(over_time.check, others)
+    checks.attempt(over_time.check, {"--from": running, "--only": only})
     daily = over_time.rates is not None
     to_stdout = export is not None and output is None and not daily
     message = "standard output is for the export already; give the export a file with -o, or leave out one of them"
@@ -114,7 +114,7 @@ def deploy(
     promise, headroom = checks.attempt(room.read) or (None, 0.0)
     checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
     inputs = [services, *(profiles or ()), *filter(None, [running, over_time.rates])]
-    day, old = checks.attempt(over_time.read, demand), None
+    day, old = checks.attempt(over_time.read, demand, headroom), None
     if daily:
         checks.attempt(check_day_outputs, inputs, output, export, chart)
     else:
@@ -128,7 +128,8 @@ def deploy(
     outputs = Outputs(output, export, names, chart, as_json, quiet)
     limit = limit_of(get_deploy_method(method), time_limit)
     if day is not None:
-        deploy_over_day(day, method, outputs, step_by_step=over_time.step_by_step, time_limit=limit, seed=seed)
+        alone = over_time.step_by_step
+        deploy_over_day(day, method, promise, outputs, step_by_step=alone, time_limit=limit, seed=seed)
     demand = planned(demand, headroom)
     with shown_progress(get_deploy_method(method).name, quiet=quiet or as_json):
         result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)

@@ -13,9 +13,11 @@ from mig_opt.cli.screens import Rows, percent
 from mig_opt.cli.serving.serving import ARRIVALS, parsed_promise
 
 if TYPE_CHECKING:
+    from mig_opt.serving.day import DayResult
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.deployment import DeploymentResult
     from mig_opt.simulation.serving.capacity import Promise
+    from mig_opt.simulation.serving.outcome import RequestSimulation
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +102,55 @@ def promise_document(result: DeploymentResult) -> dict[str, object]:
         "promise": promise.share,
         "arrivals": str(promise.arrivals.kind),
         "simulated_late_share": None if simulation is None else simulation.late_share,
-        "simulated_services": []
-        if simulation is None
-        else [
-            {
-                "name": service.name,
-                "late_share": service.late_share,
-                "late_share_interval": list(service.late_share_interval),
-                "p99_s": service.p99_s,
-            }
-            for service in simulation.services
-        ],
+        "simulated_services": [] if simulation is None else _late_shares(simulation),
         "claim": result.claim or None,
         "raised_rates": result.headroom,
         "capacities": [dataclasses.asdict(capacity) for capacity in result.capacities],
+    }
+
+
+def _late_shares(simulation: RequestSimulation) -> list[dict[str, object]]:
+    return [
+        {
+            "name": service.name,
+            "late_share": service.late_share,
+            "late_share_interval": list(service.late_share_interval),
+            "p99_s": service.p99_s,
+        }
+        for service in simulation.services
+    ]
+
+
+def day_promise_rows(result: DayResult) -> Rows:
+    """Return the rows of the card of a day that say what was promised and simulated; none without a promise."""
+    from mig_opt.deploying.day_promises import DayPromiseResult
+
+    if not isinstance(result, DayPromiseResult) or result.promise is None or result.day is None:
+        return []
+    promise, worst = result.promise, result.worst
+    rows: list[tuple[str, Any]] = [
+        ("promise", f"{100 * promise.share:g} % of the requests of each service in time, {promise.arrivals.kind}"),
+    ]
+    if worst is not None:
+        (_, service), begin = worst, result.day.clock(worst[0])
+        low, high = service.late_share_interval
+        interval = f"{percent(low, 2)} to {percent(high, 2)} %"
+        rows.append(
+            ("simulated", f"{service.name} at {begin} is worst: {percent(service.late_share, 3)} % late, {interval}")
+        )
+    return rows
+
+
+def day_promise_document(result: DayResult) -> dict[str, object]:
+    """Return the keys that ``deploy --rates --promise --json`` has beside the others; none without a promise."""
+    from mig_opt.deploying.day_promises import DayPromiseResult
+
+    if not isinstance(result, DayPromiseResult) or result.promise is None:
+        return {}
+    return {
+        "promise": result.promise.share,
+        "arrivals": str(result.promise.arrivals.kind),
+        "simulated_steps": [None if one is None else _late_shares(one) for one in result.simulations],
     }
 
 

@@ -32,8 +32,6 @@ Counts = Mapping[tuple[str, int], int]
 
 _TOLERANCE = 1e-7
 """Of the solver: far above the rounding of shares, far below the price of anything."""
-CAUTION = 20
-"""Times as much a new segment counts, in the search, where all GPUs are in use and changes may interrupt others."""
 _NOISE = 1e-4
 """Share of the unit of costs by which the solver's bound may be above the optimum."""
 
@@ -70,11 +68,10 @@ class DayProblem:
         # every cost is a whole number of these GPU-hours, without the price of interruptions
         self.unit = _common([*day.hours, self.creation_price])
 
-    def is_full(self, step: int) -> bool:
-        """Return True if a step and the one before it need all GPUs that there are: changes may interrupt segments."""
+    def needs_all(self, step: int) -> bool:
+        """Return True if a step needs all GPUs that there are, so that its changes may interrupt segments."""
         counts = [pool.count for pool in self.pools]
-        every = math.inf if None in counts else sum(filter(None, counts))
-        return step > 0 and min(self.fewest[step - 1], self.fewest[step]) >= every
+        return None not in counts and self.fewest[step] >= sum(filter(None, counts))
 
     def services(self, step: int) -> Sequence[Service]:
         """Return the services that have requests in a step, with their rates."""
@@ -123,7 +120,6 @@ def best_counts(
     weights: Sequence[Fraction] | None = None,
     known: Sequence[Counts] = (),
     share: float = 1.0,
-    cautious: bool = False,
 ) -> CountOutcome:
     """Look for the numbers of segments of least cost.
 
@@ -144,8 +140,6 @@ def best_counts(
         Numbers for these steps to start from, if there are some.
     share : float
         The part of the remaining time that the solver may take.
-    cautious : bool
-        True if new segments are to cost more where all GPUs are in use. Then the bound is none.
 
     Returns
     -------
@@ -153,7 +147,7 @@ def best_counts(
         Numbers and lower bound.
     """
     program = _CountProgram(problem, steps, weights or [problem.day.hours[step] for step in steps])
-    program.compare(before, after, cautious=cautious)
+    program.compare(before, after)
     backend = highs_or_cbc()
     if isinstance(backend, Highs):
         backend = Highs(_TOLERANCE)
@@ -233,17 +227,13 @@ class _CountProgram:
         self._objective += [(variable, float(weight)) for variable in every_gpu]
         return taken
 
-    def compare(self, before: Counts | None, after: Counts | None, *, cautious: bool) -> None:
+    def compare(self, before: Counts | None, after: Counts | None) -> None:
         """Count the new segments, and make all costs the objective."""
         price = float(self._problem.creation_price)
-
-        def price_in(step: int) -> float:
-            return price * CAUTION if cautious and self._problem.is_full(step) else price
-
         for at, segments in enumerate(self._segments if price else ()):
             own: dict[tuple[str, int], Variable] = {}
             for row, (key, variable) in enumerate(segments.items() if at or before is not None else ()):
-                created = own[key] = self._new(f"{self._steps[at]}_{row}", key, price_in(self._steps[at]))
+                created = own[key] = self._new(f"{self._steps[at]}_{row}", key, price)
                 terms: list[Term] = [(variable, 1), (created, -1)]
                 earlier = self._segments[at - 1].get(key) if at else None
                 if earlier is not None:
@@ -253,7 +243,7 @@ class _CountProgram:
         if price and after is not None:
             own = {}
             for row, (key, number) in enumerate(after.items()):
-                created = own[key] = self._new(f"{self._steps.stop}_{row}", key, price_in(self._steps.stop))
+                created = own[key] = self._new(f"{self._steps.stop}_{row}", key, price)
                 last = self._segments[-1].get(key)
                 terms = [(created, 1), *([] if last is None else [(last, 1)])]
                 self.linear.at_least(f"new_{created.name}", terms, number)

@@ -6,8 +6,9 @@ price, and a GPU with a segment its hours. Interruptions are not part of it, so 
 whole of a short day this is the exact model; of longer days it improves some steps at a time.
 
 Where changes interrupt segments, the model looks for *calm* ones. A change is calm for a service if none of its
-segments ends, or if those that stay, and those that begin in slices that were free before, are enough for its rate:
-then it never lacks throughput. Other changes may do without interruptions too, so nothing is proven then.
+segments ends, or if those that stay are enough for its rate: such services end their segments first. It is calm for
+another one, too, if those that begin in slices that are free by then are enough together with those that stay: then it
+never lacks throughput. Other changes may do without interruptions too, so nothing is proven then.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from mig_opt.models.solvers.backend import Request
 from mig_opt.serving.demand import ENOUGH, NEEDED, Option, Service
 from mig_opt.serving.deployment import Deployment, Segment, segment_of
 
-_SHARES = 2**40
+SHARES = 2**40
 """Parts of a rate: shares that are rounded up to them stay within the tolerance of the validator."""
 _LARGEST = 2**28
 """Units of cost, about: beyond this the solver has to do with rounded ones."""
@@ -39,6 +40,8 @@ _LARGEST = 2**28
 _Place = tuple[int, Placement]
 _Key = tuple[int, Placement, str]
 """GPU, placement and service."""
+_Segments = Mapping[_Key, cp_model.LiteralT]
+"""Segments that there may be in a step, each with a literal for whether it is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +107,14 @@ def best_places(
     if at_least and model.exact:
         model.model.add(model.cost >= math.ceil(at_least / model.unit))
     if not proves:
-        values = _better(model.model, control, share)
+        values = best_values(model.model, control, share)
         return PlaceOutcome(None if values is None else model.deployments(values), None)
     outcome = cpsat.run(model.model, control, Request(share=share, for_proof=True))
     found = None if outcome.values is None else model.deployments(outcome.values)
     return PlaceOutcome(found, outcome.bound * model.unit if model.exact else None)
 
 
-def _better(model: cp_model.CpModel, control: Limits, share: float) -> Sequence[int] | None:
+def best_values(model: cp_model.CpModel, control: Limits, share: float) -> Sequence[int] | None:
     """Return the values of the best solution that is found with presolve; None if none is found.
 
     Presolve finds good solutions several times faster. It was seen to lose some, which does no harm where nothing is
@@ -210,10 +213,10 @@ class _PlaceModel:
         for service in self._problem.services(step):
             own = by_service[service.name]
             terms = [
-                math.ceil(min(self._options[key].point.throughput / service.rate, 1.0) * _SHARES) * variable
+                math.ceil(min(self._options[key].point.throughput / service.rate, 1.0) * SHARES) * variable
                 for key, variable in own
             ]
-            self.model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * _SHARES))
+            self.model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * SHARES))
             if service.min_replicas > 1:
                 segments = cp_model.LinearExpr.sum([variable for _, variable in own])
                 self.model.add(segments >= service.min_replicas)
@@ -244,20 +247,21 @@ class _PlaceModel:
     def _calm_changes(self) -> None:
         """Let each change that is not calm for a service cost the price of an interruption."""
         span, serving = self._span, self._serving
-        states: list[tuple[int, Mapping[_Key, cp_model.LiteralT]]] = list(zip(span.steps, serving, strict=True))
+        states: list[tuple[int, _Segments]] = list(zip(span.steps, serving, strict=True))
         if span.before is not None:
             states.insert(0, (span.steps.start - 1, self._fixed(span.before)))
         if span.after is not None:
             states.append((span.steps.stop, self._fixed(span.after)))
         price = self._units(Fraction(self._problem.day.interruption_price))
         for (_, old), (step, new) in itertools.pairwise(states):
-            covering: dict[tuple[int, int], list[tuple[_Key, cp_model.LiteralT]]] = defaultdict(list)
-            for key, literal in old.items():
-                for memory_slice in key[1].footprint:
-                    covering[key[0], memory_slice].append((key, literal))
-            for service in self._problem.services(step):
-                own = {key: literal for key, literal in new.items() if key[2] == service.name}
-                self._objective.append(price * self._disturbed(service, old, own, covering))
+            change = _Change(self, old, new)
+            services = self._problem.services(step)
+            # Services that are calm by what stays alone may end their segments before anything begins.
+            at_once = {service.name: change.calm(service, {}) for service in services}
+            for service in services:
+                disturbed = self.model.new_bool_var("")
+                self.model.add_bool_or([at_once[service.name], change.calm(service, at_once), disturbed])
+                self._objective.append(price * disturbed)
 
     def _fixed(self, deployment: Deployment) -> dict[_Key, cp_model.LiteralT]:
         there = self._keys(deployment)
@@ -265,34 +269,13 @@ class _PlaceModel:
             self._throughputs[key] = segment.throughput
         return dict.fromkeys(there, self.model.new_constant(1))
 
-    def _disturbed(
-        self,
-        service: Service,
-        old: Mapping[_Key, cp_model.LiteralT],
-        new: Mapping[_Key, cp_model.LiteralT],
-        covering: Mapping[tuple[int, int], Sequence[tuple[_Key, cp_model.LiteralT]]],
-    ) -> cp_model.LiteralT:
-        """Return a literal that is true if a change is not calm for a service."""
-        model = self.model
-        none_ends, enough, disturbed = (model.new_bool_var("") for _ in range(3))
-        model.add_bool_or([none_ends, enough, disturbed])
-        for key, literal in old.items():
-            if key[2] == service.name:
-                stays = new.get(key)
-                after = [none_ends.Not(), ~literal, *([] if stays is None else [stays])]
-                model.add_bool_or(after)
+    def served(self, service: Service, literals: Mapping[_Key, cp_model.LiteralT]) -> cp_model.LinearExprT:
+        """Return the share of the rate of a service that those of some segments answer whose literals are true."""
         terms = []
-        for key, literal in new.items():
-            counts = model.new_bool_var("")
-            model.add_implication(counts, literal)
-            for memory_slice in key[1].footprint:
-                others = [held for other, held in covering.get((key[0], memory_slice), ()) if other != key]
-                if others:
-                    model.add(cp_model.LinearExpr.sum(others) + counts <= 1)
+        for key, literal in literals.items():
             throughput = self._throughputs.get(key) or self._options[key].point.throughput
-            terms.append(math.ceil(min(throughput / service.rate, 1.0) * _SHARES) * counts)
-        model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * _SHARES)).only_enforce_if(enough)
-        return disturbed
+            terms.append(math.ceil(min(throughput / service.rate, 1.0) * SHARES) * literal)
+        return cp_model.LinearExpr.sum(terms)
 
     def _keys(self, deployment: Deployment) -> list[_Key]:
         """Return the segments of a deployment; all of them are served in the best way of their size."""
@@ -324,6 +307,53 @@ class _PlaceModel:
                 return None
             found.append(deployment)
         return tuple(found)
+
+
+class _Change:
+    """The change from the segments of one step to those of the next, in a model."""
+
+    def __init__(self, model: _PlaceModel, old: _Segments, new: _Segments) -> None:
+        self._places, self._model, self._old, self._new = model, model.model, old, new
+        self._covering: dict[tuple[int, int], list[_Key]] = defaultdict(list)
+        for key in old:
+            for memory_slice in key[1].footprint:
+                self._covering[key[0], memory_slice].append(key)
+
+    def calm(self, service: Service, at_once: Mapping[str, cp_model.LiteralT]) -> cp_model.LiteralT:
+        """Return a literal that is true only if a change is calm for a service.
+
+        Either none of its segments ends, or those that stay, and those that begin in slices that are free before, are
+        enough. With ``at_once`` slices count as free if their segments belong to a service whose literal there is true;
+        without any, only what stays counts.
+        """
+        model = self._model
+        calm, none_ends, enough = (model.new_bool_var("") for _ in range(3))
+        model.add_bool_or([~calm, none_ends, enough])
+        own = {key: literal for key, literal in self._new.items() if key[2] == service.name}
+        for key, literal in self._old.items():
+            if key[2] == service.name:
+                stays = own.get(key)
+                model.add_bool_or([~none_ends, ~literal, *([] if stays is None else [stays])])
+        counted = {key: literal for key, literal in own.items() if at_once or key in self._old}
+        counts = {key: model.new_bool_var("") for key in counted}
+        for key, count in counts.items():
+            model.add_implication(count, counted[key])
+            if not at_once:
+                model.add_implication(count, self._old[key])
+                continue
+            for other in self._rivals(key):
+                # A service that nobody asks for any more may end its segments whenever it is.
+                if other[2] == service.name or other[2] in at_once:
+                    freed = [] if other[2] == service.name else [at_once[other[2]]]
+                    model.add_bool_or([~count, ~self._old[other], *freed])
+        served = self._places.served(service, counts)
+        model.add(served >= math.floor(NEEDED * SHARES)).only_enforce_if(enough)
+        return calm
+
+    def _rivals(self, key: _Key) -> list[_Key]:
+        """Return the old segments that would be in the way of a new one."""
+        there = (self._covering.get((key[0], memory_slice), ()) for memory_slice in key[1].footprint)
+        return [other for other in dict.fromkeys(itertools.chain.from_iterable(there)) if other != key]
 
 
 def usable_gpus(deployments: Collection[Deployment]) -> tuple[int, ...]:

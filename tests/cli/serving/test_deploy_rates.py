@@ -107,11 +107,35 @@ def test_wrong_options(deploy: Command) -> None:
         deploy("--rates", "rates.csv", "--margin", "-1%", "--prices", "1", "--promise", "100%", "-o", "file"),
         "--margin: must be a share",
         "--prices: must be two figures such as 0.01,1",
-        "--promise: does not go with --rates",
         "--promise: must be above 0 and below 100%",
         "file: is a file; with --rates -o names a folder",
     )
     refuses(deploy("--rates", "rates.csv", "--export", "csv"), "--export: writes a file for each change")
     refuses(deploy("--margin", "5%", "--step-by-step"), "--margin: is for --rates", "--step-by-step: is for --rates")
     refuses(deploy("--rates", "rates.csv", "--prices=-1,1"), "--prices: must be GPU-hours from 0")
-    refuses(deploy("--rates", "rates.csv", "--headroom", "5%"), "--headroom: does not go with --rates; give --margin")
+    Path("old.json").write_text("{}")
+    refuses(deploy("--rates", "rates.csv", "--from", "old.json"), "--from: does not go with --rates")
+
+
+def test_headroom_raises_the_rates_of_all_steps(deploy: Command) -> None:
+    raised = deploy("--rates", "rates.csv", "--headroom", "20%", "--json").json
+    assert [step["fewest_gpus"] for step in raised["steps"]] == [2, 2, 2]
+    both = deploy("--rates", "rates.csv", "--margin", "2%", "--headroom", "2.9412%", "-q")
+    assert "margin       5.0" in both.out
+
+
+def test_a_promise_is_kept_in_every_step(deploy: Command) -> None:
+    """Throughput covers 200 of 210 requests per second, but with an SLO of 0.15 s a queue has no room."""
+    Path("s.json").write_text(SERVICES.replace('"slo": 1,', '"slo": 0.2,'))
+    plain = deploy("--rates", "rates.csv", "--json").json
+    assert [step["gpus"] for step in plain["steps"]] == [1, 2, 1]
+    found = deploy("--rates", "rates.csv", "--promise", "99%", "--json").json
+    assert (found["promise"], found["arrivals"]) == (0.99, "poisson")
+    assert found["gpu_hours"] > plain["gpu_hours"]
+    assert [[one["name"] for one in step] for step in found["simulated_steps"]] == [["a", "b"]] * 3
+    assert max(one["late_share"] for step in found["simulated_steps"] for one in step) <= 0.01
+    code, out, err = deploy("--rates", "rates.csv", "--promise", "99%")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert "promise      99 % of the requests of each service in time, poisson" in out
+    assert "simulated    " in out
