@@ -255,6 +255,7 @@ class DaySearch:
                     known=[deployment.replace(gpus=gpus)],
                     share=_CALM_SHARE / (2 + (part.stop - step) / 3),
                     calm=True,
+                    workers=1,
                 )
                 if outcome.deployments is not None:
                     (deployment,) = outcome.deployments

@@ -32,7 +32,7 @@ from mig_opt.models.solvers.backend import Request
 from mig_opt.serving.demand import ENOUGH, NEEDED, Option, Service
 from mig_opt.serving.deployment import Deployment, Segment, segment_of
 
-SHARES = 2**40
+_SHARES = 2**40
 """Parts of a rate: shares that are rounded up to them stay within the tolerance of the validator."""
 _LARGEST = 2**28
 """Units of cost, about: beyond this the solver has to do with rounded ones."""
@@ -74,6 +74,7 @@ def best_places(
     share: float = 1.0,
     proves: bool = False,
     calm: bool = False,
+    workers: int | None = None,
 ) -> PlaceOutcome:
     """Look for the places of least cost.
 
@@ -95,6 +96,8 @@ def best_places(
         True if a bound is wanted rather than better deployments soon.
     calm : bool
         True if a change that is not calm for a service is to cost the price of an interruption.
+    workers : int, optional
+        Threads where no bound is wanted; by default those of the run. A step after a known one takes least with one.
 
     Returns
     -------
@@ -107,21 +110,21 @@ def best_places(
     if at_least and model.exact:
         model.model.add(model.cost >= math.ceil(at_least / model.unit))
     if not proves:
-        values = best_values(model.model, control, share)
+        values = _better(model.model, control, share, workers or control.workers)
         return PlaceOutcome(None if values is None else model.deployments(values), None)
     outcome = cpsat.run(model.model, control, Request(share=share, for_proof=True))
     found = None if outcome.values is None else model.deployments(outcome.values)
     return PlaceOutcome(found, outcome.bound * model.unit if model.exact else None)
 
 
-def best_values(model: cp_model.CpModel, control: Limits, share: float) -> Sequence[int] | None:
+def _better(model: cp_model.CpModel, control: Limits, share: float, workers: int) -> Sequence[int] | None:
     """Return the values of the best solution that is found with presolve; None if none is found.
 
     Presolve finds good solutions several times faster. It was seen to lose some, which does no harm where nothing is
     proven; :func:`mig_opt.models.solvers.cpsat.run` does without it.
     """
     solver = cp_model.CpSolver()
-    solver.parameters.num_workers = control.workers
+    solver.parameters.num_workers = workers
     solver.parameters.random_seed = control.seed
     solver.parameters.catch_sigint_signal = False
     if control.remaining is not None and control.deterministic:
@@ -213,10 +216,10 @@ class _PlaceModel:
         for service in self._problem.services(step):
             own = by_service[service.name]
             terms = [
-                math.ceil(min(self._options[key].point.throughput / service.rate, 1.0) * SHARES) * variable
+                math.ceil(min(self._options[key].point.throughput / service.rate, 1.0) * _SHARES) * variable
                 for key, variable in own
             ]
-            self.model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * SHARES))
+            self.model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * _SHARES))
             if service.min_replicas > 1:
                 segments = cp_model.LinearExpr.sum([variable for _, variable in own])
                 self.model.add(segments >= service.min_replicas)
@@ -274,7 +277,7 @@ class _PlaceModel:
         terms = []
         for key, literal in literals.items():
             throughput = self._throughputs.get(key) or self._options[key].point.throughput
-            terms.append(math.ceil(min(throughput / service.rate, 1.0) * SHARES) * literal)
+            terms.append(math.ceil(min(throughput / service.rate, 1.0) * _SHARES) * literal)
         return cp_model.LinearExpr.sum(terms)
 
     def _keys(self, deployment: Deployment) -> list[_Key]:
@@ -347,7 +350,7 @@ class _Change:
                     freed = [] if other[2] == service.name else [at_once[other[2]]]
                     model.add_bool_or([~count, ~self._old[other], *freed])
         served = self._places.served(service, counts)
-        model.add(served >= math.floor(NEEDED * SHARES)).only_enforce_if(enough)
+        model.add(served >= math.floor(NEEDED * _SHARES)).only_enforce_if(enough)
         return calm
 
     def _rivals(self, key: _Key) -> list[_Key]:
