@@ -220,10 +220,10 @@ def _covered(text: str, entries: Sequence[Entry]) -> tuple[list[tuple[int, int]]
 def _shown(words: str, text: str) -> bool:
     """Tell if each number in these words is one of a block of the page, rounded as in the words."""
     blocks = "".join(match[0] for match in re.finditer(r"^(```+).*?^\1", text, re.DOTALL | re.MULTILINE))
-    shown = {number for match in re.findall(NUMBER, blocks) if (number := float(match.replace(",", ""))) is not None}
+    shown = {float(match) for match in re.findall(r"\d+(?:\.\d+)?", blocks.replace(",", "") + blocks)}
     return all(
-        any(f"{number:.{len(figure.partition('.')[2])}f}" == figure.replace(",", "") for number in shown)
-        for figure in re.findall(NUMBER, words)
+        any(f"{number:.{len(figure.partition('.')[2])}f}" == figure for number in shown)
+        for figure in re.findall(r"\d+(?:\.\d+)?", words)
     )
 
 
