@@ -63,6 +63,13 @@ SIZES = (10, 15, 20, 25, 30, 35)
 METHODS = ("far", "far-printed", "far-published", "far-unrefined")
 TOLERANCE = 1.001
 """The goal: ``far`` is on no batch longer than the program's schedule by more than this."""
+JOINS = {
+    "same": "as the program plans it",
+    "stream": "as `plan_stream` plans it",
+    "foresight": "as `plan_stream` plans it with `foresight`",
+}
+"""The first of two batches that are joined."""
+PARTS = ("batches", "joins", "studies")
 PAIRS = 60
 """Batches of each cell that are joined."""
 COMMAND = "python bench/far_authors.py /tmp/RL_MIG_scheduler"
@@ -207,17 +214,15 @@ def cells(program: ModuleType, count: int) -> Iterator[tuple[ScalingName, TimesN
 
 
 def pairs(program: ModuleType, count: int) -> dict[str, list[float]]:
-    """Return by how much two batches that are joined here end later than with the program, as ratios.
+    """Return the ends of two batches that are joined here by those with the program, for each of :data:`JOINS`.
 
-    ``same``: behind the program's own schedule of the first batch. ``stream``: the first batch is planned here as well.
     The program's second batch counts with its assignment, timed here in the direction that ends first, or with its own
     times, where the validator accepts them and they end earlier.
     """
-    found: dict[str, list[float]] = {"same": [], "stream": []}
+    found: dict[str, list[float]] = {name: [] for name in JOINS}
     for *_, drawn, trees in cells(program, count):
         for (first, before), (second, after) in itertools.pairwise(zip(drawn, trees, strict=True)):
-            start = schedule(first, far_published)
-            state = EndState().after(first.gpu, start)
+            state = EndState().after(first.gpu, with_operations(first, before))
             behind = moved(program, before, after)[0]
             assigned = Schedule(tree_runs(second, behind))
             end = max(state.makespan, arranged(second, assigned, state, moved=False).makespan)
@@ -229,7 +234,14 @@ def pairs(program: ModuleType, count: int) -> dict[str, list[float]]:
             best = min(joining(second, plan, state, "moved").makespan for plan in plans)
             found["same"].append(max(state.makespan, best) / end)
             found["stream"].append(stream.makespan / end)
+            found["foresight"].append(plan_stream([first, second], foresight=True).makespan / end)
     return found
+
+
+def with_operations(batch: Batch, tree: Any) -> Schedule:
+    """Return the program's schedule with operations that the validator finds for its times, or else timed here."""
+    validation = validate(batch, Schedule(tree_runs(batch, tree)))
+    return validation.schedule if validation.valid else schedule(batch, far_published)
 
 
 def joined(program: ModuleType, tree: Any) -> Figures:
@@ -257,39 +269,57 @@ def moved(program: ModuleType, first: Any, second: Any) -> tuple[Any, int, int]:
     return second, moves, swaps
 
 
+def sizes(ratios: Sequence[float]) -> dict[str, float]:
+    """Return mean, worst and best of ratios."""
+    return {"mean": statistics.fmean(ratios), "worst": max(ratios), "best": min(ratios)}
+
+
 def spread(ratios: Sequence[float]) -> dict[str, float]:
     """Return mean, worst and best of ratios, and how many are above the tolerance."""
-    return {
-        "mean": statistics.fmean(ratios),
-        "worst": max(ratios),
-        "best": min(ratios),
-        "above": sum(ratio > TOLERANCE for ratio in ratios),
-    }
+    return {**sizes(ratios), "above": sum(ratio > TOLERANCE for ratio in ratios)}
 
 
-def summary(title: str, found: Sequence[Outcome], methods: Sequence[str]) -> list[str]:
-    """Return a row of the table: the ratio of each method to the program, mean, worst and best."""
-    cells = [title, str(len(found))]
-    for method in methods:
-        ratios = [each.ours[method] / each.theirs for each in found]
-        cells.append(f"{statistics.fmean(ratios):.4f} ({max(ratios):.4f}, {min(ratios):.4f})")
-    return [*cells, str(sum(each.ours["far"] > TOLERANCE * each.theirs for each in found))]
-
-
-def report(found: Sequence[Outcome], figures: Mapping[str, Any], count: int, commit: str) -> list[str]:
-    """Return the page."""
+def compared(found: Sequence[Outcome]) -> dict[str, Any]:
+    """Return how our methods do beside the program, by kind and number of tasks."""
     kinds: dict[str, list[Outcome]] = defaultdict(list)
     for each in found:
         kinds[each.kind].append(each)
     for each in found:
         kinds[f"n = {len(each.batch.tasks)}"].append(each)
-    head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
-    rows = [summary(kind, those, METHODS) for kind, those in kinds.items()]
-    rows.append(summary("all", found, METHODS))
-    own = figures["studies"]
+    kinds["all"] = list(found)
     worst = max(found, key=lambda each: each.ours["far"] / each.theirs)
-    same = sum(abs(each.ours["far-published"] - each.timed) < 1e-6 for each in found)
-    earlier = sum(each.printed < each.timed - 1e-9 for each in found)
+    return {
+        "batches": len(found),
+        **spread([each.ours["far"] / each.theirs for each in found]),
+        "of the worst": f"{worst.batch.name}, {worst.kind}",
+        "valid": sum(each.valid for each in found),
+        "earlier": sum(each.printed < each.timed - 1e-9 for each in found),
+        "same": sum(abs(each.ours["far-published"] - each.timed) < 1e-6 for each in found),
+        "kinds": {
+            kind: {
+                "batches": len(those),
+                "above": sum(each.ours["far"] > TOLERANCE * each.theirs for each in those),
+                **{method: sizes([each.ours[method] / each.theirs for each in those]) for method in METHODS},
+            }
+            for kind, those in kinds.items()
+        },
+    }
+
+
+def report(figures: Mapping[str, Any]) -> list[str]:
+    """Return the page."""
+    found, joins, own = (figures[part] for part in PARTS)
+    head = ["batches", "number", *(f"`{method}`" for method in METHODS), f"`far` above {TOLERANCE:g}"]
+    rows = [
+        [
+            kind,
+            str(row["batches"]),
+            *("{mean:.4f} ({worst:.4f}, {best:.4f})".format(**row[method]) for method in METHODS),
+            str(row["above"]),
+        ]
+        for kind, row in found["kinds"].items()
+    ]
+    commit = f" at {figures['commit']}" if figures["commit"] else ""
     return [
         "# FAR beside its authors' program",
         "",
@@ -300,36 +330,51 @@ def report(found: Sequence[Outcome], figures: Mapping[str, Any], count: int, com
         "",
         *markdown(head, rows),
         "",
-        f"The worst for `far` is {worst.ours['far'] / worst.theirs:.5f}: {worst.batch.name}, {worst.kind}.",
-        f"The program's own times are valid on {sum(each.valid for each in found)} of {len(found)} batches, and",
-        f"earlier than those timed here on {earlier}. `far-published` has the makespan of its assignment on {same}.",
+        f"The worst for `far` is {found['worst']:.5f}: {found['of the worst']}.",
+        f"The program's own times are valid on {found['valid']} of {found['batches']} batches, and",
+        f"earlier than those timed here on {found['earlier']}. `far-published` has the makespan of its assignment on "
+        f"{found['same']}.",
         "",
         "## Two batches, joined",
         "",
-        f"Ends of {figures['joins']['same']['pairs']} pairs of batches of its generator, by those with the program's",
+        f"Ends of {joins['same']['pairs']} pairs of batches of its generator, by those with the program's",
         "moves and swaps, which are judged as above.",
         "",
         *markdown(
             ["the first batch", "mean", "worst", "best", f"above {TOLERANCE:g}"],
             [
-                [name, *(f"{row[which]:.4f}" for which in ("mean", "worst", "best")), str(row["above"])]
-                for name, row in (
-                    ("as the program plans it", figures["joins"]["same"]),
-                    ("as `plan_stream` plans it", figures["joins"]["stream"]),
-                )
+                [name, *(f"{joins[key][which]:.4f}" for which in ("mean", "worst", "best")), str(joins[key]["above"])]
+                for key, name in JOINS.items()
             ],
         ),
         "",
         "## The program's own studies",
         "",
         "What the program computes for the paper's Tables 7, 8 and 9 (each batch joined with itself; for the last",
-        f"column the ends of all pairs of neighbours, by each bound once), {count} batches of its generator for a row.",
+        "column the ends of all pairs of neighbours, by each bound once), "
+        f"{own['batches']} batches of its generator for a row.",
         "",
-        *markdown(list(own[0]), [[str(value) for value in row.values()] for row in own], range(2)),
+        *markdown(list(own["rows"][0]), [[str(value) for value in row.values()] for row in own["rows"]], range(2)),
         "",
         f"`{COMMAND}`",
         "",
     ]
+
+
+def measured(part: str, program: ModuleType, first_seed: int, *, cut: bool) -> dict[str, Any]:
+    """Return the figures of one of :data:`PARTS`."""
+    count = 3 if cut else PAIRS
+    if part == "joins":
+        return {name: {"pairs": len(each), **spread(each)} for name, each in pairs(program, count).items()}
+    if part == "studies":
+        return {"batches": count, "rows": studies(program, count)}
+    seeds, sizes = (dict.fromkeys(KINDS, 1), (10,)) if cut else (SEEDS, SIZES)
+    found: list[Outcome] = []
+    for kind, batch in batches(seeds, sizes, first_seed):
+        found.append(compare(program, batch, kind, METHODS))
+        if len(found) % 100 == 0:
+            print(f"{len(found)} batches", file=sys.stderr, flush=True)
+    return compared(found)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -338,25 +383,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("program", type=Path, help="folder with a copy of github.com/artecs-group/RL_MIG_scheduler")
     parser.add_argument("--commit", default="", help="what commit it is, for the page")
     parser.add_argument("--first-seed", type=int, default=0, help="seed of the first batch of each kind (0)")
+    parser.add_argument("--only", choices=PARTS, help="measure this part again; the others stay as they are stored")
     options = parser.parse_args(arguments)
     program = load(options.program)
-    seeds, sizes = (dict.fromkeys(KINDS, 1), (10,)) if options.cut else (SEEDS, SIZES)
-    found: list[Outcome] = []
-    for kind, batch in batches(seeds, sizes, options.first_seed):
-        found.append(compare(program, batch, kind, METHODS))
-        if len(found) % 100 == 0:
-            print(f"{len(found)} batches", file=sys.stderr, flush=True)
-    count = 3 if options.cut else PAIRS
-    figures: dict[str, Any] = {
-        "batches": len(found),
-        **spread([each.ours["far"] / each.theirs for each in found]),
-        "joins": {name: {"pairs": len(each), **spread(each)} for name, each in pairs(program, count).items()},
-        "studies": studies(program, count),
-    }
+    stored = options.results / "far_authors.json"
+    figures: dict[str, Any] = json.loads(stored.read_text(encoding="utf-8")) if stored.is_file() else {}
+    figures["commit"] = options.commit or figures.get("commit", "")
+    for part in PARTS:
+        if part == options.only or options.only is None or part not in figures:
+            figures[part] = measured(part, program, options.first_seed, cut=options.cut)
     options.results.mkdir(parents=True, exist_ok=True)
-    (options.results / "far_authors.json").write_text(json.dumps(figures) + "\n", encoding="utf-8")
-    commit = f" at {options.commit}" if options.commit else ""
-    save("far_authors", "\n".join(report(found, figures, count, commit)), options.results)
+    stored.write_text(json.dumps(figures) + "\n", encoding="utf-8")
+    save("far_authors", "\n".join(report(figures)), options.results)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ def fitting(found: list[tuple[str, str, float, Figures]], name: str, within: flo
 
 def authors() -> list[dict[str, Any]]:
     """Return what the authors' program itself computes, a row for each cell."""
-    rows: list[dict[str, Any]] = json.loads(AUTHORS.read_text("utf-8"))["studies"]
+    rows: list[dict[str, Any]] = json.loads(AUTHORS.read_text("utf-8"))["studies"]["rows"]
     return rows
 
 

@@ -12,8 +12,8 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.control import Callbacks, Control, Stop, check_run
 from mig_opt.errors import InputError, Problem, SolverError, nearest
-from mig_opt.heuristics.batch.far import far_behind, far_published, far_unrefined
-from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined, shifted
+from mig_opt.heuristics.batch.far import best_published, far_behind, far_published, far_unrefined
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined, shifted
 from mig_opt.registry import METHODS
 from mig_opt.result import Status
 from mig_opt.solving import solve
@@ -22,7 +22,7 @@ from mig_opt.validation import validate
 StreamJoin = Join | Literal["handover"]
 """How :func:`plan_stream` proceeds from one batch to the next."""
 
-_WAYS = 3
+_WAYS = 4
 """Ways to plan the batches so far that are kept with foresight."""
 
 
@@ -172,7 +172,7 @@ def plan_stream(
         callbacks, and ``gap`` or ``stop`` ends the run of a batch, not the stream. The time limit counts for each
         batch, and once more for its moves and swaps.
     foresight : bool
-        Whether all batches are known when the first one is planned. Three ways to plan the batches so far are then
+        Whether all batches are known when the first one is planned. Four ways to plan the batches so far are then
         carried on, instead of the one that ends first: a schedule that ends a little later may be better to follow. The
         first of them is the one without foresight, and the one that ends first counts. For the method ``far`` and the
         join ``moved``.
@@ -307,6 +307,10 @@ def _firsts(batch: Batch, time_limit: float | None, deterministic: bool) -> list
         method(batch, control)
         if control.plan is not None:
             found.append(control.plan)
+    if not batch.initial:
+        plan = best_published(batch, Control[Schedule](time_limit, deterministic=deterministic))
+        plan.refine()
+        found.append(as_ready(batch, plan.slots()))
     return found
 
 

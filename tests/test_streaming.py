@@ -14,11 +14,14 @@ import mig_opt.streaming as streaming
 from mig_opt import concatenate, generate_batch, handover, plan_stream, solve
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
+from mig_opt.batch.timeline import Slot
 from mig_opt.control import Callbacks, Control
 from mig_opt.errors import InputError, SolverError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, joined
+from mig_opt.heuristics.batch.far import best_published
+from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, Join, as_ready, joined
+from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
 from mig_opt.streaming import StreamJoin, StreamPlan
 from mig_opt.validation import validate
 
@@ -112,6 +115,38 @@ def test_the_state_that_is_left(tiny_batch: Batch, tiny_best: Schedule) -> None:
     following, seconds = handover(tiny_batch, tiny_best, halves(1.0))
     assert seconds == 2.46
     assert following.initial == (LiveInstance(0, "1g.6gb", 2, 3.88), LiveInstance(0, "2g.12gb", 0, 3.0))
+
+
+def test_the_driver_may_serve_what_is_ready_first() -> None:
+    # All are ready at once: outer ones come first, then those on the left; usually the one with most work comes first.
+    # 2g@2 is there from 0.12 to 1.12 and gone by 1.22; 1g@0 is there from 0.23, 1g@1 from 0.34 and 1g@2 from 1.33.
+    seconds = {"short": {1: 1.0}, "long": {1: 5.0}, "half": {2: 1.0}, "after": {1: 2.0}}
+    batch = Batch(tuple(Task(name, times) for name, times in seconds.items()), A30)
+    tasks = {("1g.6gb", 0): [0], ("1g.6gb", 1): [1], ("2g.12gb", 2): [2], ("1g.6gb", 2): [3]}
+    slots = [
+        SlotTasks(Slot(placement), tasks.get((placement.profile.name, placement.start), []))
+        for placement in batch.gpu.children("base")
+    ]
+    schedule = as_ready(batch, [slots])
+    assert validate(batch, schedule).valid
+    assert [(operation.kind, operation.profile, operation.start) for operation in schedule.operations or ()] == [
+        ("create", "2g.12gb", 2),
+        ("create", "1g.6gb", 0),
+        ("create", "1g.6gb", 1),
+        ("destroy", "2g.12gb", 2),
+        ("create", "1g.6gb", 2),
+    ]
+    ends = {run.task: run.end for run in schedule.runs}
+    assert ends == pytest.approx({"half": 1.12, "short": 1.23, "long": 5.34, "after": 1.22 + 0.11 + 2.0})
+    assert Refinement(batch, [slots]).schedule().makespan < schedule.makespan
+
+
+@given(realistic_batches(max_tasks=12))
+@settings(max_examples=30)
+def test_what_is_ready_first_can_be_served_first(batch: Batch) -> None:
+    batch = batch.replace(initial=())
+    plan = best_published(batch, Control[Schedule]())
+    assert validate(batch, as_ready(batch, plan.slots())).valid
 
 
 def test_names_are_numbered_only_if_they_are_ambiguous() -> None:

@@ -121,6 +121,28 @@ def test_claims_of_tables_are_all_of_their_figures() -> None:
 
 
 def test_what_the_program_itself_comes_to_is_stored() -> None:
-    rows = json.loads(paper_far_tables.AUTHORS.read_text(encoding="utf-8"))["studies"]
+    rows = json.loads(paper_far_tables.AUTHORS.read_text(encoding="utf-8"))["studies"]["rows"]
     assert len(rows) == 18
     assert paper_far_tables.of_program("moved", "table7").outcome.startswith("n = 10: ")
+
+
+@pytest.mark.parametrize(
+    ("table", "what", "printed", "cannot"),
+    [
+        ("table8", "moves", None, False),
+        ("table8", "swaps", None, False),
+        ("table4", "rho on an A30", "1.01", False),
+        ("section5", "competitive ratio of a stream of batches, A30", "7/2", False),
+        ("section5", "competitive ratio of a stream of batches, A100 or H100", "4", False),
+        ("rodinia-a100", "rho of FAR", "1.22", True),
+    ],
+)
+def test_remarks_beside_the_tables_are_on_the_page(table: str, what: str, printed: str | None, *, cannot: bool) -> None:
+    claims = [
+        claim
+        for entry in Store("far", STORED).in_order(paper_far.PAPER.groups).values()
+        for claim in entry.group.claims
+        if what in claim.what and (printed is None or printed in claim.printed)
+    ]
+    assert claims
+    assert all((claim.verdict is Verdict.CANNOT) is cannot for claim in claims)

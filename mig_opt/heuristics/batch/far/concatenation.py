@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeVar, get_args
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.lifetimes import Location
-from mig_opt.batch.schedule import Operation, Run, Schedule
+from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.batch.timeline import Slot
-from mig_opt.batch.timing import tidy
+from mig_opt.batch.timing import PlannedInstance, tidy, timed_schedule
 from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
@@ -169,3 +170,72 @@ def _slots(
             found[placement.shape].tasks, indices = indices, []
         created.append(SlotTasks(Slot(placement), indices))
     return [*found.values(), *created]
+
+
+@dataclass(slots=True)
+class _Ready:
+    """A slot in the order in which the driver looks at it; of those that are ready at once no one comes first."""
+
+    seconds: float
+    at: int
+
+    def __lt__(self, other: _Ready) -> bool:
+        return self.seconds < other.seconds
+
+
+def as_ready(batch: Batch, gpus: Sequence[Sequence[SlotTasks]]) -> Schedule:
+    """Return the schedule of an assignment to new instances whose driver always serves what is ready first.
+
+    That is the order of the authors' program, which also waits for destructions that nothing follows. Other schedules
+    begin with the instance that has most work behind it. They mostly end earlier; which is better to follow, depends.
+    """
+    instances: list[PlannedInstance] = []
+    operations: list[tuple[OperationKind, int]] = []
+    for gpu, entries in enumerate(gpus):
+        first = len(instances)
+        for entry in entries:
+            size = entry.slot.placement.profile.compute_slices
+            tasks = sorted((batch.tasks[at] for at in entry.tasks), key=lambda task: -task.times[size])
+            instances.append(PlannedInstance(gpu, entry.slot.placement, tasks))
+        operations += [(kind, first + at) for kind, at in _order_as_ready(batch, instances[first:])]
+    return timed_schedule(batch, instances, operations)
+
+
+def _order_as_ready(batch: Batch, instances: Sequence[PlannedInstance]) -> list[tuple[OperationKind, int]]:
+    """Return the operations of one GPU, each instance by its index."""
+    index = {instance.placement: at for at, instance in enumerate(instances)}
+    inside = batch.gpu.children(batch.profile_set)
+    children = [
+        [index[child] for child in sorted(inside[instance.placement], key=lambda child: child.start)]
+        for instance in instances
+    ]
+    # Inner ones stand behind outer ones.
+    used = [bool(instance.tasks) for instance in instances]
+    for at in reversed(range(len(instances))):
+        used[at] = used[at] or any(used[child] for child in children[at])
+    left = [
+        deque(task.times[instance.placement.profile.compute_slices] for task in instance.tasks)
+        for instance in instances
+    ]
+    found: list[tuple[OperationKind, int]] = []
+    heap = [_Ready(0.0, at) for at in range(len(instances)) if not any(at in below for below in children)]
+    driver = 0.0
+    while heap:
+        ready = heapq.heappop(heap)
+        at, instance = ready.at, instances[ready.at]
+        if left[at]:
+            if len(left[at]) == len(instance.tasks):
+                found.append(("create", at))
+                ready.seconds = driver = max(driver, ready.seconds) + batch.operations.of(
+                    "create", instance.placement.profile
+                )
+            ready.seconds += left[at].popleft()
+            heapq.heappush(heap, ready)
+            continue
+        if instance.tasks:
+            driver = max(driver, ready.seconds) + batch.operations.of("destroy", instance.placement.profile)
+            if any(used[child] for child in children[at]):
+                found.append(("destroy", at))
+        for child in children[at]:
+            heapq.heappush(heap, _Ready(ready.seconds, child))
+    return found
