@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 VERSION = mig_opt.__version__
+FILES = "https://raw.githubusercontent.com/mig-opt/mig-opt"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,12 @@ def test_what_the_index_shows(wheel: Path) -> None:
     assert (shown["Name"], shown["Version"], shown["License-Expression"]) == ("mig-opt", VERSION, "MIT")
     assert {entry.partition(", ")[0] for entry in shown.get_all("Project-URL")} >= {"Source", "Issues", "Changelog"}
     assert shown["Description-Content-Type"] == "text/markdown"
-    assert str(shown.get_payload()).startswith("# mig_opt")
+    text = str(shown.get_payload())
+    assert text.startswith("# mig_opt")
+    assert f"![Gantt chart of the optimal schedule]({FILES}/v{VERSION}/docs/images/rodinia-a30.png)" in text
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) == len(re.findall(r"\]\(([^)]+)\)", README.read_text(encoding="utf-8")))
+    assert [link for link in links if not link.startswith("https://")] == [], "the index has no other files"
     assert "Development Status :: 5 - Production/Stable" in shown.get_all("Classifier")
 
 

@@ -132,17 +132,21 @@ def test_actions_are_pinned_and_keep_no_credentials() -> None:
         assert "${{" not in step.get("run", ""), f"{name}: what others write becomes a command; use env"
 
 
+MAY_WRITE = {"publish": {"id-token": "write"}, "publish-site": {"pages": "write", "id-token": "write"}}
+"""Jobs of the release, and what they may."""
+
+
 def test_workflows_may_only_read_but_for_the_release() -> None:
     for path in WORKFLOWS:
         workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
         assert workflow["permissions"] == {"contents": "read"}
         for name, job in workflow["jobs"].items():
-            granted = {"id-token": "write"} if (path.name, name) == ("release.yml", "publish") else None
-            assert job.get("permissions") == granted
+            assert job.get("permissions") == (MAY_WRITE.get(name) if path.name == "release.yml" else None)
             assert job["timeout-minutes"] <= 120
     release = yaml.safe_load(text(".github/workflows/release.yml"))
     assert release[True] == {"push": {"tags": ["v[0-9]+.[0-9]+.[0-9]+"]}}  # YAML reads "on" as true
-    assert set(release["jobs"]["publish"]["needs"]) == set(release["jobs"]) - {"publish"}
+    assert set(release["jobs"]["publish"]["needs"]) == {"wheels", "source"}
+    assert set(release["jobs"]["publish-site"]["needs"]) == {"publish", "site"}
 
 
 def said_by(linter: str, *arguments: object) -> str:
