@@ -1,0 +1,63 @@
+"""Files of the first release stay readable: one of each kind, with every key that it knew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from documents import READERS, flaws
+
+from mig_opt.errors import InputError
+from mig_opt.files.schema import json_schema
+from mig_opt.files.shapes import FILES
+
+FOLDER = Path(__file__).parent / "release_1_0"
+STORED = sorted(FOLDER.glob("*.json"))
+
+LATER: dict[str, set[str]] = {"trace": {"declared"}}
+"""Keys that kinds of files have since then, all of them optional."""
+LATER_KINDS: set[str] = set()
+"""Kinds of files that there are since then."""
+
+
+def keys_of(document: object) -> set[str]:
+    inner = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
+    own = set(document) if isinstance(document, dict) else set()
+    return own.union(*map(keys_of, inner))
+
+
+def keys_known(schema: dict[str, Any]) -> set[str]:
+    return {key for shape in (schema, *schema["$defs"].values()) for key in shape.get("properties", ())}
+
+
+def test_there_is_one_of_each_kind() -> None:
+    assert {path.stem for path in STORED} == FILES.keys() - LATER_KINDS
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_files_of_the_first_release_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not change the files: users have such."""
+    monkeypatch.chdir(FOLDER)  # the study names the batch beside it
+    document = json.loads(path.read_text(encoding="utf-8"))
+    kind: Any = path.stem
+    assert document["schema"] == f"mig-opt/{kind}/1"
+    assert READERS[kind](document) is not None
+    assert flaws(json_schema(kind), document) == []
+
+
+@pytest.mark.parametrize("path", STORED, ids=lambda path: path.stem)
+def test_they_have_every_key_of_that_time(path: Path) -> None:
+    """A key that is new belongs into ``LATER``; one that is gone makes a file unreadable."""
+    kind: Any = path.stem
+    known = keys_known(json_schema(kind))
+    assert known - keys_of(json.loads(path.read_text(encoding="utf-8"))) == LATER.get(kind, set())
+    assert LATER.get(kind, set()) <= known
+
+
+def test_a_key_that_is_gone_is_noticed() -> None:
+    document = json.loads((FOLDER / "state.json").read_text(encoding="utf-8"))
+    document["manager_of_old"] = document.pop("manager")
+    with pytest.raises(InputError, match="manager_of_old"):
+        READERS["state"](document)
