@@ -89,7 +89,7 @@ PAGES: Mapping[str, Sequence[Entry]] = {
         Given(
             Source.SETTING,
             (
-                "time and memory of `simulate` from 10 to 10,000 GPUs",
+                "time and memory of `simulate`: a million jobs on 10,000 GPUs with every scheduler",
                 "frees on fleets of 200 GPUs on 25 nodes in 10 s",
                 "fewest GPUs with 99 % of the requests of every service in time",
                 "and 3.6 h more with PyJobShop",

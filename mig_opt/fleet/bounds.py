@@ -14,26 +14,21 @@ What every schedule has to respect, whatever it does, is used here and nothing e
   that does a share ``x`` of its work on a placement uses ``x * times[s] * weight of what it covers``; in all at least
   its *area*, the least over all its placements, whatever the split.
 
-Areas are shares of a GPU times seconds: the fleet gives ``gpus`` of them per second. So it does of any mean of slices
-and link: what uses at most one of each uses at most one of a weighted mean of both.
-
-*Ends in order.* Let ``n(t)`` be the number of jobs that can have ended by ``t``. On one machine with the speed of the
-fleet that may be preempted and shared at will, shortest remaining processing time first maximises ``n(t)`` for all
-``t`` at once (Schrage, Operations Research 16, 1968), and that machine can do whatever the fleet can. So the k-th end
-of its schedule is a lower bound for the k-th end of any schedule. So is the k-th smallest of arrival + shortest time.
-The larger of the two for each k, summed up, bounds the sum of all ends.
+Areas are shares of a GPU times seconds: the fleet gives ``gpus`` of them per second at most. So it does of any mean of
+slices and link: what uses at most one of each uses at most one of a weighted mean of both.
+:mod:`mig_opt.fleet.relaxation` has what follows of areas for the ends of jobs.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import heapq
 import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mig_opt.batch.bounds import Bound, slice_dual_prices
+from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end, mean_busy_times
 from mig_opt.fleet.trace import Job, Trace, batch_of, check_jobs
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 
@@ -42,6 +37,9 @@ _SAFE = 1 - 1e-9
 
 _MOST_PRICED = 2_000
 """Jobs up to which the best weights of the memory slices are searched."""
+
+_MOST_PAYING = 1_000
+"""Jobs up to which the best prices of the capacity are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +69,21 @@ class TraceBounds:
         return max((self.completion[0].value - self.arrivals) / self.jobs, 0.0)
 
 
-def trace_bounds(trace: Trace) -> TraceBounds:
+def trace_bounds(trace: Trace, *, resizing: bool = True) -> TraceBounds:
     """Return lower bounds on the makespan and the sum of completion times, for every schedule of a trace.
+
+    Parameters
+    ----------
+    trace : Trace
+        The jobs and the fleet.
+    resizing : bool
+        False: for schedules in which no running job is migrated to an instance of another size. No scheduler of
+        :func:`mig_opt.policies` does that; where memory grows these bounds are higher.
+
+    Returns
+    -------
+    TraceBounds
+        The bounds, each with its reason.
 
     Raises
     ------
@@ -94,16 +105,23 @@ def trace_bounds(trace: Trace) -> TraceBounds:
     34.13
     """
     check_jobs(trace)
-    needs = [_Need.of(trace, job) for job in trace.jobs]
+    needs = [_Need.of(trace, job, resizing=resizing) for job in trace.jobs]
     ready = [max(job.arrival, need.created) for job, need in zip(trace.jobs, needs, strict=True)]
     shortest = sorted(start + need.seconds for start, need in zip(ready, needs, strict=True))
     makespan = [_latest(trace, ready, needs)]
-    ends = [shortest]
+    seconds = [need.seconds for need in needs]
+    ends, means, choices = [shortest], [], []
     for name, reason, weigh, link in _weightings(trace, needs):
-        areas = [need.area(weigh, link) / trace.gpus for need in needs]
-        in_order = _shortest_remaining_first(ready, areas)
-        ends.append(in_order)
-        makespan.append(_area(name, reason, ready, areas))
+        parts = [[area / trace.gpus for area in need.areas(weigh, link)] for need in needs]
+        speeds = [need.speed(weigh, link) / trace.gpus for need in needs]
+        capacity = Capacity.of(trace, _useful_speeds(needs, weigh, link))
+        relaxed = Relaxation(capacity, ready, [math.fsum(own) for own in parts], seconds, speeds)
+        choices.append(relaxed)
+        ends.append(ends_in_order(relaxed))
+        last, since = last_end(relaxed)
+        what = f"{reason} of the fleet need this long for the work that can begin at second {since:g} or later"
+        makespan.append(_bound(name, last, what))
+        means.append(math.fsum(map(_Need.least_end, needs, ready, mean_busy_times(relaxed), parts)))
     highest = [max(each) for each in zip(*ends, strict=True)]
     pooled = [max(each) for each in zip(*ends[1:], strict=True)]
     completion = [
@@ -117,7 +135,18 @@ def trace_bounds(trace: Trace) -> TraceBounds:
             "jobs at any moment as any schedule",
         ),
         _bound("ends in order", math.fsum(highest), "for each k the k-th end is bounded by both of these at once"),
+        _bound(
+            "mean busy times",
+            max(means),
+            "no schedule works earlier on its jobs, on the mean, than one machine as fast as the whole fleet that "
+            "always works on the smallest job; and each ends half of its shortest time after its mean at the least",
+        ),
     ]
+    if len(needs) <= _MOST_PAYING:
+        from mig_opt.fleet.capacity_prices import priced_ends
+
+        reason = "jobs that are alone and pay for the capacity that they use end no earlier, less all that can be paid"
+        completion.append(_bound("priced capacity", max(map(priced_ends, choices)), reason))
     makespan.sort(key=lambda bound: -bound.value)
     completion.sort(key=lambda bound: -bound.value)
     return TraceBounds(tuple(makespan), tuple(completion), len(trace.jobs), math.fsum(j.arrival for j in trace.jobs))
@@ -137,10 +166,10 @@ class _Need:
     factor: float  # by how much it slows down for each PCIe-bound job on its GPU; 0 if it is none
 
     @classmethod
-    def of(cls, trace: Trace, job: Job) -> _Need:
+    def of(cls, trace: Trace, job: Job, *, resizing: bool = True) -> _Need:
         parts = tuple(
-            (share, tuple((profile, job.times[profile.compute_slices]) for profile in trace.profiles(part)))
-            for share, part in _parts(job)
+            (share, tuple((profile, job.times[profile.compute_slices]) for profile in _profiles(trace, part)))
+            for share, part in _parts(job, resizing=resizing)
         )
         factor = job.sensitivity * job.pcie_gbps / trace.pcie_limit
         return cls(
@@ -150,19 +179,72 @@ class _Need:
             factor,
         )
 
-    def area(self, weigh: dict[Profile, float], link: float) -> float:
-        """Return the least that it uses of slices with some weights and of the link with the weight ``link``."""
-        return math.fsum(
+    def areas(self, weigh: dict[Profile, float], link: float) -> list[float]:
+        """Return the least that each part uses of slices with some weights and of the link with the weight ``link``."""
+        return [
             share * min(seconds * ((1 - link) * weigh[profile] + link * self.factor) for profile, seconds in options)
             for share, options in self.parts
+        ]
+
+    def speed(self, weigh: dict[Profile, float], link: float) -> float:
+        """Return the most area that it gets through in a second."""
+        return max(
+            area / (share * min(seconds for _, seconds in options) * max(1.0, self.factor))
+            for (share, options), area in zip(self.parts, self.areas(weigh, link), strict=True)
         )
 
+    def least_end(self, ready: float, busy: float, areas: Sequence[float]) -> float:
+        """Return a bound on the end of the job, given when it is ready and the mean second of its areas."""
+        total = math.fsum(areas)
+        if total <= 0:
+            return ready + self.seconds
+        left, after = 0.0, 0.0
+        for (share, options), area in zip(reversed(self.parts), reversed(areas), strict=True):
+            part = share * min(seconds for _, seconds in options) * max(1.0, self.factor)
+            after += area / total * (left + part / 2)
+            left += part
+        return busy + after
 
-def _parts(job: Job) -> Iterator[tuple[float, Job]]:
+
+def _useful_speeds(needs: Sequence[_Need], weigh: dict[Profile, float], link: float) -> dict[int, float]:
+    """Return, for each size of instances, the most area that any job gets through there in a second."""
+    fastest: dict[int, float] = {}
+    for need in needs:
+        for (share, options), area in zip(need.parts, need.areas(weigh, link), strict=True):
+            for profile, seconds in options:
+                speed = area / (share * seconds * max(1.0, need.factor))
+                size = profile.compute_slices
+                fastest[size] = max(fastest.get(size, 0.0), speed)
+    return fastest
+
+
+def _profiles(trace: Trace, job: Job) -> tuple[Profile, ...]:
+    """Return the profiles that suit a job: beside the one that it asks for, larger ones for which it has times.
+
+    Few schedulers use these, for jobs that wait too long for theirs.
+    """
+    suitable = trace.profiles(job)
+    if job.profile is None or len(job.times) == 1:
+        return suitable
+    asked = trace.gpu.profile(job.profile)
+    larger = (
+        profile
+        for profile in trace.gpu.profiles
+        if profile.compute_slices in job.times
+        and profile.compute_slices > asked.compute_slices
+        and profile.memory_slices >= asked.memory_slices
+    )
+    return (*suitable, *larger)
+
+
+def _parts(job: Job, *, resizing: bool) -> Iterator[tuple[float, Job]]:
     """Yield shares of the work of a job, each as a job with the memory that it needs there.
 
     Where memory grows, a job may begin on an instance that would not do later, and be migrated in time.
     """
+    if job.profile is None and not resizing:
+        yield 1.0, dataclasses.replace(job, memory_gb=job.most_gb, memory_growth=())
+        return
     if job.profile is not None or not job.memory_growth:
         yield 1.0, job
         return
@@ -173,7 +255,7 @@ def _parts(job: Job) -> Iterator[tuple[float, Job]]:
             yield end - begin, dataclasses.replace(job, memory_gb=gb, memory_growth=())
 
 
-_LINK_WEIGHTS = (1.0, 0.5)
+_LINK_WEIGHTS = (1.0, 0.75, 0.5, 0.25)
 """Weights of the link beside the slices, for traces with PCIe-bound jobs."""
 
 
@@ -190,7 +272,7 @@ def _weightings(trace: Trace, needs: Sequence[_Need]) -> Iterator[tuple[str, str
         yield "weighted area", "the memory slices, weighted,", _covered(gpu, [price / total for price in prices]), 0.0
     if any(need.factor for need in needs):
         for link in _LINK_WEIGHTS:
-            what = "PCIe links" if link == 1 else "PCIe links and compute slices"
+            what = "PCIe links" if link == 1 else f"PCIe links ({link:.0%}) and compute slices"
             yield f"area of {what}", f"the {what}", compute, link
 
 
@@ -206,36 +288,6 @@ def _latest(trace: Trace, ready: Sequence[float], needs: Sequence[_Need]) -> Bou
         (start + need.seconds, job.name) for start, need, job in zip(ready, needs, trace.jobs, strict=True)
     )
     return _bound("latest job", value, f"job {name!r} ends its shortest time after its arrival at the least")
-
-
-def _area(name: str, what: str, ready: Sequence[float], areas: Sequence[float]) -> Bound:
-    """Return the best bound over all moments: what arrives from then on has to be done from then on."""
-    best, since, left = 0.0, 0.0, 0.0
-    for start, area in sorted(zip(ready, areas, strict=True), reverse=True):
-        left += area
-        if start + left > best:
-            best, since = start + left, start
-    reason = f"{what} of the fleet need this long for the work that can begin at second {since:g} or later"
-    return _bound(name, best, reason)
-
-
-def _shortest_remaining_first(ready: Sequence[float], lengths: Sequence[float]) -> list[float]:
-    """Return the ends, in order, of the preemptive schedule of one machine that always runs what has the least left."""
-    ends: list[float] = []
-    waiting: list[float] = []
-    now = 0.0
-    for start, length in sorted(zip(ready, lengths, strict=True)):
-        while waiting and now + waiting[0] <= start:
-            now += heapq.heappop(waiting)
-            ends.append(now)
-        if waiting:
-            heapq.heapreplace(waiting, waiting[0] - (start - now))
-        now = start
-        heapq.heappush(waiting, length)
-    while waiting:
-        now += heapq.heappop(waiting)
-        ends.append(now)
-    return ends
 
 
 def _bound(name: str, value: float, reason: str) -> Bound:

@@ -84,7 +84,7 @@ def trace_optimum(
     """Return the best schedule of a small trace for somebody who knows all arrivals.
 
     It is the best one without preemption and migration, of jobs that PCIe does not slow down. The bounds of
-    :func:`trace_bounds`, which hold for every schedule, help to prove it.
+    :func:`trace_bounds` help to prove it.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def trace_optimum(
         deterministic=deterministic,
         also=problems,
     )
-    best = getattr(trace_bounds(_without_contention(trace)), goal)[0]
+    best = getattr(trace_bounds(_without_contention(trace), resizing=False), goal)[0]
     batch = batch_of(trace)
     control = Control[Schedule](
         time_limit,
