@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import random
 import sys
 import time
@@ -127,17 +128,16 @@ def main(arguments: Sequence[str]) -> None:
     """Do what is missing, and write the tables."""
     parser = parser_of(__doc__, "online_rivals.md", "one seed, few jobs")
     parser.add_argument("--migbench", nargs=2, metavar=("TRACE", "SUMMARY"), help="files of MIGBench")
-    parser.add_argument("--most", type=int, default=10**6, help="do at most so many traces")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no further trace after so many seconds")
     options = parser.parse_args(arguments)
     path = Path(options.results) / "online_rivals.jsonl"
     rows: dict[str, Any] = {}
     if path.exists():
         rows = {row["trace"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
-    done = 0
+    begin = time.monotonic()
     for name, make in planned(options.cut, options.migbench):
-        if name not in rows and done < options.most:
+        if name not in rows and time.monotonic() < begin + options.seconds:
             rows[name] = {"trace": name, **figures(make())}
-            done += 1
             with path.open("a", encoding="utf-8") as file:
                 print(json.dumps(rows[name]), file=file)
             print(name, rows[name]["planner"], flush=True)

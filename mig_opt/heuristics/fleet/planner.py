@@ -36,6 +36,9 @@ _MOST_EAGER = 400
 _MOST_EXPECTED = 1e6
 """Largest number of expected jobs: the first gaps may be as short as numbers can be."""
 
+_PAUSE = 2.0
+"""Multiple of the longest gap between arrivals after which plans keep no room for more of them."""
+
 _DEVIATION = 0.02
 """Share by which a run has to be longer or shorter than expected to be a reason to plan anew."""
 
@@ -151,6 +154,7 @@ class Planner(ConfigurablePolicy):
         self._expected_runs: dict[int, tuple[float, float]] = {}
         self._first_arrival = cluster.trace.jobs[0].arrival
         self._later_arrivals = 0
+        self._last_arrival, self._longest_gap = self._first_arrival, 0.0
         self._window_ends = -math.inf
         self._large = cluster.trace.gpus > _MOST_GPUS
         self._with_room = cluster.ranking(_free_slices)
@@ -160,6 +164,8 @@ class Planner(ConfigurablePolicy):
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
         jobs = cluster.trace.jobs
         self._later_arrivals += jobs[job].arrival > self._first_arrival
+        self._longest_gap = max(self._longest_gap, cluster.now - self._last_arrival)
+        self._last_arrival = cluster.now
         if job + 1 < len(jobs) and jobs[job + 1].arrival == cluster.now:
             return
         if not self.window:
@@ -221,8 +227,12 @@ class Planner(ConfigurablePolicy):
 
     def _objective(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Objective:
         expected, others = self._expected_arrivals(problem), len(cluster.waiting) - len(problem.jobs)
+        over = self._arrivals_over(cluster.now)
         # On the average, half of an area is still to be taken when a job arrives.
-        balance, later = self.balance / (1 + expected + others), expected / 2 + others
+        later = (0.0 if over else expected / 2) + others
+        # Where jobs slow each other down on the link, nothing fills the gaps at the end of the last plan.
+        last = over and not others and bool(problem.job_arrays.factor.any())
+        balance = self.balance / (1 if last else 1 + expected + others)
         # The last end of all cannot be earlier. A second more counts at least as much as one of each of two jobs.
         horizon = max(self._busy + choice.work, float(problem.available.free.max()), choice.longest)
         excess = max(0.0, min(1.0, 2 / len(problem.jobs)) * self.balance - balance)
@@ -250,6 +260,10 @@ class Planner(ConfigurablePolicy):
         unplanned = [job for job in cluster.waiting if job not in self._plan.runs]
         planned = len(cluster.waiting) - len(unplanned)
         return planned < self.most / 2 and any(self._chooser.plannable(cluster, job) for job in unplanned)
+
+    def _arrivals_over(self, now: float) -> bool:
+        """Return True if the last arrival is longer ago than twice the longest gap between two of them."""
+        return now - self._last_arrival > _PAUSE * self._longest_gap
 
     def _expected_arrivals(self, problem: PlanningProblem) -> float:
         """Return how many jobs arrive until the plan is carried out, if they go on to arrive as they did so far."""

@@ -14,9 +14,13 @@ from online_worlds import NO_COSTS, assert_sound, audit, columns, job, rows, tra
 
 from mig_opt import Batch, InputError, Job, Simulation, Trace, generate_batch, generate_trace, get_gpu, simulate, solve
 from mig_opt.batch.schedule import ScheduleResult
+from mig_opt.heuristics.fleet.planner import Planner
 from mig_opt.heuristics.fleet.planning import search
+from mig_opt.heuristics.fleet.planning.choice import Choice
+from mig_opt.heuristics.fleet.planning.list_decoder import Objective
+from mig_opt.heuristics.fleet.planning.problem import PlanningProblem
 from mig_opt.result import Status
-from mig_opt.simulation import check_log
+from mig_opt.simulation import Cluster, check_log
 
 
 def run(wanted: Trace, **options: object) -> Simulation:
@@ -141,6 +145,39 @@ def test_or_one_after_the_other() -> None:
     """On a single GPU 10 and 20 are better than 20 and 20."""
     jobs = [job(name, 0, "1g.5gb", 10, pcie_gbps=30.0, sensitivity=1.0) for name in "ab"]
     assert [row[3] for row in places(run(trace(*jobs, costs=NO_COSTS)))] == [10, 20]
+
+
+class Listening(Planner):
+    """Notes how many later jobs each plan counts with."""
+
+    def begin(self, cluster: Cluster) -> None:
+        self.heard: list[tuple[float, float]] = []
+        super().begin(cluster)
+
+    def _objective(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Objective:
+        found = super()._objective(cluster, problem, choice)
+        self.heard.append((cluster.now, found.later))
+        return found
+
+
+def test_no_arrivals_are_expected_long_after_the_last_one() -> None:
+    """One GPU, a job of 10 s every 4 s: from 8 s after the last one on nothing is counted with but what waits."""
+    jobs = [job(f"j{number}", 4.0 * number, "7g.40gb", 10.0) for number in range(6)]
+    planner = Listening(rounds=20)
+    assert_sound(simulate(trace(*jobs, costs=NO_COSTS), planner).log)
+    assert max(second for second, _ in planner.heard) == 40.0
+    for second, later in planner.heard:
+        assert (later > 0) == (0 < second <= 28.0)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", [0, 3])
+def test_pcie_bound_jobs_end_nearly_as_early_as_with_the_best_simple_scheduler(seed: int) -> None:
+    wanted = generate_trace("pcie-4", gpu="A100", gpus=None, seed=seed)
+    simple = simulate(wanted, "fragmentation-aware", backfill=True, patience=None).metrics
+    found = simulate(wanted, "planner").metrics
+    assert found.makespan <= 1.03 * simple.makespan
+    assert found.completion.mean <= 0.95 * simple.completion.mean
 
 
 def test_a_job_that_ran_out_of_memory_gets_as_much_as_it_needed() -> None:

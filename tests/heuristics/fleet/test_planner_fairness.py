@@ -110,9 +110,9 @@ def test_the_time_for_a_decision_is_given_to_the_annealing(monkeypatch: pytest.M
     given_s: list[float] = []
     plain = search.PlanSearch._anneal
 
-    def watched(self: search.PlanSearch, jobs: search.JobList, seconds: float) -> float:
+    def watched(self: search.PlanSearch, jobs: search.JobList, rounds: int, seconds: float) -> float:
         given_s.append(seconds)
-        return plain(self, jobs, seconds)
+        return plain(self, jobs, rounds, seconds)
 
     monkeypatch.setattr(search.PlanSearch, "_anneal", watched)
     wanted = generate_trace("long-25", jobs=12, gpu="A100", gpus=1, seed=1)

@@ -45,7 +45,8 @@ _EPSILON = 1e-6
 """Seconds that are no reason to change a plan."""
 
 _MOST_LATER = 1.0
-"""If more jobs are expected and some are PCIe-bound, simple lists do: what a plan says of the link is too coarse."""
+_LEAST_ROUNDS = 300
+"""If PCIe-bound jobs wait and more are expected, annealings with fewer rounds are left out: simple lists do as well."""
 
 _MOST_SOLVED = 400
 """Jobs x GPUs up to which ``solve`` is asked."""
@@ -94,7 +95,6 @@ class PlanSearch:
         self._count = count = len(problem.jobs)
         self._urgent = [number for number, waiting in enumerate(problem.jobs) if waiting.urgent]
         self._contention = bool(problem.job_arrays.factor.any())
-        self._thorough = objective.later < _MOST_LATER or not self._contention
         (gpus, places), profiles = problem.available.begin.shape, problem.available.best.shape[1]
         slices = problem.available.free.shape[1]
         available, before = (Availability.idle(rows, slices, places, profiles) for rows in (gpus, count))
@@ -117,12 +117,13 @@ class PlanSearch:
         for start in map(self._urgent_first, starts):
             by_value.setdefault(self._decode(start), start)
         best, chosen = np.inf, by_value[min(by_value)]
-        values = sorted(by_value)[: _STARTS if self._thorough else 1]
+        rounds = self._rounds()
+        values = sorted(by_value)[: _STARTS if rounds else 1]
         for turn, value in enumerate(values):
             start = by_value[value]
             trial = JobList(start.order.copy(), start.modes.copy(), start.area_weight)
             left = (self._effort.ends - time.perf_counter()) / (len(values) - turn)
-            found = self._anneal(trial, left) if self._thorough and left > 0 else value
+            found = self._anneal(trial, rounds, left) if rounds and left > 0 else value
             if found < best:
                 best, chosen = found, trial
         advised = None if solved is None else plan_by_schedule(self._problem, *solved)
@@ -207,10 +208,15 @@ class PlanSearch:
     def _decode(self, jobs: JobList) -> float:
         return decode(self._arrays, jobs, np.inf, self._workspace)
 
-    def _anneal(self, jobs: JobList, seconds: float) -> float:
+    def _rounds(self) -> int:
+        """Return the number of rounds of an annealing; 0 if so few would only fit the model of the link."""
         placements_of = self._problem.cluster.geometry.placements_of
         placements = sum(len(placements_of[profile]) for waiting in self._problem.jobs for profile, _ in waiting.modes)
-        rounds = min(self._effort.rounds, _MOST_CANDIDATES // (placements * len(self._problem.gpus)))
+        most = _MOST_CANDIDATES // (placements * len(self._problem.gpus))
+        coarse = self._contention and self._arrays.objective.later >= _MOST_LATER
+        return 0 if coarse and most < _LEAST_ROUNDS else min(self._effort.rounds, most)
+
+    def _anneal(self, jobs: JobList, rounds: int, seconds: float) -> float:
         limits = AnnealingLimits(rounds, seconds, self._effort.seed)
         return anneal(self._arrays, jobs, limits, self._workspace)
 
