@@ -242,25 +242,41 @@ class DaySearch:
         return self._placed_after(before, step, self._counts[step])
 
     def _place_calmly(self, part: range) -> None:
-        """Place steps one after the other, each by calm changes from the one before; their numbers follow from that."""
+        """Place steps one after the other, each by calm changes from the one before; their numbers follow from that.
+
+        Where that is not possible the step before is placed anew with it, if that disturbs fewer services.
+        """
+        done = self._deployments
         for step in part:
-            deployment = self._placed(step)
-            if self._deployments and self._day.demands[step] is not None:
-                before = self._deployments[-1]
-                gpus = self._whole_fleet(deployment.gpus)
-                outcome = best_places(
-                    self._problem,
-                    Span(range(step, step + 1), gpus, tuple(range(len(gpus))), before.replace(gpus=gpus)),
-                    self._control,
-                    known=[deployment.replace(gpus=gpus)],
-                    share=_CALM_SHARE / (2 + (part.stop - step) / 3),
-                    calm=True,
-                    workers=1,
-                )
-                if outcome.deployments is not None:
-                    (deployment,) = outcome.deployments
-                    self._counts[step] = counts_of(self._problem, deployment)
-            self._deployments.append(deployment)
+            fresh = packed(self._problem, self._counts[step])
+            done.append(align(done[-1], fresh) if done else fresh)
+            if len(done) == 1 or self._day.demands[step] is None:
+                continue
+            share = _CALM_SHARE / (4 + part.stop - step)
+            disturbed = self._calm_span(range(step, step + 1), None, share=share, workers=1)
+            if disturbed and step - 1 in part and step > 1 and self._day.demands[step - 1] is not None:
+                self._calm_span(range(step - 1, step + 1), disturbed, share=2 * share)
+
+    def _calm_span(self, span: range, most: int | None, *, share: float, workers: int | None = None) -> int | None:
+        """Place the last steps anew by calm changes, if fewer services are disturbed than that; return for how many."""
+        done = self._deployments
+        gpus = self._whole_fleet(done[-1].gpus)
+        before, *known = (one.replace(gpus=gpus) for one in done[span.start - 1 :])
+        everywhere = tuple(range(len(gpus)))
+        outcome = best_places(
+            self._problem,
+            Span(span, gpus, everywhere, before),
+            self._control,
+            known=known,
+            share=share,
+            calm=True,
+            workers=workers,
+        )
+        if outcome.deployments is not None and (most is None or outcome.disturbed < most):
+            done[span.start :] = outcome.deployments
+            for step, deployment in zip(span, outcome.deployments, strict=True):
+                self._counts[step] = counts_of(self._problem, deployment)
+        return outcome.disturbed
 
     def _whole_fleet(self, gpus: Sequence[str]) -> tuple[str, ...]:
         """Return GPUs, and after them the others that there are."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -34,13 +34,14 @@ from mig_opt.serving.deployment import Deployment, Segment, segment_of
 
 _SHARES = 2**40
 """Parts of a rate: shares that are rounded up to them stay within the tolerance of the validator."""
+_ENOUGH = math.floor(NEEDED * _SHARES)
 _LARGEST = 2**28
 """Units of cost, about: beyond this the solver has to do with rounded ones."""
 
 _Place = tuple[int, Placement]
 _Key = tuple[int, Placement, str]
 """GPU, placement and service."""
-_Segments = Mapping[_Key, cp_model.LiteralT]
+_Segments = Mapping[_Key, cp_model.IntVar]
 """Segments that there may be in a step, each with a literal for whether it is there."""
 
 
@@ -62,6 +63,7 @@ class PlaceOutcome:
 
     deployments: tuple[Deployment, ...] | None  # None if none were found in time
     bound: Fraction | None  # in GPU-hours, with the changes at both ends of the span; None without a proof
+    disturbed: int = 0  # services for which a change is not calm, one change after the other, if that was asked for
 
 
 def best_places(
@@ -104,14 +106,14 @@ def best_places(
     PlaceOutcome
         Deployments and bound.
     """
-    model = _PlaceModel(problem, span, calm=calm)
-    if known:
-        model.hint(known)
+    model = _PlaceModel(problem, span, known, calm=calm)
     if at_least and model.exact:
         model.model.add(model.cost >= math.ceil(at_least / model.unit))
     if not proves:
         values = _better(model.model, control, share, workers or control.workers)
-        return PlaceOutcome(None if values is None else model.deployments(values), None)
+        if values is None:
+            return PlaceOutcome(None, None)
+        return PlaceOutcome(model.deployments(values), None, model.disturbed_in(values))
     outcome = cpsat.run(model.model, control, Request(share=share, for_proof=True))
     found = None if outcome.values is None else model.deployments(outcome.values)
     return PlaceOutcome(found, outcome.bound * model.unit if model.exact else None)
@@ -138,7 +140,7 @@ def _better(model: cp_model.CpModel, control: Limits, share: float, workers: int
 
 
 class _PlaceModel:
-    def __init__(self, problem: DayProblem, span: Span, *, calm: bool = False) -> None:
+    def __init__(self, problem: DayProblem, span: Span, known: Sequence[Deployment], *, calm: bool = False) -> None:
         self._problem, self._span = problem, span
         self.model = cp_model.CpModel()
         total = sum((problem.day.hours[step] for step in span.steps), Fraction(0)) * max(len(span.usable), 1)
@@ -149,10 +151,18 @@ class _PlaceModel:
         self._serving: list[dict[_Key, cp_model.IntVar]] = []
         self._used: list[dict[int, cp_model.IntVar]] = []
         self._objective: list[cp_model.LinearExprT] = []
+        self._disturbed: list[cp_model.IntVar] = []
+        self._tried: dict[int, bool] = {}
         places = self._places()
         for step in span.steps:
             self._fill(step, places)
             self._serve(step)
+        for serving, used, deployment in zip(self._serving, self._used, known, strict=bool(known)):
+            there, gpus = set(self._keys(deployment)), {segment.gpu for segment in deployment.segments}
+            for key, variable in serving.items():
+                self.try_first(variable, key in there)
+            for gpu, variable in used.items():
+                self.try_first(variable, gpu in gpus)
         if problem.creation_price:
             self._count_changes()
         if calm:
@@ -219,7 +229,7 @@ class _PlaceModel:
                 math.ceil(min(self._options[key].point.throughput / service.rate, 1.0) * _SHARES) * variable
                 for key, variable in own
             ]
-            self.model.add(cp_model.LinearExpr.sum(terms) >= math.floor(NEEDED * _SHARES))
+            self.model.add(cp_model.LinearExpr.sum(terms) >= _ENOUGH)
             if service.min_replicas > 1:
                 segments = cp_model.LinearExpr.sum([variable for _, variable in own])
                 self.model.add(segments >= service.min_replicas)
@@ -240,6 +250,7 @@ class _PlaceModel:
                 else:
                     begins_here = self.model.new_bool_var("")
                     self.model.add_bool_or([~variable, old, begins_here])
+                    self.try_first(begins_here, self.tried(variable) and not self.tried(old))
                     self._objective.append(price * begins_here)
         if span.after is not None:
             last = self._serving[-1]
@@ -263,36 +274,41 @@ class _PlaceModel:
             at_once = {service.name: change.calm(service, {}) for service in services}
             for service in services:
                 disturbed = self.model.new_bool_var("")
-                self.model.add_bool_or([at_once[service.name], change.calm(service, at_once), disturbed])
+                calm = at_once[service.name], change.calm(service, at_once)
+                self.model.add_bool_or([*calm, disturbed])
+                self.try_first(disturbed, not any(map(self.tried, calm)))
+                self._disturbed.append(disturbed)
                 self._objective.append(price * disturbed)
 
-    def _fixed(self, deployment: Deployment) -> dict[_Key, cp_model.LiteralT]:
+    def _fixed(self, deployment: Deployment) -> dict[_Key, cp_model.IntVar]:
         there = self._keys(deployment)
         for key, segment in zip(there, deployment.segments, strict=True):
             self._throughputs[key] = segment.throughput
-        return dict.fromkeys(there, self.model.new_constant(1))
+        true = self.model.new_constant(1)
+        self._tried[true.index] = True
+        return dict.fromkeys(there, true)
 
-    def served(self, service: Service, literals: Mapping[_Key, cp_model.LiteralT]) -> cp_model.LinearExprT:
-        """Return the share of the rate of a service that those of some segments answer whose literals are true."""
-        terms = []
-        for key, literal in literals.items():
-            throughput = self._throughputs.get(key) or self._options[key].point.throughput
-            terms.append(math.ceil(min(throughput / service.rate, 1.0) * _SHARES) * literal)
-        return cp_model.LinearExpr.sum(terms)
+    def factors(self, service: Service, keys: Iterable[_Key]) -> list[int]:
+        """Return the share of the rate of a service that each of some segments answers."""
+        throughputs = (self._throughputs.get(key) or self._options[key].point.throughput for key in keys)
+        return [math.ceil(min(throughput / service.rate, 1.0) * _SHARES) for throughput in throughputs]
 
     def _keys(self, deployment: Deployment) -> list[_Key]:
         """Return the segments of a deployment; all of them are served in the best way of their size."""
         return [(one.gpu, deployment.placement(one), one.service) for one in deployment.segments]
 
-    def hint(self, known: Sequence[Deployment]) -> None:
-        """Let the solver start from deployments of these steps."""
-        for serving, used, deployment in zip(self._serving, self._used, known, strict=True):
-            there = set(self._keys(deployment))
-            gpus = {segment.gpu for segment in deployment.segments}
-            for key, variable in serving.items():
-                self.model.add_hint(variable, key in there)
-            for gpu, variable in used.items():
-                self.model.add_hint(variable, gpu in gpus)
+    def try_first(self, variable: cp_model.IntVar, value: bool) -> None:
+        """Let the solver start with a value."""
+        self._tried[variable.index] = value
+        self.model.add_hint(variable, value)
+
+    def tried(self, literal: cp_model.LiteralT | None) -> bool:
+        """Return the value that the solver starts with; False for what there is not, or without any."""
+        return isinstance(literal, cp_model.IntVar) and self._tried.get(literal.index, False)
+
+    def disturbed_in(self, values: Sequence[int]) -> int:
+        """Return how often a change is not calm for a service in a solution."""
+        return sum(bool(values[variable.index]) for variable in self._disturbed)
 
     def deployments(self, values: Sequence[int]) -> tuple[Deployment, ...] | None:
         """Return the deployments of a solution; None if one serves too little within the rounding of shares."""
@@ -322,35 +338,40 @@ class _Change:
             for memory_slice in key[1].footprint:
                 self._covering[key[0], memory_slice].append(key)
 
-    def calm(self, service: Service, at_once: Mapping[str, cp_model.LiteralT]) -> cp_model.LiteralT:
+    def calm(self, service: Service, at_once: Mapping[str, cp_model.IntVar]) -> cp_model.IntVar:
         """Return a literal that is true only if a change is calm for a service.
 
         Either none of its segments ends, or those that stay, and those that begin in slices that are free before, are
         enough. With ``at_once`` slices count as free if their segments belong to a service whose literal there is true;
         without any, only what stays counts.
         """
-        model = self._model
+        model, places = self._model, self._places
         calm, none_ends, enough = (model.new_bool_var("") for _ in range(3))
         model.add_bool_or([~calm, none_ends, enough])
         own = {key: literal for key, literal in self._new.items() if key[2] == service.name}
-        for key, literal in self._old.items():
-            if key[2] == service.name:
-                stays = own.get(key)
-                model.add_bool_or([~none_ends, ~literal, *([] if stays is None else [stays])])
-        counted = {key: literal for key, literal in own.items() if at_once or key in self._old}
-        counts = {key: model.new_bool_var("") for key in counted}
+        end = [(literal, own.get(key)) for key, literal in self._old.items() if key[2] == service.name]
+        for literal, stays in end:
+            model.add_bool_or([~none_ends, ~literal, *([] if stays is None else [stays])])
+        counts = {key: model.new_bool_var("") for key in own if at_once or key in self._old}
         for key, count in counts.items():
-            model.add_implication(count, counted[key])
-            if not at_once:
-                model.add_implication(count, self._old[key])
-                continue
-            for other in self._rivals(key):
+            needs = [own[key]] if at_once else [own[key], self._old[key]]
+            for needed in needs:
+                model.add_implication(count, needed)
+            free = all(map(places.tried, needs))
+            for other in self._rivals(key) if at_once else ():
                 # A service that nobody asks for any more may end its segments whenever it is.
                 if other[2] == service.name or other[2] in at_once:
                     freed = [] if other[2] == service.name else [at_once[other[2]]]
                     model.add_bool_or([~count, ~self._old[other], *freed])
-        served = self._places.served(service, counts)
-        model.add(served >= math.floor(NEEDED * _SHARES)).only_enforce_if(enough)
+                    free &= not places.tried(self._old[other]) or any(map(places.tried, freed))
+            places.try_first(count, free)
+        factors = places.factors(service, counts)
+        served = cp_model.LinearExpr.weighted_sum(list(counts.values()), factors)
+        model.add(served >= _ENOUGH).only_enforce_if(enough)
+        known = sum(factor for factor, count in zip(factors, counts.values(), strict=True) if places.tried(count))
+        places.try_first(none_ends, all(places.tried(stays) for literal, stays in end if places.tried(literal)))
+        places.try_first(enough, known >= _ENOUGH)
+        places.try_first(calm, places.tried(none_ends) or places.tried(enough))
         return calm
 
     def _rivals(self, key: _Key) -> list[_Key]:
