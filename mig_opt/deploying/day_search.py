@@ -33,8 +33,10 @@ from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 ALONE = 12
 """Steps of a day that is planned as a whole."""
-_SPAN, _STRIDE, _PLACED, _CALM = 8, 4, 3, 2
+_SPAN, _STRIDE, _PLACED, _CALM = 8, 4, 3, (2, 4)
 """Steps of a program for numbers and from one to the next, and of models with places, those for calm changes last."""
+_CALM_UNTIL = 0.7
+"""Share of the time after which the search for calm changes makes way for the lower bound."""
 _CALM_SHARE = 0.5
 """Share of the remaining time that the search for calm changes may take about, step after step; most are found at once,
 so a step may take three times its part."""
@@ -130,7 +132,20 @@ class DaySearch:
         self._counts = pool.path()
         self._place(range(steps))
         self._offer(self._deployments)
-        parts = self._parts()
+        self._improve_parts()
+        for length in _CALM:
+            self._improve_places(length, only_interrupted=True)
+        if steps > ALONE:
+            self._bound(list(_spans(steps, _BOUND_SPAN)), share=0.7)
+        self._improve_places(_PLACED)
+        if steps <= ALONE and not self._control.expired:
+            self._improve_span(range(steps), share=0.4)
+        if steps <= ALONE and not self._control.expired:
+            self._improve_span(range(steps), share=1.0, proves=True)
+
+    def _improve_parts(self) -> None:
+        """Improve numbers and places, part after part of a day, or of a short one all numbers first."""
+        steps, parts = self._day.steps, self._parts()
         if steps <= ALONE:
             self._improve_counts(range(steps))
             self._deployments = []
@@ -145,14 +160,6 @@ class DaySearch:
                     self._improve_counts(part)
                     self._place(part)
             self._offer(self._deployments)
-        self._improve_places(_CALM, only_interrupted=True)
-        if steps > ALONE:
-            self._bound(list(_spans(steps, _BOUND_SPAN)), share=0.7)
-        self._improve_places(_PLACED)
-        if steps <= ALONE and not self._control.expired:
-            self._improve_span(range(steps), share=0.4)
-        if steps <= ALONE and not self._control.expired:
-            self._improve_span(range(steps), share=1.0, proves=True)
 
     def _used_up(self, share: float) -> bool:
         """Return True if the run has used a share of its time, or is over."""
@@ -301,7 +308,7 @@ class DaySearch:
         length = min(length, self._day.steps)
         while not self._control.expired and (worst := self._worst(length)) is not None:
             interrupted, span = worst
-            if only_interrupted and not interrupted:
+            if only_interrupted and (not interrupted or self._used_up(_CALM_UNTIL)):
                 return
             self._idle.add((span, self._around(span)))
             self._improve_span(span, share=0.1, calm=interrupted > 0)
