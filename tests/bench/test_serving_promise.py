@@ -14,11 +14,11 @@ from mig_opt import deploy
 
 TABLE = """# Title
 
-| demand | arrivals | method | GPUs without promise | late without | GPUs | late | kept | raised |
-|---|---|---|---|---|---|---|---|---|
-| S1 | even | parvagpu | 2 | 0.00% (0.0%) | 2 | 0.000% (0.00%) | yes | - |
-| S1 | even | exact | 2 | 0.00% (0.0%) | 2* | 0.000% (0.00%) | yes | - |
-| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | yes | - |
+| demand | arrivals | method | GPUs without promise | late without | GPUs | late | kept | raised | runs |
+|---|---|---|---|---|---|---|---|---|---|
+| S1 | even | parvagpu | 2 | 0.00% (0.0%) | 2 | 0.000% (0.00%) | yes | - | 120 s |
+| S1 | even | exact | 2 | 0.00% (0.0%) | 2* | 0.000% (0.00%) | yes | - | 120 s |
+| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | yes | - | 120 s |
 """
 
 
@@ -33,7 +33,7 @@ def test_a_rival_with_fewer_gpus_or_a_broken_promise_is_told() -> None:
     worse = TABLE.replace("| 2* |", "| 3 (>= 2) |")
     assert beaten(earlier(worse)) == [TABLE.splitlines()[4]]
     assert beaten(earlier(TABLE.replace("(1.46%) | yes", "(1.46%) | NO"))) == [
-        "| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | NO | - |"
+        "| S5 x 10 | poisson | search | 118 | 18.74% (89.8%) | 122 | 0.065% (1.46%) | NO | - | 120 s |"
     ]
 
 
