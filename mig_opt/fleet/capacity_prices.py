@@ -31,6 +31,9 @@ _STEPS = 120
 _HOPED = 0.02
 """Share of the flow times by which the steps hope to raise the bound, at the beginning."""
 
+_ROUNDING = 1e-12
+"""Share of sums that rounding may add or take."""
+
 _SCALES = (1.0, 0.8, 0.6, 0.4, 0.2, 0.1, 0.0)
 """Factors on the first prices that are tried."""
 
@@ -49,7 +52,7 @@ def _best_value(jobs: _PricedJobs) -> float:
     value, excess = jobs.value(prices)
     for step in range(_STEPS):
         length = float(excess @ excess)
-        if not 0.0 < length < math.inf:
+        if not jobs.negligible**2 < length < math.inf:
             break
         # Polyak's step towards a value that is a little above the best one.
         hoped = best + _HOPED * (best - jobs.begun) * (1 - step / _STEPS)
@@ -76,6 +79,7 @@ class _PricedJobs:
         bounds = np.linspace(min(relaxed.ready), max(ends[-1], first.max()), _CELLS + 1)
         self._bounds, self._widths = bounds, np.diff(bounds)
         self._offered = np.diff([relaxed.capacity.by(float(second)) for second in bounds])
+        self.negligible = _ROUNDING * float(self._offered.max())
         self.unfinished = len(ends) - np.searchsorted(ends, bounds[:-1], side="right").astype(float)
         # The best end of a job is its first one, or it or its begin is where prices change.
         busy = (areas / self._speeds)[:, None]
@@ -93,5 +97,8 @@ class _PricedJobs:
             for seconds in (self._ends, self._begins)
         )
         wanted = self._speeds @ (at_end - at_begin)
-        total = float(np.take_along_axis(costs, chosen, 1).sum() - prices @ self._offered)
+        # Differences of high prices would say nothing: what rounding may have added is taken off again.
+        worth = prices @ self._offered
+        rounding = _ROUNDING * (self._speeds.sum() * paid[-1] + worth)
+        total = float(np.take_along_axis(costs, chosen, 1).sum() - worth - rounding)
         return self._others + (total if math.isfinite(total) else -math.inf), wanted - self._offered

@@ -107,3 +107,13 @@ def test_capacity_without_costs_is_that_of_the_best_partition() -> None:
     capacity = Capacity.of(trace, {3: 3 / 7})
     assert (capacity.seconds, capacity.done) == ((0.0,), (0.0,))
     assert capacity.speeds[0] == pytest.approx(6 / 7)
+
+
+def test_prices_that_rise_beyond_what_numbers_can_tell() -> None:
+    """One job that has the machine for itself: it wants more than there is by rounding only."""
+    for at in range(60):
+        ready, area = 1.4540726711482603 + at / 7, 5.322 + at / 11
+        capacity = Capacity((0.0, ready), (0.0, 1.0), (0.0, 0.0))
+        relaxed = Relaxation(capacity, [0.16959076306230436, ready], [0.0, area], [7.442, area], [0.0, 1.0])
+        alone = 0.16959076306230436 + 7.442 + ready + area
+        assert alone * (1 - 1e-9) <= priced_ends(relaxed) <= alone * (1 + 1e-12)
