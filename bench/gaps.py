@@ -8,10 +8,11 @@ heuristic that mig_opt has is run as well.
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from report import Told, describe, markdown, remarks, resumable, save, some_of, something_wrong, start
+from report import Told, describe, markdown, missing_rows, resumable, save, some_of, something_wrong, start
 
 from mig_opt.registry import get_method, methods
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study, run_study, study_rows
@@ -81,7 +82,7 @@ def section(part: str, found: StudyRows) -> list[str]:
     groups = by_n(found)
     optima = {run.run.batch_key for runs in groups.values() for run in runs if run.outcome.status == "optimal"}
     batches = {run.run.batch_key for runs in groups.values() for run in runs}
-    lines = [f"## {PARTS[part].capitalize()}", "", *remarks(found)]
+    lines = [f"## {PARTS[part].capitalize()}", "", *missing_rows(found), *mixed_sources(found)]
     lines += [f"Optima are proven for {len(optima)} of {len(batches)} batches.", ""]
     for title, cell in (
         ("mean gap in %, and the worst", _gap_cell),
@@ -90,6 +91,13 @@ def section(part: str, found: StudyRows) -> list[str]:
     ):
         lines += [*_table(title, groups, cell), ""]
     return lines
+
+
+def mixed_sources(found: StudyRows) -> list[str]:
+    """Return a remark if some rows were made with other sources or versions than most of them."""
+    counts = Counter(row.fingerprint for row in found.rows)
+    few = sum(counts.values()) - max(counts.values(), default=0)
+    return [f"**{few} of these runs were made with other sources or versions than the others.**", ""] if few else []
 
 
 def _table(title: str, groups: Mapping[str, Sequence[Judged]], cell: Callable[[Sequence[Judged]], str]) -> list[str]:

@@ -43,10 +43,14 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], texts: Collecti
 
 def remarks(found: StudyRows) -> list[str]:
     """Return what a reader has to know about the rows of a study: how many are missing, or made with other sources."""
-    lines = []
-    if found.missing:
-        lines += [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
-    return lines + foreign_rows(found.foreign)
+    return missing_rows(found) + foreign_rows(found.foreign)
+
+
+def missing_rows(found: StudyRows) -> list[str]:
+    """Return a remark if some rows are missing."""
+    if not found.missing:
+        return []
+    return [f"**{len(found.missing)} of {len(found.missing) + len(found.rows)} runs are missing.**", ""]
 
 
 def foreign_rows(count: int) -> list[str]:

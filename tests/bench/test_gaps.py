@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mig_opt.registry import METHODS, Method, methods
-from mig_opt.studies import GeneratedBatches
+from mig_opt.studies import GeneratedBatches, StudyRows, study_rows
 
 
 @pytest.mark.parametrize("part", gaps.PARTS)
@@ -55,6 +56,19 @@ def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {path.name: path.read_bytes() for path in tmp_path.glob("*.svg")} == drawn
     with pytest.raises(SystemExit):
         gaps.main(["--only", "smal"])
+
+
+def test_a_few_rows_of_other_sources_are_told() -> None:
+    stored = study_rows(gaps.planned("large"), BENCH / "results" / "gaps_large.jsonl", keep=True)
+    assert stored.missing == ()
+    assert gaps.mixed_sources(stored)[0].startswith("**110 of these runs")
+
+    def remark(*sources: str) -> list[str]:
+        rows = zip(stored.rows, sources, strict=False)
+        return gaps.mixed_sources(StudyRows(tuple(replace(row, fingerprint=own) for row, own in rows), ()))
+
+    assert remark() == remark("new", "new", "new") == []
+    assert remark("new", "old", "new")[0].startswith("**1 of these runs")
 
 
 PANELS = {
