@@ -219,7 +219,8 @@ def _covered(text: str, entries: Sequence[Entry]) -> tuple[list[tuple[int, int]]
 
 def _shown(words: str, text: str) -> bool:
     """Tell if each number in these words is one of a block of the page, rounded as in the words."""
-    blocks = "".join(match[0] for match in re.finditer(r"^(```+).*?^\1", text, re.DOTALL | re.MULTILINE))
+    found = re.finditer(r"^(```+).*?^\1|^<!-- run: .*?-->$", text, re.DOTALL | re.MULTILINE)
+    blocks = "".join(match[0] for match in found)
     shown = {float(match) for match in re.findall(r"\d+(?:\.\d+)?", blocks.replace(",", "") + blocks)}
     return all(
         any(f"{number:.{len(figure.partition('.')[2])}f}" == figure for number in shown)
