@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import tiny
 from browser import Browser, start_browser
 from charts import top_down
+from command_line import MODULE
 from online_worlds import NO_COSTS, Scripted, job, place, trace
 
 from mig_opt import (
@@ -47,6 +49,15 @@ def test_a_task_says_where_and_when_it_runs(browser: Browser, tmp_path: Path) ->
     at = browser.place(0, names[0])
     # Beside the label, which is in the middle.
     assert browser.colour((at[0] - 25, at[1] - 12)) == f"#{PALETTE[0]}"
+    assert browser.errors() == []
+
+
+def test_the_page_that_the_command_line_writes(browser: Browser, tmp_path: Path) -> None:
+    command = [*MODULE, "solve", "rodinia-a30", "--method", "far", "--plot", "plan.html"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    browser.open(tmp_path / "plan.html")
+    assert "gaussian on 1g.6gb GPU 0, slice 2 0.34 s to 22.6509 s (22.3109 s)" in browser.hint(0, "gaussian")
     assert browser.errors() == []
 
 
