@@ -12,9 +12,8 @@ def execute(path: Path, target: Path) -> None:
     from nbclient import NotebookClient
 
     notebook = nbformat.read(path, as_version=4)
-    NotebookClient(
-        notebook, timeout=300, record_timing=False, resources={"metadata": {"path": target.parent}}
-    ).execute()
+    patience = {"timeout": 300, "startup_timeout": 300}  # seconds for a cell, and for the first, on a busy machine
+    NotebookClient(notebook, record_timing=False, resources={"metadata": {"path": target.parent}}, **patience).execute()
     notebook.metadata["language_info"] = {"name": "python"}
     nbformat.write(notebook, target)
 
