@@ -123,7 +123,7 @@ PAGES: Mapping[str, Sequence[Entry]] = {
         Given(Source.SETTING, ("falls from 100 % of its requests", "with a 95 % interval", "(to 0.1 % of the value)")),
     ),
     "docs/tutorials/cluster-trace.md": (
-        Given(Source.SHOWN, ("a mean flow time below 408.0 seconds", "falls from 576 to 448 seconds")),
+        Given(Source.SHOWN, ("a mean flow time below 408.056 seconds", "falls from 576 to 448 seconds")),
     ),
     "docs/tutorials/first-plan.md": (
         Given(
