@@ -51,12 +51,12 @@ def _best_value(jobs: _PricedJobs) -> float:
     )
     value, excess = jobs.value(prices)
     for step in range(_STEPS):
-        length = float(excess @ excess)
-        if not jobs.negligible**2 < length < math.inf:
+        length = math.sqrt(float(excess @ excess))
+        if not jobs.negligible < length < math.inf:
             break
         # Polyak's step towards a value that is a little above the best one.
         hoped = best + _HOPED * (best - jobs.begun) * (1 - step / _STEPS)
-        prices = np.maximum(prices + (hoped - value) / length * excess, 0.0)
+        prices = np.maximum(prices + (hoped - value) / length * (excess / length), 0.0)
         prices = (np.minimum.accumulate(prices) + np.maximum.accumulate(prices[::-1])[::-1]) / 2
         value, excess = jobs.value(prices)
         best = max(best, value)

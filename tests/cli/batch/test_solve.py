@@ -216,7 +216,7 @@ def test_validate_a_valid_schedule(run, batch_file, plan_file):
     outcome = run("validate", batch_file, plan_file)
     assert (outcome.code, outcome.err) == (0, "")
     assert "schedule  valid" in outcome.out
-    assert "without operations" not in outcome.out
+    assert "no operations" not in outcome.out
     as_json = run("validate", batch_file, plan_file, "--json")
     assert (as_json.code, as_json.err) == (0, "")
     assert as_json.json == {"valid": True, "makespan": read_schedule(plan_file).makespan, "violations": []}
@@ -244,7 +244,7 @@ def test_validate_finds_and_writes_operations(run, batch_file, plan_file, tmp_pa
     assert outcome.code == 0
     operations = read_schedule(found).operations
     assert operations
-    assert f"without operations; {len(operations)} that are in time for its runs were found" in outcome.out
+    assert f"The schedule has no operations; found for its runs: {len(operations)} operations." in outcome.out
     assert validate(read_batch(batch_file), read_schedule(found)).valid
 
 
