@@ -17,7 +17,9 @@ from quoting import Entry, Reading, read, unknown
 from report import start
 
 ROOT = Path(__file__).parents[1]
-TOPICS: tuple[str, ...] = ("batches", "services", "fleets", "papers", "guides")
+TOPICS: tuple[str, ...] = (
+    *("proofs", "heuristics", "services", "migrations", "admission", "schedulers", "planner", "papers", "guides"),
+)
 """Each is a module ``quotes_<topic>.py`` with the entries of its pages, ``PAGES``."""
 
 

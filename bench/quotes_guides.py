@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import exact_plan
-from quotes_batches import authors
+from quotes_heuristics import authors
 from quoting import Entry, Given, Quote, Source
 from result_tables import said
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from quotes_batches import AS_THEIRS, authors, joined
+from quotes_heuristics import AS_THEIRS, authors, joined
 from quoting import Entry, Given, Quote, Source
 from result_tables import Table, numbers_of, said, table
 

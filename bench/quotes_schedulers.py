@@ -1,73 +1,13 @@
-"""What the pages about fleets and traces quote: admission, schedulers, the planner, PCIe, the simulator."""
+"""What the pages about schedulers and traces quote: the comparison, the choice, PCIe, bounds, speed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from quotes_admission import SPREADERS
 from quoting import Entry, Given, Part, Quote, Source
 from report import markdown
 from result_tables import Table, numbers_of, section, table
-
-# Fleets without a queue
-
-MIXES = ("even", "small", "large", "both ends")
-FORTY = tuple(f"{mix}, 40 GPUs" for mix in MIXES)
-FOUR = tuple(f"{mix}, 4 GPUs" for mix in MIXES)
-DAYS = "openb days, 4 GPUs"
-ACCEPTED = "Accepted jobs in %"
-WORK = "Accepted compute slices x seconds in %"
-PACKERS = ("best-fit", "fragmentation-growth", "memory-aware-b", "first-fit")
-SPREADERS = ("load-balancing", "fragmentation-aware")
-BOUNDS = ("upper bound", "upper bound without migration", "best admission")
-
-
-def _accepted(policy: str, group: str, heading: str = ACCEPTED) -> float:
-    return table("admission", heading).where(policy).number(group)
-
-
-def _range(policies: Iterable[str], groups: Iterable[str]) -> tuple[float, float]:
-    found = [_accepted(policy, group) for group in groups for policy in policies]
-    return min(found), max(found)
-
-
-def _best(group: str) -> float:
-    """Return the most jobs that any scheduler accepts, in %."""
-    return max(table("admission", ACCEPTED).where({0: lambda name: name not in BOUNDS}).numbers(group))
-
-
-def _less_work() -> float:
-    """Return by how many points of slices x seconds those that spread are behind those that pack, at most."""
-    return max(
-        max(_accepted(policy, group, WORK) for policy in PACKERS)
-        - min(_accepted(policy, group, WORK) for policy in SPREADERS)
-        for group in FORTY
-    )
-
-
-def _hindsight(group: str) -> float:
-    """Return by how many points the best found in hindsight is above the best scheduler."""
-    return _accepted("best admission", group) - _best(group)
-
-
-def _below_bound(group: str) -> float:
-    return _accepted("upper bound", group) - _accepted("best admission", group)
-
-
-def _for_migration(group: str) -> float:
-    return _accepted("upper bound", group) - _accepted("upper bound without migration", group)
-
-
-def _abstract(measured: str, of: str = "accepted") -> float:
-    """Return what is measured beside a figure of an abstract, without its sign."""
-    rows = table("admission", "Beside what is printed").where({"measured": measured})
-    return abs(rows.where({0: lambda what: of in what}).number(3))
-
-
-def _migrated(policy: str) -> tuple[float, float]:
-    found = table("admission", "Migrations in % of the accepted jobs").where(policy).rows[0][1:]
-    numbers = [number for cell in found for number in numbers_of(cell)]
-    return min(numbers), max(numbers)
-
 
 # Schedulers on traces
 
@@ -88,7 +28,11 @@ def _seconds_of(which: Callable[[str], bool]) -> list[float]:
 
 
 REGIMES = ("Language models", "PCIe-bound jobs", "Memory mixes", "Growing memory", "FAR streams", "Openb days")
+
+
 IN_ORDER = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing", "memory-aware-b")
+
+
 PEAKS = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing", "static")
 
 
@@ -121,114 +65,6 @@ def _means(column: int) -> dict[str, float]:
 
 def _least(means: Mapping[str, float], without: Sequence[str] = (), count: int = 1) -> set[str]:
     return set(sorted((name for name in means if name not in without), key=lambda name: means[name])[:count])
-
-
-# The planner
-
-
-def migbench_table() -> list[str]:
-    """Return the table of the planner on MIGBench."""
-    found = table("online_rivals", "MIGBench")
-    published = found.where({0: lambda name: name.startswith("published")})
-    cells = [published.numbers(column) for column in ("makespan s", "mean wait s")]
-    rows = [["published: HAMi, NVIDIA DRA", "", *(f"{min(each):,.0f} to {max(each):,.0f}" for each in cells)]]
-    for row in found.rows:
-        if row[0] in ("first-fit", "fragmentation-aware") and row[1] == "smallest":
-            rows.append([f"`{row[0]}`, backfilling", *row[1:4]])
-        elif row[0] == "planner":
-            rows.append([f"`{row[0]}`", *row[1:4]])
-    return markdown(["scheduler", "sizes", "makespan s", "mean wait s"], rows, (0, 1))
-
-
-def declared_table() -> list[str]:
-    """Return the mean flow times of the planner for each knowledge of run times."""
-    found = table("online_declared", "Mean flow time")
-    return markdown(found.head, found.rows)
-
-
-def _declared(kind: str, told: str) -> float:
-    return table("online_declared", "Mean flow time").where(kind).number(told)
-
-
-def _rivals(column: str, part: str, sizes: str = "") -> list[float]:
-    heading = "Families" if part == "families" else "Traces of that shape"
-    rows = table("online_rivals", heading)
-    return (rows.where({0: lambda name: name.endswith(sizes)}) if sizes else rows).numbers(column)
-
-
-def _family(name: str) -> Table:
-    return table("online_rivals", "Families").where(name)
-
-
-RIVALS = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
-STUDIED = "Families, beside the lower bounds"
-
-
-def _ratios(family: str, policy: str) -> list[float]:
-    """Return makespan and flow time of a scheduler as multiples of the lower bounds."""
-    return numbers_of(table("online_planner", STUDIED).where(family).text(policy))
-
-
-def _of_rivals(family: str, goal: int) -> float:
-    return min(_ratios(family, policy)[goal] for policy in RIVALS)
-
-
-def _span(figures: Sequence[float]) -> str:
-    few, many = f"{min(figures):.3f}", f"{max(figures):.3f}"
-    return few if few == many else f"{few} to {many}"
-
-
-PLANNED: Mapping[str, tuple[str, ...]] = {
-    "free choice of sizes, batch after batch (`far-stream`)": ("far-stream",),
-    "free choice of sizes, all at once (`migm-ht1`)": ("migm-ht1",),
-    "the same (`migm-ml1`)": ("migm-ml1",),
-    "given profiles, load of nine tenths (`long-25`)": ("long-25",),
-    "the same, load of half or less (`normal-25`, `long-50`)": ("normal-25", "long-50"),
-    "PCIe-bound jobs (`pcie-4`)": ("pcie-4",),
-}
-
-
-def planner_table() -> list[str]:
-    """Return the table of the planner beside the best of the others."""
-    rows = []
-    for name, families in PLANNED.items():
-        ours = [_span([_ratios(family, "planner")[goal] for family in families]) for goal in (0, 1)]
-        others = [_span([_of_rivals(family, goal) for family in families]) for goal in (0, 1)]
-        rows.append([name, " / ".join(ours), " / ".join(others)])
-    return markdown(["workload", "planner", "best of the others, for each measure"], rows, (0, 1, 2))
-
-
-FREE = ("far-stream", *(f"migm-{mix}" for mix in ("hm4", "ht1", "ht2", "ht3", "ml1", "ml2", "ml3")))
-SMALL = "Small traces, beside somebody who knows all arrivals"
-
-
-def _first_where_sizes_are_free() -> bool:
-    return all(
-        _ratios(family, "planner")[goal] < _of_rivals(family, goal) for family in FREE for goal in (0, 1)
-    ) and all(_ratios("migm-hm1", "planner")[goal] == _of_rivals("migm-hm1", goal) for goal in (0, 1))
-
-
-def _small_traces() -> tuple[list[float], list[float]]:
-    """Return the makespans by the optimum of the planner, and of the best of the others, for each kind of trace."""
-    rows = table("online_planner", SMALL)
-    policies, ratios = rows.texts("policy"), rows.numbers("makespan / optimum")
-    begins = [at for at, policy in enumerate(policies) if policy == "planner"]
-    spans = zip(begins, [*begins[1:], len(policies)], strict=True)
-    return [ratios[at] for at in begins], [min(ratios[at + 1 : end]) for at, end in spans]
-
-
-def _option(name: str, family: str) -> list[float]:
-    return numbers_of(table("online_planner", "Options of the planner").where(name).text(family))
-
-
-def _gain(family: str, goal: int) -> float:
-    """Return by how many % the planner is ahead of `fragmentation-aware` (negative: behind)."""
-    return 100 * (1 - _ratios(family, "planner")[goal] / _ratios(family, "fragmentation-aware")[goal])
-
-
-def _by_method(method: str, family: str, goal: int) -> float:
-    """Return the change, in %, by the start from a method of `solve`."""
-    return 100 * (_option(method, family)[goal] / _option("as it is", family)[goal] - 1)
 
 
 # Bounds of traces
@@ -297,72 +133,6 @@ def _planned() -> Table:
 
 
 PAGES: Mapping[str, Sequence[Entry]] = {
-    "docs/explanation/admission.md": (
-        Quote(
-            "On 40 GPUs best fit, `fragmentation-growth`, `memory-aware-b` and first fit accept {:.0f} to {:.0f} % "
-            "of the jobs; `load-balancing` and `fragmentation-aware`, which spread jobs over lazy GPUs, {:.0f} to "
-            "{:.0f} %: hardly a GPU is left for a job that needs all of it. By slices x seconds they accept up to "
-            "{:.0f} points less.",
-            lambda: (*_range(PACKERS, FORTY), *_range(SPREADERS, FORTY), _less_work()),
-        ),
-        Quote(
-            "the best scheduler accepts {:.1f} to {:.1f} % on 40 GPUs, where at most {:.1f} to {:.1f} % can be "
-            "accepted. On 4 GPUs the best found in hindsight in 3 s is at most {:.0f} points below the bound, and "
-            "{:.1f} to {:.1f} points above the best scheduler; on the openb days it is {:.0f} points above.",
-            lambda: (
-                min(map(_best, FORTY)),
-                max(map(_best, FORTY)),
-                *_range(["upper bound"], FORTY),
-                max(map(_below_bound, FOUR)),
-                min(map(_hindsight, FOUR)),
-                max(map(_hindsight, FOUR)),
-                _hindsight(DAYS),
-            ),
-        ),
-        Quote(
-            "in the bounds: at most {:.1f} points between schedulers that may migrate and those that may not.",
-            lambda: (max(map(_for_migration, (*FOUR, DAYS))),),
-        ),
-        Quote(
-            "where few jobs are large (small mix: {:+.1f} and {:+.1f} points), and far behind where most are "
-            "(openb days: {:.0f} % against {:.0f} %): it keeps room for jobs that do not come. Its migrations are "
-            "few, {:.1f} to {:.0f} % of the accepted jobs.",
-            lambda: (
-                *(
-                    _accepted("baskets", group) - _accepted("first-fit", group)
-                    for group in ("small, 4 GPUs", "small, 40 GPUs")
-                ),
-                _accepted("baskets", DAYS),
-                _accepted("first-fit", DAYS),
-                *_migrated("baskets"),
-            ),
-        ),
-        Quote(
-            "`fragmentation-growth` accepts {:.1f} % more jobs than first fit, {:.1f} % more than best fit, {:.1f} "
-            "% more than `load-balancing`",
-            lambda: [_abstract(f"mixes, over {policy}") for policy in ("first-fit", "best-fit", "load-balancing")],
-        ),
-        Quote(
-            "`baskets` accepts {:.0f} % *fewer* jobs than first fit, on {:.0f} % fewer GPUs, with {:.1f} "
-            "migrations in 100 jobs",
-            lambda: (
-                _abstract("openb days, baskets over first-fit"),
-                _abstract("openb days, baskets over first-fit", "active hardware"),
-                _abstract("openb days, baskets, migrations per job", "migrated"),
-            ),
-        ),
-        Given(
-            Source.SETTING,
-            ("limits of 30 % (`quota`) and 100 % (`small_quota`)", "`baskets` with 30 % for whole-GPU jobs"),
-        ),
-        Given(
-            Source.PRINTED,
-            (
-                "+10 % accepted workloads",
-                "+22 % accepted requests, -17 % active hardware, 1 % migrated VMs",
-            ),
-        ),
-    ),
     "docs/explanation/schedulers-compared.md": (
         Part("winners", lambda: section("online_policies", "Winners")),
         Part("families", lambda: section("online_policies", "By family")),
@@ -469,106 +239,6 @@ PAGES: Mapping[str, Sequence[Entry]] = {
             holds=lambda: _left_waiting("static") == 3 and not any(map(_left_waiting, ("planner", *IN_ORDER))),
         ),
         Given(Source.SETTING, ("explains (95 %)", "with a job every 50 s")),
-    ),
-    "docs/explanation/planner.md": (
-        Part("migbench", migbench_table),
-        Part("study", planner_table),
-        Quote(
-            "The simulation takes {:.0f} s and {:.0f} s of one processor.",
-            lambda: table("online_rivals", "MIGBench", 1).numbers("processor s"),
-        ),
-        Part("declared", declared_table),
-        Quote(
-            "keep most of the gain with a sigma of one; nothing is left of it where classes are all that is known.",
-            holds=lambda: (
-                1 - _declared("far-stream", "sigma 1.0") > (1 - _declared("far-stream", "true times")) / 2
-                and abs(_declared("far-stream", "classes") - 1) < 0.02
-            ),
-        ),
-        Quote(
-            "the simple schedulers are up to a tenth ahead.",
-            holds=lambda: (
-                0.05
-                < max(
-                    _declared(kind, told) - 1
-                    for kind in ("saturated, smallest sizes", "migm-ml1", "long-25")
-                    for told in ("sigma 2.0", "classes", "one for all")
-                )
-                < 0.105
-            ),
-        ),
-        Quote(
-            "On the families it is at most {:.1f} % behind in mean flow time and {:.1f} % in makespan.",
-            lambda: [100 * (max(_rivals(measure, "families")) - 1) for measure in ("flow time", "makespan")],
-        ),
-        Quote(
-            "its mean flow time is a fifth to a quarter (smallest sizes) or half (any) shorter than that of the best; "
-            "the makespan is {:.0f} to {:.0f} % shorter with the smallest sizes, and {:.0f} % shorter with any.",
-            lambda: [
-                *(100 * (1 - each(_rivals("makespan", "shape", "smallest"))) for each in (max, min)),
-                100 * (1 - max(_rivals("makespan", "shape", "any"))),
-            ],
-            holds=lambda: (
-                all(0.19 < 1 - ratio < 0.27 for ratio in _rivals("flow time", "shape", "smallest"))
-                and all(0.46 < 1 - ratio < 0.54 for ratio in _rivals("flow time", "shape", "any"))
-            ),
-        ),
-        Quote(
-            "it is first in both measures on every family, equal on `migm-hm1`.",
-            holds=_first_where_sizes_are_free,
-        ),
-        Quote(
-            "(`long-50`) `fragmentation-aware`, which migrates, is ahead by a thousandth.",
-            holds=lambda: (
-                0.0005 < _ratios("long-50", "planner")[1] - _ratios("long-50", "fragmentation-aware")[1] < 0.0015
-            ),
-        ),
-        Quote(
-            "the mean flow time is {:.0f} to {:.0f} % lower, but the last end {:.0f} to {:.0f} % later than with "
-            "`fragmentation-aware`",
-            lambda: (
-                min(_gain(family, 1) for family in ("pcie-4", "pcie-60")),
-                max(_gain(family, 1) for family in ("pcie-4", "pcie-60")),
-                min(-_gain(family, 0) for family in ("pcie-4", "pcie-60")),
-                max(-_gain(family, 0) for family in ("pcie-4", "pcie-60")),
-            ),
-        ),
-        Quote(
-            "makespan {:.2f} and {:.2f} times the optimum; the best of the others {:.2f} and {:.2f}.",
-            lambda: (*_small_traces()[0], *_small_traces()[1]),
-        ),
-        Quote(
-            "(`migm-ht1` {:.3f} in place of {:.3f}, but then short jobs wait for long ones). A `window` only loses.",
-            lambda: (_option("balance 1", "migm-ht1")[0], _option("as it is", "migm-ht1")[0]),
-            holds=lambda: all(
-                loses > before
-                for family in ("far-stream", "migm-ml1", "migm-ht1")
-                for loses, before in zip(_option("window 10 s", family), _option("as it is", family), strict=True)
-            ),
-        ),
-        Quote(
-            "on `migm-ml1` `cp` has {:.0f} % shorter makespans and {:.0f} % longer mean flow times; `list` hardly "
-            "differs there; on `far-stream` and `migm-ht1` all three are within {:.0f} %.",
-            lambda: (-_by_method("method cp", "migm-ml1", 0), _by_method("method cp", "migm-ml1", 1), 2),
-            holds=lambda: (
-                all(
-                    abs(_by_method(method, family, goal)) < 2
-                    for method in ("method list", "method cp")
-                    for family in ("far-stream", "migm-ht1")
-                    for goal in (0, 1)
-                )
-                and all(abs(_by_method("method list", "migm-ml1", goal)) < 1 for goal in (0, 1))
-            ),
-        ),
-        Given(
-            Source.SETTING,
-            (
-                "a run that is 2 % shorter or longer than expected",
-                "when it is overdue by 2 %",
-                "150 jobs of the shape of MIGBench's",
-                "(0.5), divided by",
-            ),
-        ),
     ),
     "docs/explanation/pcie-aware.md": (
         Quote(

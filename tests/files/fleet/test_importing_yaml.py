@@ -1,0 +1,69 @@
+"""States from YAML: what `kubectl get -o yaml` prints is read as what it prints with `-o json`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from mig_opt import InputError
+from mig_opt.files.fleet.importing.entry import state_from_text
+from mig_opt.files.fleet.importing.manifests import read_yaml
+from mig_opt.files.fleet.importing.sightings import Source
+from mig_opt.files.reading import Findings
+
+FORMS = Path(__file__).parent / "forms"
+NAMES = sorted(file.name for file in FORMS.glob("*.json"))
+
+
+def text_of(name: str) -> str:
+    return (FORMS / name).read_text()
+
+
+def in_yaml(name: str) -> str:
+    yaml = pytest.importorskip("yaml")
+    return yaml.safe_dump(json.loads(text_of(name)), sort_keys=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_yaml_reads_as_json_does(name: str) -> None:
+    assert state_from_text(in_yaml(name)) == state_from_text(text_of(name))
+    # Objects one after the other, as of several calls of kubectl.
+    raw = json.loads(text_of(name))
+    if raw.get("kind") == "List":
+        yaml = pytest.importorskip("yaml")
+        several = yaml.safe_dump_all(raw["items"], explicit_start=True)
+        assert state_from_text(several) == state_from_text(text_of(name))
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("kind: List\nitems:\n- {kind: Node}\n- kind: [", "line 5: is no YAML: did not find expected node content"),
+        ("kind: List\nitems:\n- kind: Node\n  kind: Pod\n", "line 4: kind stands twice in the same object"),
+        ("kind: List\nitems: &all\n- kind: Node\nmore: *all\n", "line 2: stands at several places by an alias"),
+        ("kind: List\nitems:\n- metadata: {name: n}\n", "line 3: items[0] has no kind"),
+        ("kind: Node\n---\n- 1\n", "line 3: must be an object, is a list"),
+        ("kind: Node\nmetadata: !!int x\n", "line 2: cannot be read: "),
+        ("kind: Node\nmetadata: \u0007\n", "is no YAML: "),
+    ],
+)
+def test_damaged_yaml_is_told_by_its_line(text: str, complaint: str) -> None:
+    pytest.importorskip("yaml")
+    with pytest.raises(InputError) as error:
+        state_from_text(text)
+    assert complaint in str(error.value)
+
+
+def test_a_date_in_yaml_is_a_text() -> None:
+    pytest.importorskip("yaml")
+    (found,) = read_yaml(Source("kind: Pod\ncreated: 2026-11-23T08:00:00Z\ncount: 3\nup: true\n"), Findings(""))
+    assert found == {"kind": "Pod", "created": "2026-11-23T08:00:00Z", "count": 3, "up": True}
+
+
+def test_yaml_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(InputError, match=r"pip install \"mig-opt\[yaml\]\", or give what kubectl get ... -o json"):
+        state_from_text("apiVersion: v1\nkind: List\nitems: []\n")
