@@ -34,6 +34,8 @@ _ROUNDS = 12
 """Times that capacities are corrected at most."""
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
+_PROCESSES = {"parvagpu-single": 1}
+"""Most processes of an instance, where a method has fewer than the demand allows: capacities are for what it uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,6 @@ class _Found:
     """A deployment that keeps the promise, and how it was found."""
 
     deployment: Deployment
-    simulation: RequestSimulation
     headroom: float | None = None
 
 
@@ -190,9 +191,9 @@ class _Search:
         check_size(self._demand)
         try:
             reason = self._work()
+            return self._result(None, reason)
         except KeyboardInterrupt:
             return self._result(Status.INTERRUPTED, "")
-        return self._result(None, reason)
 
     @property
     def _remaining(self) -> float | None:
@@ -215,7 +216,8 @@ class _Search:
 
     def _work(self) -> str:
         """Search; return why nothing was found, if that is so."""
-        self._tables = tables = CapacityTables(self._demand, self._promise)
+        processes = _PROCESSES.get(self._method.name, self._demand.max_processes)
+        self._tables = tables = CapacityTables(self._demand.replace(max_processes=processes), self._promise)
         if (name := tables.hopeless) is not None:
             share = f"{100 * self._promise.share:g} %"
             return f"no instance keeps {share} of the requests of {name!r} in time, at any rate"
@@ -230,7 +232,8 @@ class _Search:
         if exact:
             self._try_rivals()
         elif not (self._done or self._expired):
-            self._with_headroom(self._method.name)
+            share = self._with_headroom(self._method.name)
+            reason = f"{reason}; nor is the promise kept with rates raised by {share:.0%}"
         if exact and self._last is not None and self._best_gpus < self._last.lower_bound:
             # With capacities with which that deployment is enough there may be a better one still.
             self._raise_capacities(tables)
@@ -251,11 +254,9 @@ class _Search:
                 seed=self._seed,
                 fewer_than=self._best_gpus,
             )
-            found = search.run()
-            if found.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            if found.plan is not None and found.plan.used_gpus < self._best_gpus:
-                self._try(found.plan, found.headroom)
+            search._work()
+            if search._best is not None:
+                self._keep(search._best.deployment, search._best.headroom)
 
     @property
     def _best_gpus(self) -> float:
@@ -263,10 +264,10 @@ class _Search:
         return self._fewer_than if self._best is None else self._best.deployment.used_gpus
 
     def _keep(self, deployment: Deployment, headroom: float | None = None) -> None:
-        """Take a deployment that keeps the promise, if it is valid and the best so far, and simulate it as it is."""
+        """Take a deployment that keeps the promise, if it is valid and the best so far."""
         better = self._best is None or deployment.goals(self._running) < self._best.deployment.goals(self._running)
         if better and validate_deployment(self._demand, deployment).valid:
-            self._best = _Found(deployment, self._trials.shown(self._demand, deployment), headroom)
+            self._best = _Found(deployment, headroom)
 
     def _with_capacities(self, tables: CapacityTables) -> str:
         """Let the method work with capacities, which are corrected until the promise is kept; return why it is not."""
@@ -314,16 +315,18 @@ class _Search:
         if self._last is not None and self._last.deployment is None:
             tables.corrections, self._last = before
 
-    def _with_headroom(self, method: str) -> None:
-        """Let a heuristic work with raised rates: the least headroom with which the promise is kept."""
+    def _with_headroom(self, method: str) -> float:
+        """Let a heuristic work with raised rates: the least headroom that is enough; return the greatest tried."""
         low, high = -1, 0
         while not self._enough(method, high):
-            low, high = high, 2 * high + 1
-            if high > _MOST_STEPS or self._expired:
-                return
+            if high == _MOST_STEPS or self._expired:
+                return high / _STEPS_OF_HEADROOM
+            low, high = high, min(2 * high + 1, _MOST_STEPS)
+        most = high / _STEPS_OF_HEADROOM
         while high - low > 1 and not self._expired:
             middle = (low + high) // 2
             low, high = (low, middle) if self._enough(method, middle) else (middle, high)
+        return most
 
     def _enough(self, method: str, steps: int) -> bool:
         """Return True if the promise is kept with so much headroom, or no fewer GPUs are needed than are known."""
@@ -352,6 +355,9 @@ class _Search:
 
     def _result(self, status: Status | None, reason: str) -> PromiseResult:
         best, last = self._best, self._last
+        simulation = None
+        if best is not None:
+            simulation = self._trials.shown(self._demand, best.deployment, brief=status is Status.INTERRUPTED)
         bound = max(self._floor, 0 if last is None else last.lower_bound)
         proven: tuple[str, ...] = ()
         if best is not None:
@@ -376,7 +382,7 @@ class _Search:
             proven=proven,
             demand=self._demand,
             promise=self._promise,
-            simulation=None if best is None else best.simulation,
+            simulation=simulation,
             capacities=() if self._tables is None else self._tables.entries(),
             headroom=None if best is None else best.headroom,
         )

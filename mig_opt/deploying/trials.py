@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from mig_opt.serving.arrivals import ArrivalKind
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment
-from mig_opt.simulation.serving.capacity import Promise
+from mig_opt.simulation.serving.capacity import Promise, late_share
 from mig_opt.simulation.serving.outcome import RequestSimulation
-from mig_opt.simulation.serving.requests import simulate_requests
+from mig_opt.simulation.serving.requests import simulate_requests, worker_of
 
-_LEAST_REQUESTS, _MOST_REQUESTS, _LEAST_SECONDS = 100_000, 5_000_000, 30.0
-"""Requests of the rarest service in the simulation of a deployment, requests of all, and its seconds."""
+_LEAST_REQUESTS, _LEAST_SECONDS = 400_000, 30.0
+"""Requests of each service in the simulation of a deployment, and its seconds."""
 _LEAST_BURSTS = 120
 """Bursts of such a simulation at least, where requests come in bursts: late requests come with a few of them."""
 _SURE, _HOPELESS, _LONGER = 0.2, 3.0, 10
@@ -22,12 +21,17 @@ many times as long: most are far from the limit, and those that are near it diff
 _STEP, _SMALLEST_STEP, _STEEPNESS = 0.995, 0.9, 0.1
 """Where a simulation says that capacities are too large they are multiplied by the ratio of the share that may be late
 to the one that is, to the power of the third figure, within the first two."""
+_MOST_SHOWN = 5_000_000, 50_000_000
+"""Requests of all services in the simulation that is shown, and where they come in bursts."""
 _VALIDATION, _REPORT = 1_000_003, 2_000_003
 """Added to the seed of the simulations that decide, and of those that are shown."""
 
 
 class PromiseTrials:
     """Simulations of deployments, with other random numbers than those that capacities are found with.
+
+    Services do not depend on each other, so each is simulated by itself, and once for all deployments in which it has
+    the same segments.
 
     Parameters
     ----------
@@ -39,52 +43,47 @@ class PromiseTrials:
 
     def __init__(self, promise: Promise, seed: int) -> None:
         self._promise, self._seed = promise, seed
+        bursty = promise.arrivals.kind == ArrivalKind.BURSTY
+        self._bursts_seconds = promise.arrivals.burst_seconds / promise.arrivals.burst_share if bursty else 0.0
 
     def late(self, demand: Demand, deployment: Deployment) -> dict[str, float]:
         """Return the late share of each service that breaks the promise, at rates that are higher by its reserve."""
-        allowed, reserve = self._promise.allowed, self._promise.reserve
-        first = {one.name: one.late_share for one in self._simulated(demand, deployment, reserve).services}
-        if max(first.values()) < _HOPELESS * allowed:
-            near = [one for one in demand.services if first[one.name] > _SURE * allowed]
-            longer = (
-                self._simulated(demand, deployment, reserve, services=near, longer=_LONGER).services if near else ()
-            )
-            first = {one.name: one.late_share for one in longer}
-        return {name: share for name, share in first.items() if share > allowed + 1e-12}
+        allowed = self._promise.allowed
+        found = {one.name: self._late_share(demand, deployment, one) for one in demand.services}
+        if max(found.values()) < _HOPELESS * allowed:
+            near = [one for one in demand.services if found[one.name] > _SURE * allowed]
+            found = {one.name: self._late_share(demand, deployment, one, longer=_LONGER) for one in near}
+        return {name: share for name, share in found.items() if share > allowed + 1e-12}
 
     def factor(self, late_share: float) -> float:
         """Return what to multiply capacities by with which so large a share of the requests is late."""
         step = math.pow(self._promise.allowed / late_share, _STEEPNESS)
         return min(max(step, _SMALLEST_STEP), _STEP)
 
-    def shown(self, demand: Demand, deployment: Deployment) -> RequestSimulation:
-        """Return a simulation at the rates of the services, for the result."""
-        bursty = self._promise.arrivals.kind == ArrivalKind.BURSTY
-        return self._simulated(demand, deployment, 0.0, longer=_LONGER if bursty else 1, seed=_REPORT)
-
-    def _simulated(
-        self,
-        demand: Demand,
-        deployment: Deployment,
-        reserve: float,
-        *,
-        services: Sequence[Service] = (),
-        longer: int = 1,
-        seed: int = _VALIDATION,
-    ) -> RequestSimulation:
-        """Simulate a deployment, all or some services, at rates that are higher by a reserve."""
-        services = services or demand.services
-        rates = [service.rate for service in services]
-        arrivals = self._promise.arrivals
-        bursty = arrivals.kind == ArrivalKind.BURSTY
-        least = _LEAST_BURSTS * arrivals.burst_seconds / arrivals.burst_share if bursty else 0.0
-        seconds = max(_LEAST_REQUESTS / min(rates), _LEAST_SECONDS)
+    def shown(self, demand: Demand, deployment: Deployment, *, brief: bool = False) -> RequestSimulation:
+        """Return a simulation at the rates of the services, for the result; a brief one for somebody who waits."""
+        rates = [service.rate for service in demand.services]
+        bursts = _LEAST_BURSTS * self._bursts_seconds
+        most = _MOST_SHOWN[bursts > 0 and not brief] / sum(rates)
         return simulate_requests(
-            demand.replace(services=tuple(services)).with_headroom(reserve),
+            demand,
             deployment,
-            arrivals=arrivals,
+            arrivals=self._promise.arrivals,
             router=self._promise.router,
             batching=self._promise.batching,
-            seconds=max(min(seconds, _MOST_REQUESTS / sum(rates)), _LEAST_SECONDS, least) * longer,
-            seed=self._seed + seed,
+            seconds=max(min(max(_LEAST_REQUESTS / min(rates), _LONGER * bursts), most), _LEAST_SECONDS, bursts),
+            seed=self._seed + _REPORT,
+        )
+
+    def _late_share(self, demand: Demand, deployment: Deployment, service: Service, *, longer: int = 1) -> float:
+        """Return the late share of a service in a deployment, at a rate that is higher by the reserve."""
+        rate = service.rate * (1 + self._promise.reserve)
+        own = (segment for segment in deployment.segments if segment.service == service.name)
+        return late_share(
+            [worker_of(demand, service, deployment, segment, self._promise.batching) for segment in own],
+            service.slo,
+            rate,
+            self._promise,
+            seconds=max(_LEAST_REQUESTS / rate, _LEAST_SECONDS, _LEAST_BURSTS * self._bursts_seconds) * longer,
+            seed=self._seed + _VALIDATION,
         )

@@ -64,9 +64,11 @@ static void count_batch(
         if (arrived < begun)
             continue;
         double latency = end - arrived;
-        int64_t bin = (int64_t)(log(longest(latency / LEAST_LATENCY, 1.0)) * BINS_PER_UNIT);
+        if (counted->histogram.count > 0) {
+            int64_t bin = (int64_t)(log(longest(latency / LEAST_LATENCY, 1.0)) * BINS_PER_UNIT);
+            counted->histogram.at[least(bin, counted->histogram.count - 1)]++;
+        }
         int64_t block = least((int64_t)((arrived - begun) * per_second), counted->blocks.rows - 1);
-        counted->histogram.at[least(bin, counted->histogram.count - 1)]++;
         double *part = counted->blocks.at + 3 * block;
         part[0] += 1.0;
         part[2] += latency;
@@ -109,12 +111,14 @@ static int64_t least_work(const Segments *segments, double now)
     int64_t chosen = 0;
     double fewest = INFINITY;
     for (int64_t segment = 0; segment < segments->sizes.count; segment++) {
+        double queued = (double)(segments->lengths.at[segment] + 1) * segments->costs.at[segment];
+        if (queued >= fewest)
+            continue;
         const double *free = segments->free.at + segment * segments->free.columns;
         int64_t processes = segments->processes.at[segment];
         double ahead = 0.0;
         for (int64_t process = 0; process < processes; process++)
             ahead += longest(free[process] - now, 0.0);
-        double queued = (double)(segments->lengths.at[segment] + 1) * segments->costs.at[segment];
         double work = queued + ahead / (double)processes;
         if (work < fewest) {
             chosen = segment;
@@ -124,25 +128,38 @@ static int64_t least_work(const Segments *segments, double now)
     return chosen;
 }
 
+static double least_of(const double *values, int64_t count)
+{
+    double found = INFINITY;
+    for (int64_t at = 0; at < count; at++)
+        found = shortest(found, values[at]);
+    return found;
+}
+
 EXPORT int64_t serve(
     const Floats *arrivals, const Integers *assigned, const Floats *factors, int64_t begin, int64_t last,
     Segments *segments, Counted *counted)
 {
     int64_t count = segments->sizes.count, room = segments->rings.columns, used = 0;
-    double *starts = segments->starts.at;
+    double *starts = segments->starts.at, soonest = least_of(starts, count);
     for (int64_t index = begin; index < arrivals->count; index++) {
         double now = arrivals->at[index];
-        for (int64_t segment = 0; segment < count; segment++)
-            while (starts[segment] < now)
-                begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
+        if (soonest < now) {
+            for (int64_t segment = 0; segment < count; segment++)
+                while (starts[segment] < now)
+                    begin_batch(segments, segment, factors->at[(begin + used++) % factors->count], counted);
+            soonest = least_of(starts, count);
+        }
         int64_t chosen = assigned->count ? assigned->at[index] : least_work(segments, now);
         int64_t length = segments->lengths.at[chosen];
         if (length == room)
             return index;
         segments->rings.at[chosen * room + ((segments->heads.at[chosen] + length) & (room - 1))] = now;
         segments->lengths.at[chosen] = ++length;
-        if (length == 1 || length == segments->sizes.at[chosen])
+        if (length == 1 || length == segments->sizes.at[chosen]) {
             starts[chosen] = next_start(segments, chosen);
+            soonest = shortest(soonest, starts[chosen]);
+        }
     }
     for (int64_t segment = 0; last && segment < count; segment++)
         while (segments->lengths.at[segment] > 0)

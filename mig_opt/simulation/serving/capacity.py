@@ -10,8 +10,10 @@ numbers.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import math
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -153,16 +155,18 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
 @lru_cache(maxsize=100_000)
 def _scaled_capacity(point: Point, segments: int, promise: Promise) -> float:
     workers = [worker_at(point, 1.0, promise.batching.patience)] * segments
-    return remembered(("pool", point, segments, promise), lambda: held_rate(workers, 1.0, promise))
+    return remembered(("pool", point, segments, promise), lambda: _held_rate(workers, 1.0, promise))
 
 
 def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
     """Return the requests per second up to which segments of one service keep a promise together.
 
+    It is found once and kept.
+
     Parameters
     ----------
     workers : sequence of Worker
-        The segments.
+        The segments, in any order.
     slo : float
         Seconds.
     promise : Promise
@@ -173,6 +177,15 @@ def held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
     float
         At most the throughput of all; 0 if the promise cannot be kept at any rate.
     """
+    return _kept_held_rate(_ordered(workers), slo, promise)
+
+
+@lru_cache(maxsize=10_000)
+def _kept_held_rate(workers: tuple[Worker, ...], slo: float, promise: Promise) -> float:
+    return remembered(("held", _digest(workers), slo, promise), lambda: _held_rate(workers, slo, promise))
+
+
+def _held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
     most = sum(worker.throughput for worker in workers)
     if min(worker.answer[-1] for worker in workers) > slo:
         return 0.0
@@ -231,14 +244,81 @@ def keeps_promise(
     seconds = requests / rate
     if arrivals.kind == ArrivalKind.BURSTY:
         seconds = max(seconds, bursts * arrivals.burst_seconds / arrivals.burst_share)
-    served = ServedRequests(
-        workers, slo, (_WARM_UP * seconds, seconds), router=promise.router, spread=promise.batching.spread, rng=rng
-    )
     # The same points each time, made once where that is possible.
     at_random = arrivals.kind == ArrivalKind.POISSON
-    served.run([_poisson(requests) / rate] if at_random else arrivals.stream("", rate, seconds, rng))
+    stream = [_poisson(requests) / rate] if at_random else arrivals.stream("", rate, seconds, rng)
+    return _late_share(workers, slo, promise, seconds, stream=stream, rng=rng) <= promise.allowed * _MARGIN
+
+
+def late_share(
+    workers: Sequence[Worker], slo: float, rate: float, promise: Promise, *, seconds: float, seed: int
+) -> float:
+    """Return the share of late requests at the segments of one service, simulated once and kept.
+
+    Parameters
+    ----------
+    workers : sequence of Worker
+        The segments, in any order.
+    slo, rate : float
+        Seconds, and requests per second; the reserve of the promise does not count.
+    promise : Promise
+        The arrivals, and how batches are formed.
+    seconds : float
+        How long requests arrive. The first tenth does not count.
+    seed : int
+        Seed of the random numbers, which are others for each SLO and rate.
+
+    Returns
+    -------
+    float
+        From 0 to 1.
+    """
+    return _kept_late_share(_ordered(workers), slo, rate, promise, seconds=seconds, seed=seed)
+
+
+@lru_cache(maxsize=10_000)
+def _kept_late_share(
+    workers: tuple[Worker, ...], slo: float, rate: float, promise: Promise, *, seconds: float, seed: int
+) -> float:
+    def simulate() -> float:
+        rng = np.random.default_rng([seed, zlib.crc32(repr((slo, rate)).encode())])
+        stream = promise.arrivals.stream("", rate, seconds, rng)
+        return _late_share(workers, slo, promise, seconds, stream=stream, rng=rng)
+
+    return remembered(("late", _digest(workers), slo, rate, promise, seconds, seed), simulate)
+
+
+def _late_share(
+    workers: Sequence[Worker],
+    slo: float,
+    promise: Promise,
+    seconds: float,
+    *,
+    stream: Iterable[Floats],
+    rng: np.random.Generator,
+) -> float:
+    served = ServedRequests(
+        workers,
+        slo,
+        (_WARM_UP * seconds, seconds),
+        router=promise.router,
+        spread=promise.batching.spread,
+        rng=rng,
+        quantiles=False,
+    )
+    served.run(stream)
     counts = served.counted.batches.sum(axis=0)
-    return bool(counts[LATE_REQUESTS] <= promise.allowed * _MARGIN * counts[REQUESTS])
+    return float(counts[LATE_REQUESTS] / counts[REQUESTS]) if counts[REQUESTS] else 0.0
+
+
+def _ordered(workers: Iterable[Worker]) -> tuple[Worker, ...]:
+    """Return segments in an order that does not depend on where they are."""
+    return tuple(sorted(workers, key=lambda one: (one.throughput, one.batch, one.processes, one.answer, one.busy)))
+
+
+def _digest(workers: tuple[Worker, ...]) -> str:
+    """Return a short text that tells segments from others."""
+    return hashlib.sha256(repr(workers).encode()).hexdigest()
 
 
 @lru_cache(maxsize=4)
@@ -267,6 +347,11 @@ def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise,
     float
         Requests per second, for as few segments as keep the promise together; 0 if that is at most ``above``.
     """
+    return _kept_capacity(point, slo, rate, promise, above)
+
+
+@lru_cache(maxsize=100_000)
+def _kept_capacity(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
     key = "service", point, slo, rate, promise, above
     return remembered(key, lambda: _capacity_in_service(point, slo, rate, promise, above))
 

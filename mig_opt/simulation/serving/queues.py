@@ -82,7 +82,7 @@ class Counted(NamedTuple):
     busy_seconds : numpy.ndarray
         Seconds of the processes of each segment.
     histogram : numpy.ndarray
-        Requests by their latency.
+        Requests by their latency; empty if nobody asks for quantiles.
     blocks : numpy.ndarray
         Requests, late ones, and the sum of latencies, for each of equal parts of the time in which they came.
     totals : numpy.ndarray
