@@ -264,7 +264,7 @@ class DaySearch:
             if disturbed and step - 1 in part and step > 1 and self._day.demands[step - 1] is not None:
                 self._calm_span(range(step - 1, step + 1), disturbed, share=2 * share)
 
-    def _calm_span(self, span: range, most: int | None, *, share: float, workers: int | None = None) -> int | None:
+    def _calm_span(self, span: range, most: int | None, *, share: float, workers: int | None = None) -> int:
         """Place the last steps anew by calm changes, if fewer services are disturbed than that; return for how many."""
         done = self._deployments
         gpus = self._whole_fleet(done[-1].gpus)
@@ -279,7 +279,10 @@ class DaySearch:
             calm=True,
             workers=workers,
         )
-        if outcome.deployments is not None and (most is None or outcome.disturbed < most):
+        if outcome.deployments is None:
+            # Nothing is known: as if every service was disturbed.
+            return len(self._problem.services(span[-1]))
+        if most is None or outcome.disturbed < most:
             done[span.start :] = outcome.deployments
             for step, deployment in zip(span, outcome.deployments, strict=True):
                 self._counts[step] = counts_of(self._problem, deployment)

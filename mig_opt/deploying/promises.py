@@ -232,8 +232,8 @@ class _Search:
         if exact:
             self._try_rivals()
         elif not (self._done or self._expired):
-            share = self._with_headroom(self._method.name)
-            reason = f"{reason}; nor is the promise kept with rates raised by {share:.0%}"
+            most = self._with_headroom(self._method.name)
+            reason = f"{reason}; nor is the promise kept with rates raised by {most:.0%}"
         if exact and self._last is not None and self._best_gpus < self._last.lower_bound:
             # With capacities with which that deployment is enough there may be a better one still.
             self._raise_capacities(tables)
