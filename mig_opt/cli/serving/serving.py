@@ -289,4 +289,4 @@ def _segments(simulation: RequestSimulation) -> Part:
         ]
         for segment in simulation.segments
     ]
-    return table(["GPU", "instance", "/service", ">batches", ">filled %", ">busy %", ">late %"], rows)
+    return table(["GPU", "instance", "/service", ">batches", ">filled %", ">busy %", ">late batches %"], rows)
