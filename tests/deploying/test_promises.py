@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from demands import A30
 
 from mig_opt.deploying import deploy
 from mig_opt.deploying.promises import deploy_with_promise
+from mig_opt.deploying.trials import PromiseTrials
 from mig_opt.errors import InputError
 from mig_opt.instances.bundled import load_demand
 from mig_opt.result import Status
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, GpuPool, Service
+from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
+from mig_opt.simulation.serving import capacity
 from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.simulation.serving.requests import simulate_requests
 from mig_opt.validation import validate_deployment
@@ -59,6 +64,31 @@ def test_rivals_keep_the_promise_with_no_fewer_gpus(method):
     assert rival.simulation.keeps(0.999)
     assert rival.method == method
     assert rival.gpus >= 3
+
+
+def test_capacities_are_for_as_many_processes_as_the_method_uses():
+    """The best way has three processes; a method that knows one only would find none of these in the profile."""
+    points = tuple(Point(size, 8, p, 90.0 * size * (1 + p), 0.04 * p / size) for size in (1, 2, 4) for p in (1, 2, 3))
+    several = demand(500.0, slo=0.3).replace(tables=(ProfileTable("m", "A30-24GB", points),))
+    best, single = (deploy_with_promise(several, 0.99, method) for method in ("parvagpu", "parvagpu-single"))
+    assert {entry.processes for entry in best.capacities} == {3}
+    assert {entry.processes for entry in single.capacities} == {1}
+    assert single.headroom is None
+    assert single.simulation.keeps(0.99)
+
+
+def test_a_service_is_simulated_once_for_all_deployments_with_its_segments(monkeypatch):
+    monkeypatch.setenv("MIG_OPT_CACHE", "off")
+    runs = []
+    real = capacity.ServedRequests
+    monkeypatch.setattr(capacity, "ServedRequests", lambda *args, **known: runs.append(1) or real(*args, **known))
+    twice = Demand(tuple(Service(name, 0.2, 300.25, "m") for name in ("a", "b")), (TABLE,), (GpuPool(A30, None),))
+    halves = [Segment(name, gpu, "4g.24gb", 0, 8, 1, 400.0, 0.02) for gpu, name in enumerate("ab")]
+    moved = [dataclasses.replace(segment, gpu=1 - segment.gpu) for segment in halves]
+    trials = PromiseTrials(Promise(0.99), 5)
+    shares = [trials.late(twice, Deployment(("A30-24GB",) * 2, tuple(own))) for own in (halves, moved)]
+    assert shares == [{}, {}]
+    assert len(runs) == 1
 
 
 def test_what_is_running_stays():
