@@ -16,7 +16,9 @@ from mig_opt.control import check_run
 from mig_opt.errors import Problem
 from mig_opt.gpu.geometry import GpuState
 from mig_opt.heuristics.fleet.base import ConfigurablePolicy, optional
+from mig_opt.heuristics.fleet.planning.backfilling import Backfilling
 from mig_opt.heuristics.fleet.planning.choice import Choice, Fairness, JobChooser
+from mig_opt.heuristics.fleet.planning.experience import Experience
 from mig_opt.heuristics.fleet.planning.list_decoder import Objective
 from mig_opt.heuristics.fleet.planning.plan import Plan
 from mig_opt.heuristics.fleet.planning.problem import PlanningProblem, WaitingJob, placement_arrays
@@ -60,7 +62,9 @@ class Planner(ConfigurablePolicy):
     for many GPUs, only if its end was not expected), and when less than half of a plan for a part of the queue is left.
     It is the best that simulated annealing finds over the order and the profiles of the jobs, from the plan before and
     from the jobs by length and by arrival (:mod:`mig_opt.heuristics.fleet.planning.list_decoder`). While all goes as
-    planned, only a better plan replaces the one that is being carried out.
+    planned, only a better plan replaces the one that is being carried out. Where jobs have declared times it learns how
+    far these are from the true ones, and where they say too little, each job begins as soon as there is room for it
+    (:mod:`mig_opt.heuristics.fleet.planning.backfilling`).
 
     Parameters
     ----------
@@ -145,11 +149,15 @@ class Planner(ConfigurablePolicy):
         self._placements = placement_arrays(cluster.trace, cluster.geometry)
         self._plan = Plan(cluster)
         self._list = PriorityList()
-        self._chooser = JobChooser(Fairness(self.patience, self.overtaken, self.overtaken_s), self.most)
+        self._experience = Experience(cluster.log.trace)
+        fairness = Fairness(self.patience, self.overtaken, self.overtaken_s)
+        self._chooser = JobChooser(fairness, self.most, self._experience)
         self._next_urgent = math.inf
         self._busy = 0.0
         # Then jobs have declared times, and may run for longer.
         self._uncertain = cluster.trace is not cluster.log.trace
+        self._backfilling = Backfilling(cluster, fairness, self._experience) if self._uncertain else None
+        self._follows = False
         self._alarms: dict[int, float] = {}
         self._expected_runs: dict[int, tuple[float, float]] = {}
         self._first_arrival = cluster.trace.jobs[0].arrival
@@ -164,6 +172,8 @@ class Planner(ConfigurablePolicy):
         """Plan anew, once all jobs of this moment have arrived and the window is over."""
         jobs = cluster.trace.jobs
         self._later_arrivals += jobs[job].arrival > self._first_arrival
+        if self._backfilling is not None:
+            self._backfilling.arrived(cluster, job)
         self._longest_gap = max(self._longest_gap, cluster.now - self._last_arrival)
         self._last_arrival = cluster.now
         if job + 1 < len(jobs) and jobs[job + 1].arrival == cluster.now:
@@ -179,7 +189,7 @@ class Planner(ConfigurablePolicy):
         if tag == _WINDOW:
             self._plan_anew(cluster)
         elif self._alarms.get(tag) == cluster.now and cluster.place(tag) is not None:
-            overruns = cluster.overruns(tag)
+            overruns = cluster.overruns(tag, self._experience.factor(tag))
             self._watch(cluster, tag)
             if overruns and cluster.waiting:
                 self._plan_anew(cluster)
@@ -189,6 +199,15 @@ class Planner(ConfigurablePolicy):
         # A job that ran from the start, with the instances of a state, is as unexpected as its end.
         begin, end = self._expected_runs.pop(job, (cluster.now, -math.inf))
         unexpected = abs(cluster.now - end) > _DEVIATION * (end - begin)
+        if self._backfilling is not None:
+            size = cluster.geometry.placements[placement].profile.compute_slices
+            declared = cluster.trace.jobs[job].times[size]
+            self._experience.learn(job, declared, cluster.seconds_taken(job, placement))
+        if self._follows:
+            self._plan_anew(cluster)
+            if self._follows and self._backfilling is not None and self._backfilling.repair(cluster, gpu):
+                self._plan_anew(cluster)
+            return
         if not cluster.waiting:
             return
         if cluster.now >= self._next_urgent:
@@ -203,6 +222,8 @@ class Planner(ConfigurablePolicy):
     def failed(self, cluster: Cluster, job: int, gpu: int, placement: int, needed_gb: float) -> None:
         """Plan anew, the job on instances with as much memory as it needed."""
         self._chooser.needs(job, needed_gb)
+        if self._backfilling is not None:
+            self._backfilling.needs(job, needed_gb)
         self._plan_anew(cluster)
 
     def gave_up(self, cluster: Cluster, job: int, gpu: int, placement: int) -> None:
@@ -211,12 +232,15 @@ class Planner(ConfigurablePolicy):
 
     def _plan_anew(self, cluster: Cluster, current: Plan | None = None) -> None:
         """Plan, and go on as long as half of a plan can begin at once; keep the current plan if it is as good."""
+        if self._backfill(cluster):
+            return
         effort, actions = self._effort, -1
         if self.think is not None:
             effort = dataclasses.replace(effort, ends=time.perf_counter() + self.think)
         while cluster.actions > actions and (choice := self._chooser.choose(cluster, self._busy)).jobs:
             actions = cluster.actions
-            problem = PlanningProblem(cluster, self._placements, choice.jobs, self._gpus_to_use(cluster, choice.jobs))
+            gpus = self._gpus_to_use(cluster, choice.jobs)
+            problem = PlanningProblem(cluster, self._placements, choice.jobs, gpus, self._experience)
             self._busy = float(problem.available.free.mean())
             search = PlanSearch(problem, self._objective(cluster, problem, choice), effort)
             self._plan, self._list = search.best(self._list, current)
@@ -224,6 +248,17 @@ class Planner(ConfigurablePolicy):
             self._carry_out(cluster, self._plan.gpus)
             if not self._nearly_done(cluster):
                 break
+
+    def _backfill(self, cluster: Cluster) -> bool:
+        """Start what fits if run times are hardly known, and return True; else return False: plans are of use."""
+        if self._backfilling is None:
+            return False
+        follows = not self._backfilling.plans_are_of_use(cluster)
+        if follows != self._follows:
+            self._follows, self._plan = follows, Plan(cluster)
+        if follows:
+            self._backfilling.serve(cluster)
+        return follows
 
     def _objective(self, cluster: Cluster, problem: PlanningProblem, choice: Choice) -> Objective:
         expected, others = self._expected_arrivals(problem), len(cluster.waiting) - len(problem.jobs)
@@ -241,7 +276,7 @@ class Planner(ConfigurablePolicy):
     def _carry_out(self, cluster: Cluster, gpus: list[int]) -> None:
         self._plan.advance(gpus)
         for job, gpu in self._plan.started:
-            self._expected_runs[job] = cluster.now, cluster.expected_end(job)
+            self._expected_runs[job] = cluster.now, self._expected_end(cluster, job)
             if self._uncertain:
                 self._watch(cluster, job)
             if self._large:
@@ -250,10 +285,13 @@ class Planner(ConfigurablePolicy):
 
     def _watch(self, cluster: Cluster, job: int) -> None:
         """Ask to be woken soon after the expected end of a run: if it overruns, what is planned behind it is late."""
-        end = cluster.expected_end(job)
+        end = self._expected_end(cluster, job)
         late = end + _DEVIATION * (end - cluster.now)
         self._alarms[job] = max(late, cluster.now + _SOON, math.nextafter(cluster.now, math.inf))
         cluster.wake(self._alarms[job], job)
+
+    def _expected_end(self, cluster: Cluster, job: int) -> float:
+        return cluster.expected_end(job, self._experience.factor(job))
 
     def _nearly_done(self, cluster: Cluster) -> bool:
         """Return True if jobs wait that are not planned, and half of those that are have begun."""

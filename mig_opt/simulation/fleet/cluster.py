@@ -122,20 +122,26 @@ class Cluster(FleetInstances):
         run = self._runs.get(job)
         return 0.0 if run is None or run.begin > self.now else _memory_at(self._jobs[job], run.progress(self.now))
 
-    def expected_end(self, job: int) -> float:
+    def expected_end(self, job: int, factor: float = 1.0) -> float:
         """Return the second at which a job with a place ends if its neighbours stay and its memory is enough.
 
-        It follows from the times that schedulers know. A job that has run for longer is expected to run for half as
-        long again.
+        It follows from the times that schedulers know, times a factor by which these may be corrected. A job that has
+        run for longer is expected to run for half as long again.
         """
         run = self._runs[job]
-        seconds, done = self._declared_seconds(run), self._declared_share(run)
+        seconds, done = self._declared_seconds(run) * factor, self._declared_share(run) / factor
         left = 1 - done if done <= 1 else _OVERRUN * done
         return max(self.now, run.since) + left * seconds * run.slowdown
 
-    def overruns(self, job: int) -> bool:
-        """Return True if a job with a place has run for longer than schedulers were told."""
-        return self._declared_share(self._runs[job]) > 1
+    def overruns(self, job: int, factor: float = 1.0) -> bool:
+        """Return True if a job with a place has run for longer than schedulers were told, times a factor."""
+        return self._declared_share(self._runs[job]) > factor
+
+    def seconds_taken(self, job: int, placement: int) -> float:
+        """Return for how long a job that is done ran on a placement, less what other jobs on the link slowed it."""
+        if math.isnan(self.log.finished[job]):
+            raise PolicyError(f"for how long {self._job_name(job)} runs was asked for, but it is not done")
+        return self._seconds(job, placement)
 
     def jobs_on(self, gpu: int) -> list[int]:
         """Return the jobs that have a place on a GPU, by placement."""

@@ -10,6 +10,7 @@ import heapq
 import math
 from dataclasses import dataclass, field
 
+from mig_opt.heuristics.fleet.planning.experience import Experience
 from mig_opt.heuristics.fleet.planning.problem import WaitingJob, area, pcie_factor
 from mig_opt.simulation.fleet.cluster import Cluster
 
@@ -39,12 +40,16 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Modes of a job, seconds of its shortest run, least seconds that it takes of the fleet, of the fleet's links."""
+    """Modes of a job, seconds of its shortest run, least seconds that it takes of the fleet, of the fleet's links.
+
+    ``declared`` are the seconds of its shortest run as it was declared.
+    """
 
     modes: tuple[tuple[int, float], ...]
     shortest: float
     area: float
     link: float
+    declared: float
 
 
 @dataclass(slots=True)
@@ -72,9 +77,11 @@ class Choice:
 class JobChooser:
     """Choice of up to ``most`` waiting jobs of a simulation."""
 
-    def __init__(self, fairness: Fairness, most: int) -> None:
+    def __init__(self, fairness: Fairness, most: int, experience: Experience) -> None:
         self._fairness = fairness
         self._most = most
+        self._experience = experience
+        self._learnt = 0
         self._known: dict[int, _Known] = {}
         self._needs: dict[int, float] = {}
 
@@ -93,6 +100,9 @@ class JobChooser:
         ``busy`` is how long the fleet is still busy with the jobs that run, on the mean of all slices.
         """
         now, jobs, fairness = cluster.now, cluster.trace.jobs, self._fairness
+        if self._learnt != self._experience.changes:
+            self._learnt = self._experience.changes
+            self._known.clear()
         choice = Choice()
         urgent: list[tuple[float, int]] = []
         others: list[tuple[float, int, float]] = []
@@ -105,7 +115,7 @@ class JobChooser:
             links += known.link
             choice.longest = max(choice.longest, known.shortest)
             arrival, shortest = jobs[job].arrival, known.shortest
-            limit = arrival + max(fairness.overtaken_s, fairness.overtaken * shortest)
+            limit = arrival + max(fairness.overtaken_s, fairness.overtaken * known.declared)
             if limit <= now:
                 urgent.append((limit, job))
                 continue
@@ -160,12 +170,14 @@ class JobChooser:
     def _look(self, cluster: Cluster, job: int) -> _Known:
         trace, geometry = cluster.trace, cluster.geometry
         requested = trace.jobs[job]
+        factor = self._experience.factor(job)
         modes = tuple(
-            (geometry.profile_index(profile), requested.times[profile.compute_slices])
+            (geometry.profile_index(profile), requested.times[profile.compute_slices] * factor)
             for profile in trace.profiles(requested, self._needs.get(job, 0.0))
         )
         if not modes:
-            return _Known((), 0.0, 0.0, 0.0)
+            return _Known((), 0.0, 0.0, 0.0, 0.0)
         shortest = min(seconds for _, seconds in modes)
         least = min(area(trace, geometry.profiles[profile], seconds) for profile, seconds in modes)
-        return _Known(modes, shortest, least, pcie_factor(trace, job) * shortest / trace.gpus)
+        link = pcie_factor(trace, job) * shortest / trace.gpus
+        return _Known(modes, shortest, least, link, shortest / factor)
