@@ -61,18 +61,22 @@ def measured(trace: Trace, seed: int) -> dict[str, Any]:
 def table(rows: Sequence[Mapping[str, Any]], measure: int) -> list[str]:
     """Return a table with the planner as a multiple of the best simple scheduler, on the mean of a kind's traces."""
     lines = []
+    told = ["true times", *(f"sigma {own}" for own in KNOWLEDGE[1:-2]), "classes", "one for all"]
+    worst = (0.0, "")
     for kind in KINDS:
         own = [row for row in rows if row["kind"] == kind]
         if own:
             cells = [kind]
-            for knowledge in KNOWLEDGE:
+            for knowledge, words in zip(KNOWLEDGE, told, strict=True):
                 ratios = [
                     row[f"planner, {knowledge}"][measure] / min(row[name][measure] for name in SIMPLE) for row in own
                 ]
                 cells.append(f"{sum(ratios) / len(ratios):.2f}")
+                most = max(ratios)
+                worst = max(worst, (most, f"{kind}, seed {own[ratios.index(most)]['seed']}, {words}"))
             lines.append(cells)
-    heads = ["kind of jobs", "true times", *(f"sigma {own}" for own in KNOWLEDGE[1:-2]), "classes", "one for all"]
-    return [*markdown(heads, lines), ""]
+    heads = ["kind of jobs", *told]
+    return [*markdown(heads, lines), "", f"The worst of single traces: {worst[0]:.2f} ({worst[1]}).", ""]
 
 
 def main(arguments: Sequence[str]) -> None:
