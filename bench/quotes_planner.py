@@ -177,16 +177,16 @@ PAGES: Mapping[str, Sequence[Entry]] = {
             lambda: [100 * (max(_rivals(measure, "families")) - 1) for measure in ("flow time", "makespan")],
         ),
         Quote(
-            "its mean flow time is a fifth to a quarter (smallest sizes) or half (any) shorter than that of the best; "
-            "the makespan is {:.0f} to {:.0f} % shorter with the smallest sizes, and {:.0f} % shorter with any.",
+            "On each of twenty traces of the shape of MIGBench's its mean flow time is {:.0f} to {:.0f} % (smallest "
+            "sizes) or {:.0f} to {:.0f} % (any) shorter than that of the best; the makespan is {:.0f} to {:.0f} % "
+            "shorter with the smallest sizes, and {:.0f} to {:.0f} % with any.",
             lambda: [
-                *(100 * (1 - each(_rivals("makespan", "shape", "smallest"))) for each in (max, min)),
-                100 * (1 - max(_rivals("makespan", "shape", "any"))),
+                100 * (1 - each(_rivals(measure, "shape", sizes)))
+                for measure in ("flow time", "makespan")
+                for sizes in ("smallest", "any")
+                for each in (max, min)
             ],
-            holds=lambda: (
-                all(0.19 < 1 - ratio < 0.27 for ratio in _rivals("flow time", "shape", "smallest"))
-                and all(0.46 < 1 - ratio < 0.54 for ratio in _rivals("flow time", "shape", "any"))
-            ),
+            holds=lambda: len(_rivals("makespan", "shape")) == 20,
         ),
         Quote(
             "it is first in both measures on every family, equal on `migm-hm1`.",
