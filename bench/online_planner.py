@@ -182,7 +182,7 @@ SECTIONS: Mapping[str, tuple[str, str]] = {
     "families": (
         "Families, beside the lower bounds",
         "Each cell: makespan / lower bound, and mean flow time / lower bound (`trace_bounds`). The least are bold.\n"
-        "The bounds leave out PCIe, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the\n"
+        "The bounds count PCIe in part, so nobody can reach 1 on `pcie`. Seconds of the processor are those of the\n"
         "planner, for one trace. A policy that never runs some job to its end has `inf`.",
     ),
     "options": ("Options of the planner", "The same ratios, over 2 seeds."),

@@ -93,7 +93,10 @@ SMALL = "Small traces, beside somebody who knows all arrivals"
 
 def _first_where_sizes_are_free() -> bool:
     return all(
-        _ratios(family, "planner")[goal] < _of_rivals(family, goal) for family in FREE for goal in (0, 1)
+        _ratios(family, "planner")[goal] < _of_rivals(family, goal)
+        for family in FREE
+        for goal in (0, 1)
+        if (family, goal) != ("migm-ml2", 0)
     ) and all(_ratios("migm-hm1", "planner")[goal] == _of_rivals("migm-hm1", goal) for goal in (0, 1))
 
 
@@ -189,23 +192,25 @@ PAGES: Mapping[str, Sequence[Entry]] = {
             holds=lambda: len(_rivals("makespan", "shape")) == 20,
         ),
         Quote(
-            "it is first in both measures on every family, equal on `migm-hm1`.",
+            "it is first in both measures on every family, equal on `migm-hm1`; only on `migm-ml2` the makespan is "
+            "{:.1f} % longer than the best.",
+            lambda: (100 * (_ratios("migm-ml2", "planner")[0] / _of_rivals("migm-ml2", 0) - 1),),
             holds=_first_where_sizes_are_free,
         ),
         Quote(
-            "(`long-50`) `fragmentation-aware`, which migrates, is ahead by a thousandth.",
+            "(`long-50`) `fragmentation-aware`, which migrates, is ahead by three thousandths.",
             holds=lambda: (
-                0.0005 < _ratios("long-50", "planner")[1] - _ratios("long-50", "fragmentation-aware")[1] < 0.0015
+                0.0025 < _ratios("long-50", "planner")[1] - _ratios("long-50", "fragmentation-aware")[1] < 0.0035
             ),
         ),
         Quote(
-            "the mean flow time is {:.0f} to {:.0f} % lower, but the last end {:.0f} to {:.0f} % later than with "
-            "`fragmentation-aware`",
+            "the mean flow time is {:.0f} to {:.0f} % lower than with `fragmentation-aware`, and the last end from "
+            "{:.1f} % earlier (`pcie-4`) to {:.1f} % later (`pcie-60`).",
             lambda: (
                 min(_gain(family, 1) for family in ("pcie-4", "pcie-60")),
                 max(_gain(family, 1) for family in ("pcie-4", "pcie-60")),
-                min(-_gain(family, 0) for family in ("pcie-4", "pcie-60")),
-                max(-_gain(family, 0) for family in ("pcie-4", "pcie-60")),
+                _gain("pcie-4", 0),
+                -_gain("pcie-60", 0),
             ),
         ),
         Quote(
@@ -222,8 +227,8 @@ PAGES: Mapping[str, Sequence[Entry]] = {
             ),
         ),
         Quote(
-            "on `migm-ml1` `cp` has {:.0f} % shorter makespans and {:.0f} % longer mean flow times; `list` hardly "
-            "differs there; on `far-stream` and `migm-ht1` all three are within {:.0f} %.",
+            "on `migm-ml1` `cp` has {:.0f} % shorter makespans and {:.0f} % longer mean flow times; `list` does not "
+            "differ there; on `far-stream` and `migm-ht1` both are within {:.0f} %.",
             lambda: (-_by_method("method cp", "migm-ml1", 0), _by_method("method cp", "migm-ml1", 1), 2),
             holds=lambda: (
                 all(
