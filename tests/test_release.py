@@ -50,6 +50,9 @@ def test_the_changelog_keeps_its_form() -> None:
     assert numbers == sorted(numbers, reverse=True)
     kinds = set(re.findall(r"^### (.*)$", log, re.MULTILINE))
     assert kinds <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    for part in log.split("\n## ")[1:]:
+        headings = re.findall(r"^### (.*)$", part, re.MULTILINE)
+        assert len(headings) == len(set(headings)), part.splitlines()[0]
     assert set(re.findall(r"^\[([^\]]+)\]: ", log, re.MULTILINE)) == set(versions)
     assert all("  " not in line.strip() for line in log.splitlines())
 
