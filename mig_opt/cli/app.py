@@ -144,7 +144,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except (Exception, KeyboardInterrupt) as error:
             raise typer.Exit(report(error, {entry.name: _shown_name(entry) for entry in parameters})) from None
 
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # typer reads it
     return run
 
 

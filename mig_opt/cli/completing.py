@@ -25,7 +25,7 @@ def completion(
     Write it to where the shell looks for such files, as in the examples, or evaluate it when the shell starts: in
     ~/.bashrc or ~/.zshrc the line: source <(mig-opt completion bash)
     """
-    from typer.completion import get_completion_script  # type: ignore[attr-defined]
+    from typer.completion import get_completion_script  # type: ignore[attr-defined]  # imported there
 
     if shell not in _SHELLS:
         refuse("SHELL", f"there is no completion for {shell!r}, but for {', '.join(_SHELLS)}")
@@ -34,7 +34,7 @@ def completion(
 
 def know_shells() -> None:
     """Let the library of commands answer the shells that ask it."""
-    from typer.completion import completion_init  # type: ignore[attr-defined]
+    from typer.completion import completion_init  # type: ignore[attr-defined]  # imported there
 
     completion_init()
 

@@ -55,7 +55,7 @@ class Executor:
         """Note an event, and let the lane that it is about follow it."""
         when = self._machinery.now() if time is None else time
         instance = lane if "task" not in details else None
-        event = Event(when, kind, instance=instance, **details)  # type: ignore[arg-type]
+        event = Event(when, kind, instance=instance, **details)  # type: ignore[arg-type]  # fields of an event
         self._file.append(event)
         if lane is not None:
             self._lanes[lane].take(event)

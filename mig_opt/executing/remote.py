@@ -73,7 +73,9 @@ class Remote:
     def _connected(self) -> subprocess.Popen[str]:
         if self._process is None or self._process.poll() is not None:
             pipe = subprocess.PIPE
-            process = subprocess.Popen(self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True)  # noqa: S603
+            process = subprocess.Popen(  # noqa: S603 - the command is the user's
+                self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+            )
             self._process = process
             self._threads.append(threading.Thread(target=self._listen, args=(process,), daemon=True))
             self._threads[-1].start()

@@ -65,7 +65,7 @@ class _LinedDecoder(json.JSONDecoder):
         self._lines += text.count("\n", self._at, at)
         self._at = at
         line = self._lines
-        value, end = decoder.JSONObject(begin, *others)  # type: ignore[attr-defined]
+        value, end = decoder.JSONObject(begin, *others)  # type: ignore[attr-defined]  # as above
         found = LinedObject(value)
         found.line = line
         return found, end

@@ -21,7 +21,7 @@ _DEVICE = re.compile(r"/dev/nvidia(\d{1,4})")
 _GRES = re.compile(r"gpu(?::([^:()]+))?:(\d{1,4})(?:\((S|IDX):([^)]*)\))?")
 _RANGES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
 _GRES_KEYS = frozenset(
-    "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid".split()  # noqa: SIM905
+    "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid".split()  # noqa: SIM905 - shorter
 )
 _MOST = 4096
 

@@ -83,5 +83,5 @@ class Experience:
         """Standard deviation of the logarithms of the times around what is expected now; None while little is known."""
         if self._count < _LEAST:
             return None
-        rest = self._errors + 2 * -self._slope * self._product + self._slope**2 * self._spread
+        rest = self._errors - 2 * self._slope * self._product + self._slope**2 * self._spread
         return math.sqrt(max(0.0, rest) / self._count)
