@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import signal
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,6 +46,10 @@ os.environ["MIG_OPT_CACHE"] = "off"
 
 # Dask asks any NVML that the process has loaded for more than the tests' GPU answers.
 os.environ["DASK_DISTRIBUTED__DIAGNOSTICS__NVML"] = "False"
+
+# A shell ignores Ctrl-C for what it runs in the background; the processes that tests start and interrupt would, too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
