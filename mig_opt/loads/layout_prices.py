@@ -18,7 +18,7 @@ from mig_opt.loads.layouts import LayoutTree
 from mig_opt.loads.subsets import Integers, Table
 from mig_opt.native import INTEGER, loop
 
-_AIM = 0.004
+_AIM = 0.001
 """Share of the value of all tasks by which steps aim at less than it: with 0, prices that rule out come late."""
 
 _PATIENCE, _SHRINKING = 4, 0.6

@@ -93,7 +93,7 @@ class LayoutTree:
         self.nodes: list[LayoutNode] = []
         roots = []
         for gpu, layout in enumerate(layouts):
-            regions = _regions_for(layout, branches.regions)
+            regions = regions_for(layout, branches.regions)
             assert regions is not None, "every layout has regions for its members"
             roots.append(self._add_members(layout, regions, gpu, Path(), 0))
         self._join(roots)
@@ -119,7 +119,7 @@ class LayoutTree:
             open_nodes += [(one, below) for one in (node.one, node.two) if one >= 0]
         return found
 
-    def _add_members(self, layout: Layout, regions: Sequence[_Placed], gpu: int, around: Path, wait: int) -> int:
+    def _add_members(self, layout: Layout, regions: Sequence[PlacedMember], gpu: int, around: Path, wait: int) -> int:
         """Add members beside each other, and return the index of the node that joins them."""
         tops = [] if layout else [self._add("leaf")]
         for number, (member, (region, inside)) in enumerate(zip(layout, regions, strict=True)):
@@ -159,14 +159,14 @@ class LayoutTree:
         return len(self.nodes) - 1
 
 
-class _Placed(NamedTuple):
+class PlacedMember(NamedTuple):
     """Region of a member, and those of the members inside."""
 
     region: Region
-    inside: tuple[_Placed, ...]
+    inside: tuple[PlacedMember, ...]
 
 
-def _regions_for(layout: Layout, regions: Sequence[Region]) -> tuple[_Placed, ...] | None:
+def regions_for(layout: Layout, regions: Sequence[Region]) -> tuple[PlacedMember, ...] | None:
     """Return a region for each member, disjoint and nested as they are; None if there are none.
 
     Which of several it is makes no difference: only how placements are nested, and what operations and runs take.
@@ -177,10 +177,10 @@ def _regions_for(layout: Layout, regions: Sequence[Region]) -> tuple[_Placed, ..
     for region in regions:
         if region.branch != first.branch:
             continue
-        inside = _regions_for(first.inside, [other for other in regions if other.slices < region.slices])
-        rest = _regions_for(tuple(others), [other for other in regions if not other.slices & region.slices])
+        inside = regions_for(first.inside, [other for other in regions if other.slices < region.slices])
+        rest = regions_for(tuple(others), [other for other in regions if not other.slices & region.slices])
         if inside is not None and rest is not None:
-            return (_Placed(region, inside), *rest)
+            return (PlacedMember(region, inside), *rest)
     return None
 
 

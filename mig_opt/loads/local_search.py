@@ -4,8 +4,8 @@ Each thread has an assignment of its own, its incumbent. Each cycle is one step 
 Martin and Stuetzle, 2003): a perturbation (some rounds of the neighbourhood search may make the assignment worse),
 improvement, and acceptance if the result is about as good as the incumbent. That changes which placements are in use,
 where improvement alone gets stuck. A thread that gains nothing any more goes back to the best assignment of all, and
-the next time starts afresh (see also :mod:`mig_opt.loads.pattern_starts`): with few tasks several sets of placements
-are about as good, and no perturbation leads from one to the other.
+the next time starts afresh (see also :mod:`mig_opt.loads.pattern_starts`, :mod:`mig_opt.loads.filled_starts`): with few
+tasks several sets of placements are about as good, and no perturbation leads from one to the other.
 """
 
 from __future__ import annotations
@@ -149,6 +149,17 @@ class LoadSearch:
         best = min(self._threads, key=lambda thread: thread.length)
         self.length, self.places = best.length, best.places.tolist()
 
+    def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
+        """Let fresh starts come from ``draw``, the first of each thread at once if wanted."""
+        self.draw = draw
+        for thread in self._threads if at_once else ():
+            thread.leave()
+
+    @property
+    def seconds_of_draws(self) -> float:
+        """Approximate seconds that all draws of fresh starts have taken."""
+        return sum(thread.seconds_of_draws for thread in self._threads)
+
     @property
     def seconds_per_cycle(self) -> float:
         """Approximate seconds of a cycle."""
@@ -220,6 +231,7 @@ class _Thread:
         self._idle = 0
         self._starts = 0
         self._settled = False
+        self.seconds_of_draws = 0.0
         self.places = np.array(search.places, np.int64)
         self.length = self._shortest = search.length
 
@@ -252,6 +264,10 @@ class _Thread:
             self.places, self.length = places, length
         return work + search.seconds(free, rounds)
 
+    def leave(self) -> None:
+        """Start afresh in the next cycle."""
+        self._idle, self._starts = _PATIENCE, 0
+
     def _start(self, over: Callable[[], bool]) -> float:
         """Start from the best of all assignments or, every other time, afresh; return the approximate seconds."""
         search, work = self._search, 0.0
@@ -261,6 +277,7 @@ class _Thread:
         if self._starts % 2 and search.draw is not None:
             possible = search.possible
             self.places, work = search.draw(self._rng, possible, over)
+            self.seconds_of_draws += work
             self.move(~possible)
             self._evaluate()
         elif self._starts % 2 and search.small:
@@ -328,9 +345,9 @@ class TimedSearch:
         """Return True if the batch is small enough and there is time for the search."""
         return problem.choices <= _MOST_CHOICES and not control.expired
 
-    def start_from(self, draw: Draw) -> None:
-        """Let fresh starts come from ``draw``."""
-        self._loads.draw = draw
+    def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
+        """Let fresh starts come from ``draw``, the first of them at once if wanted."""
+        self._loads.start_from(draw, at_once=at_once)
 
     def run(self, patience: float) -> None:
         """Go on until so many cycles bring nothing, or the time is up."""
@@ -341,9 +358,11 @@ class TimedSearch:
             while idle < patience and lower() < upper() and not self._control.expired:
                 self._forbid()
                 before, clock = (self._loads.length, upper()), self._control.clock
+                draws = self._loads.seconds_of_draws
                 results = next(cycles)
                 number = len(results) / self._control.workers
-                self._control.spend(number * self._loads.seconds_per_cycle)
+                draws = (self._loads.seconds_of_draws - draws) / self._control.workers
+                self._control.spend(number * self._loads.seconds_per_cycle + draws)
                 self._searched += self._control.clock - clock
                 for length, places in sorted(results):
                     self._try(length, places)

@@ -9,16 +9,13 @@ gained remains.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads.local_search import LoadSearch, Possible, Start
-from mig_opt.loads.subsets import Integers
+from mig_opt.loads.local_search import Possible, Start
+from mig_opt.loads.part_search import PartSearch, PlacedTasks
 
 _OTHERS = 2
 """GPUs that share all other tasks, at least; one, if there are only two."""
@@ -28,13 +25,6 @@ _TRIES = 10
 
 _CYCLES, _CYCLES_OF_OTHERS = 10, 30
 """Cycles of the search for the places of a pattern on its GPU, and of all other tasks."""
-
-
-class _PlacedTasks(NamedTuple):
-    """Places of some tasks, by index, and the approximate seconds that it took to find them."""
-
-    places: dict[int, int]
-    work: float
 
 
 class PatternStarts:
@@ -49,10 +39,9 @@ class PatternStarts:
     """
 
     def __init__(self, batch: IntegerBatch, patterns: Sequence[Sequence[int]]) -> None:
-        self._problem = batch
+        self._gpus, self._parts = batch.batch.gpus, PartSearch(batch)
         self._patterns = [frozenset(tasks) for tasks in patterns]
-        self._index = {(place.gpu, place.placement): at for at, place in enumerate(batch.places)}
-        self._known: dict[int, _PlacedTasks] = {}
+        self._known: dict[int, PlacedTasks] = {}
 
     def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
         """Return a start.
@@ -73,19 +62,19 @@ class PatternStarts:
             # The first thread to need it must make no difference: the seed is the pattern's, and the work counts twice.
             found = self._known.get(at)
             if found is None or not all(possible[task, place] for task, place in found.places.items()):
-                found = self._known[at] = self._search(self._patterns[at], 1, _CYCLES, at, possible, over)
-            self._move(places, found, gpu)
+                found = self._known[at] = self._parts.search(self._patterns[at], 1, _CYCLES, at, possible, over)
+            self._parts.move(found, gpu, places)
             work += found.work
         if rest:
-            gpus = self._problem.batch.gpus - len(chosen)
-            found = self._search(rest, gpus, _CYCLES_OF_OTHERS, int(rng.integers(2**31)), possible, over)
-            self._move(places, found, len(chosen))
+            gpus, seed = self._gpus - len(chosen), int(rng.integers(2**31))
+            found = self._parts.search(rest, gpus, _CYCLES_OF_OTHERS, seed, possible, over)
+            self._parts.move(found, len(chosen), places)
             work += found.work
         return Start(places, work)
 
     def _choose(self, rng: np.random.Generator) -> list[int]:
         """Draw patterns without a task in common."""
-        most = max(1, self._problem.batch.gpus - _OTHERS)
+        most = max(1, self._gpus - _OTHERS)
         best: list[int] = []
         for _ in range(_TRIES):
             chosen, taken = list[int](), frozenset[int]()
@@ -97,28 +86,3 @@ class PatternStarts:
             if len(best) == most:
                 break
         return best
-
-    def _search(
-        self, some: frozenset[int], gpus: int, number: int, seed: int, possible: Possible, over: Callable[[], bool]
-    ) -> _PlacedTasks:
-        """Return places with short paths for some tasks on the first GPUs, after some cycles of a search."""
-        tasks, whole = sorted(some), self._problem.batch
-        part = IntegerBatch(whole.replace(tasks=tuple(whole.tasks[task] for task in tasks), gpus=gpus))
-        start = [
-            next(at for at, place in enumerate(part.places) if task in place.durations) for task in range(len(tasks))
-        ]
-        index = [self._index[place.gpu, place.placement] for place in part.places]
-        search = LoadSearch(part, start, seed, 1)
-        search.forbid(~possible[np.ix_(tasks, index)])
-        with contextlib.closing(search.cycles(0, over)) as cycles:
-            for _ in itertools.islice(cycles, number):
-                if over():
-                    break
-        places = {task: index[place] for task, place in zip(tasks, search.places, strict=True)}
-        return _PlacedTasks(places, number * search.seconds_per_cycle)
-
-    def _move(self, places: Integers, found: _PlacedTasks, further: int) -> None:
-        """Write the places that were found into ``places``, some GPUs further."""
-        for task, at in found.places.items():
-            place = self._problem.places[at]
-            places[task] = self._index[place.gpu + further, place.placement]

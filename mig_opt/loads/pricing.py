@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branch, Branches, Order, Use
+from mig_opt.loads.layouts import Layout, Member
 from mig_opt.loads.subsets import NEVER, Integers, Table
 from mig_opt.loads.tree import task_ticks
 from mig_opt.native import loop
@@ -30,12 +31,56 @@ _combine_in_orders = loop("combine_in_orders")
 _HIGHEST = 2**31 - 1
 """Largest value that fits into a table."""
 
+_SECONDS_PER_GRAIN = 1e-9
+"""Seconds to fill tables, for each use of a branch, each task and each grain."""
+
 
 class Pattern(NamedTuple):
     """Tasks that one GPU runs, maybe some of them several times: a column of the restricted master problem."""
 
     tasks: tuple[int, ...]  # their indices, sorted
     grains: int  # time within which all of it is done
+
+
+class FilledMember(NamedTuple):
+    """Member of a GPU with its tasks, maybe some of them several times."""
+
+    branch: int  # the index of its branch
+    use: Use  # the placements with its footprint that are used
+    own: tuple[tuple[int, int], ...]  # its tasks, each with the index of the profile in which it runs
+    inside: tuple[FilledMember, ...]
+
+    @property
+    def tasks(self) -> list[int]:
+        """Indices of all tasks in it."""
+        return [task for task, _ in self.own] + [task for member in self.inside for task in member.tasks]
+
+    @property
+    def member(self) -> Member:
+        """The same without tasks."""
+        return Member(self.branch, self.use, layout_of(self.inside))
+
+
+def layout_of(members: Sequence[FilledMember]) -> Layout:
+    """Return the layout of members beside each other."""
+    return tuple(filled.member for filled in members)
+
+
+def grain_of(branches: Branches, most: int, grains: int) -> int:
+    """Return the ticks of a grain, so that operations lose little by rounding.
+
+    Parameters
+    ----------
+    branches : Branches
+        With the operations of each profile.
+    most : int
+        Ticks of a schedule.
+    grains : int
+        Grains of a schedule, at most; at least half of it.
+    """
+    least = max(1, -(-most // grains))
+    operations = [ticks for place in branches.places for ticks in (place.create, place.destroy)]
+    return min(range(least, 2 * least), key=lambda grain: sum(ticks % grain for ticks in operations) + grain)
 
 
 class PricingProblem:
@@ -63,6 +108,7 @@ class PricingProblem:
         self.value = 0  # sum of the dual prices of all tasks
         times = np.where(self.possible, self.ticks // grain, NEVER).astype(np.int32)
         size = before // grain + 1
+        self.seconds = _SECONDS_PER_GRAIN * size * count * len(branches.uses)  # approximately, to set dual prices
         self._dual_prices = np.zeros(count, np.int32)
         self._times = {use: np.ascontiguousarray(times[:, list(use.kinds)]) for use in branches.uses}
         self._knapsacks = {use: np.zeros((count + 1, size), np.int32) for use in branches.uses}
@@ -131,32 +177,36 @@ class PricingProblem:
                     best = max(best, (int(value[own]), use, within, operations, own))
         return best
 
-    def pattern(self, order: Order, ticks: int) -> Pattern:
-        """Return the best pattern within so many ticks, for an order of members with a value above 0."""
-        tasks: list[int] = []
-        room = ticks // self._grain
-        needed = max(
-            place * self._wait + self._read(at, True, room - place * self._wait, tasks)
-            for place, at in enumerate(order)
-        )
-        return Pattern(tuple(sorted(tasks)), needed)
+    def filled(self, at: int, place: int, ticks: int) -> FilledMember:
+        """Return a member of this branch with the best tasks within so many ticks, if ``place`` others are before it.
 
-    def _read(self, at: int, spared: bool, room: int, tasks: list[int]) -> int:
-        """Append the tasks of a branch to ``tasks``, and return the grains that it needs."""
+        There has to be time for the operations of the least that it can do.
+        """
+        return self._filled(at, True, ticks // self._grain - place * self._wait)
+
+    def _filled(self, at: int, spared: bool, room: int) -> FilledMember:
         _, use, within, operations, own = self._best(at, spared, room)
-        times = self._times[use]
-        needed = operations
-        for task, kind in enumerate(knapsack_choice(times, self._dual_prices, self._knapsacks[use], own).tolist()):
-            if kind >= 0:
-                tasks.append(task)
-                needed += int(times[task, kind])
+        kinds = knapsack_choice(self._times[use], self._dual_prices, self._knapsacks[use], own).tolist()
         left = room - operations - own
         order = self._order(self._branches.branches[at], within, left, int(self._inside[within][at, left]))
-        inside = (
-            place * self._wait + self._read(one, within, left - place * self._wait, tasks)
-            for place, one in enumerate(order)
+        inside = tuple(self._filled(one, within, left - place * self._wait) for place, one in enumerate(order))
+        return FilledMember(
+            at, use, tuple((task, use.kinds[kind]) for task, kind in enumerate(kinds) if kind >= 0), inside
         )
-        return needed + max(inside, default=0)
+
+    def pattern(self, members: Sequence[FilledMember]) -> Pattern:
+        """Return the pattern of members beside each other, in the order of their first creations."""
+        return Pattern(tuple(sorted(task for member in members for task in member.tasks)), self._needed(members, True))
+
+    def _needed(self, members: Sequence[FilledMember], spared: bool) -> int:
+        """Return the grains that members beside each other need."""
+        needs = (place * self._wait + self._needed_by(member, spared) for place, member in enumerate(members))
+        return max(needs, default=0)
+
+    def _needed_by(self, member: FilledMember, spared: bool) -> int:
+        own = sum(int(self.ticks[run]) // self._grain for run in member.own)
+        ends = self._ends(member.use, spared)
+        return own + min(operations + self._needed(member.inside, within) for within, operations in ends)
 
     def _order(self, branch: Branch, spared: bool, room: int, value: int) -> Order:
         """Return members inside of a branch with this value."""

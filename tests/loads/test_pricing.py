@@ -80,7 +80,8 @@ def test_patterns_have_the_value_in_the_tables_and_fit(gpu: str) -> None:
             assert len(best) == len(branches.orders)
             for order, value in zip(branches.orders, best, strict=True):
                 if value > 0:
-                    pattern = prices.pattern(order, ticks)
+                    members = [prices.filled(at, place, ticks) for place, at in enumerate(order)]
+                    pattern = prices.pattern(members)
                     assert prices.ticks_within(pattern) <= ticks
                     share = sum(values[task] for task in pattern.tasks) / values.sum()
                     assert value / prices.value == pytest.approx(share, rel=1e-4)

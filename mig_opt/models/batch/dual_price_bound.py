@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,17 +21,24 @@ import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branches, branches_of
-from mig_opt.loads.pricing import DualBound, Pattern, PricingProblem
+from mig_opt.loads.pricing import DualBound, FilledMember, Pattern, PricingProblem, grain_of
+from mig_opt.loads.subsets import Integers
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.highs import Highs
 
 Reals = npt.NDArray[np.float64]
 
-_MOST_TASKS = 150
+Members = tuple[FilledMember, ...]
+"""Members of a GPU with their tasks, in the order of their first creations."""
+
+Column = tuple[Members, int]
+"""Column of the restricted master problem: members, and the index of their order."""
+
+_MOST_TASKS = 250
 """With more tasks, whole ones fill a slice nearly as well as divided ones."""
 
-_GRAINS = 10_000
-"""Grains of a schedule, at most."""
+_GRAINS, _FINE_GRAINS = 10_000, 80_000
+"""Grains of a schedule, at most; and those once few of them tell no more."""
 
 _LEAST = 2.0
 """Least seconds with which it is worth to begin."""
@@ -52,8 +60,8 @@ _LONGER, _VALUABLE = 1.001, 0.99
 """Patterns fit well that take at most so many times as long as the bound, and have at least this share of the most
 value."""
 
-_SECONDS_PER_ROUND, _SECONDS_PER_GRAIN = 0.01, 1e-9
-"""Seconds to solve the program, and to fill tables: for each use of a branch, each task and each pair of lengths."""
+_SECONDS_PER_ROUND = 0.03
+"""Seconds to solve the program, and to read patterns off the tables."""
 
 
 def has_dual_price_bound(problem: IntegerBatch) -> bool:
@@ -71,8 +79,19 @@ class DualPrices:
     """If there are several GPUs: patterns of one within little more time than the bound, of nearly the most value,
     without repetitions."""
 
+    ruled_out: Integers
+    """For each choice and order of members of a GPU, ticks within which there is no schedule that has it."""
 
-def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> DualPrices | None:
+    columns: list[Column]
+    """What the program chose from."""
+
+    alone: int
+    """Ticks of the longest makespan that the best dual prices rule out by themselves."""
+
+
+def raise_bound_by_dual_prices(
+    search: BlockSearch[M], share: float, start: DualPrices | None = None
+) -> DualPrices | None:
     """Report the bound of the best dual prices to a search.
 
     Parameters
@@ -81,6 +100,9 @@ def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> DualPric
         With a schedule, the better the tighter the bound.
     share : float
         Largest share of the time that is left.
+    start : DualPrices, optional
+        Earlier ones, from which it goes on with times that are rounded less: a path of a dozen tasks loses up to a
+        thousandth of the makespan by the first rounding.
 
     Returns
     -------
@@ -88,25 +110,24 @@ def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> DualPric
         The best ones that were found; None, if there is no time for them, or nothing left to prove.
     """
     problem, control = search.problem, search.control
-    count = len(problem.batch.tasks)
     seconds = math.inf if control.remaining is None else control.remaining * share
     if not has_dual_price_bound(problem) or seconds < _LEAST or Highs().missing() or not search.open:
         return None
     end = control.clock + seconds
     branches = branches_of(problem)
     most = search.upper - 1
-    grain = grain_of(branches, most, _GRAINS)
+    grain = grain_of(branches, most, _GRAINS if start is None else _FINE_GRAINS)
     pricing = PricingProblem(problem, branches, most + 1, grain)
     if not pricing.possible.any(axis=1).all():
         # Some task takes as long wherever it runs.
         search.raise_lower(search.upper)
         return None
     bound = DualBound(pricing, len(branches.orders), problem.batch.gpus, search.lower - 1, most)
-    generation = _ColumnGeneration(branches, pricing, bound, problem.batch.gpus, max(1, int(most * _STEP)))
-    grains, uses = most // grain, sum(len(branch.uses) for branch in branches.branches)
-    cost = _SECONDS_PER_ROUND + _SECONDS_PER_GRAIN * uses * grains * (count + grains / 16)
+    if start is not None:
+        np.maximum(bound.out, start.ruled_out, out=bound.out)
+    generation = _ColumnGeneration(branches, pricing, bound, problem.batch.gpus, start)
     while search.open and control.clock < end:
-        control.spend(cost)
+        control.spend(_SECONDS_PER_ROUND + pricing.seconds)
         goes_on = generation.round()
         search.raise_lower(bound.ticks + 1)
         if not goes_on:
@@ -114,36 +135,30 @@ def raise_bound_by_dual_prices(search: BlockSearch[M], share: float) -> DualPric
     if not search.open:
         return None
     patterns = generation.best_patterns() if problem.batch.gpus > 1 else []
-    return DualPrices(branches, generation.best_prices, patterns)
-
-
-def grain_of(branches: Branches, most: int, grains: int) -> int:
-    """Return the ticks of a grain, so that operations lose little by rounding.
-
-    Parameters
-    ----------
-    branches : Branches
-        With the operations of each profile.
-    most : int
-        Ticks of a schedule.
-    grains : int
-        Grains of a schedule, at most; at least half of it.
-    """
-    least = max(1, -(-most // grains))
-    operations = [ticks for place in branches.places for ticks in (place.create, place.destroy)]
-    return min(range(least, 2 * least), key=lambda grain: sum(ticks % grain for ticks in operations) + grain)
+    pricing.set_dual_prices(generation.best_prices)
+    alone = DualBound(pricing, len(branches.orders), problem.batch.gpus, 0, most)
+    alone.update()
+    return DualPrices(branches, generation.best_prices, patterns, bound.out, generation.columns, alone.ticks)
 
 
 class _ColumnGeneration:
     """Column generation: each round tries some dual prices, and gets better ones from the program."""
 
-    def __init__(self, branches: Branches, pricing: PricingProblem, bound: DualBound, gpus: int, step: int) -> None:
-        self._branches, self._pricing, self._bound, self._gpus, self._step = branches, pricing, bound, gpus, step
+    def __init__(
+        self, branches: Branches, pricing: PricingProblem, bound: DualBound, gpus: int, start: DualPrices | None
+    ) -> None:
+        self._branches, self._pricing, self._bound, self._gpus = branches, pricing, bound, gpus
+        self._step = max(1, int(bound.most * _STEP))
         self._master = _MasterProblem(pricing)
-        # To begin with, each task pays for the least area that it needs.
-        widths = np.array([place.placement.profile.compute_slices for place in branches.places])
-        areas = np.where(pricing.possible, (pricing.ticks + 1) * widths, np.inf).min(axis=1)
-        self._dual_prices = self.best_prices = areas / areas.sum()
+        if start is not None:
+            self._master.add(start.columns)
+            prices = start.prices
+        else:
+            # To begin with, each task pays for the least area that it needs.
+            widths = np.array([place.placement.profile.compute_slices for place in branches.places])
+            areas = np.where(pricing.possible, (pricing.ticks + 1) * widths, np.inf).min(axis=1)
+            prices = areas / areas.sum()
+        self._dual_prices = self.best_prices = prices
         self._quality, self._lacking, self._cautious = 0.0, 0.0, True
         self._end = bound.most
         self._set_target(bound.ticks)
@@ -164,7 +179,7 @@ class _ColumnGeneration:
         if quality >= self._quality:
             self._quality, self.best_prices = quality, self._dual_prices
         best = [at for at in np.argsort(-values, kind="stable").tolist() if left[at] and values[at] > 0][:_NEW]
-        added = master.add([(pricing.pattern(self._branches.orders[at], self._target), at) for at in best])
+        added = master.add([(self._members(at), at) for at in best])
         used = master.solve(left, self._target)
         if used is None or not master.dual_prices.any():
             return False
@@ -179,6 +194,16 @@ class _ColumnGeneration:
         found = master.dual_prices / master.dual_prices.sum()
         self._dual_prices = _SMOOTHING * self.best_prices + (1 - _SMOOTHING) * found if added else found
         return True
+
+    def _members(self, at: int) -> Members:
+        """Return the members of most value in one of the orders."""
+        order = self._branches.orders[at]
+        return tuple(self._pricing.filled(one, place, self._target) for place, one in enumerate(order))
+
+    @property
+    def columns(self) -> list[Column]:
+        """The columns of the program."""
+        return self._master.found
 
     def best_patterns(self) -> list[tuple[int, ...]]:
         """Return patterns without repetitions that fit well."""
@@ -213,17 +238,22 @@ class _MasterProblem:
             # On a GPU of its own it can run anyway.
             self._model.addCol(1.0, 0.0, 1.0, 1, [task], [1.0])
         self._columns: dict[tuple[Pattern, int], int] = {}
+        self.found: list[Column] = []
         self._off: set[int] = set()
         self.dual_prices: Reals = np.zeros(self._tasks)
 
-    def add(self, found: list[tuple[Pattern, int]]) -> bool:
-        """Add columns: patterns, each with the index of its order; return True if any of them is new."""
-        new = [key for key in dict.fromkeys(found) if key not in self._columns]
-        for key in new:
-            times = Counter(key[0].tasks)
-            self._columns[key] = self._model.getNumCol()
+    def add(self, found: Sequence[Column]) -> bool:
+        """Add columns; return True if any of them is new."""
+        before = len(self._columns)
+        for members, order in found:
+            pattern = self._pricing.pattern(members)
+            if (pattern, order) in self._columns:
+                continue
+            times = Counter(pattern.tasks)
+            self._columns[pattern, order] = self._model.getNumCol()
             self._model.addCol(1.0, 0.0, self._infinity, len(times), list(times), [float(n) for n in times.values()])
-        return bool(new)
+            self.found.append((members, order))
+        return len(self._columns) > before
 
     def solve(self, left: npt.NDArray[np.bool_], ticks: int) -> float | None:
         """Find the fewest GPUs with orders that are ``left``, within a makespan; return None if the solver fails."""

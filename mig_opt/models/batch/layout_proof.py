@@ -19,33 +19,23 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-from mig_opt.loads.layout_loads import bound_by_divided_tasks
-from mig_opt.loads.layout_prices import ImprovedPrices, improve_prices
 from mig_opt.loads.layout_sets import MOST_TASKS, LayoutSets
-from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
-from mig_opt.loads.layouts import MOST_LAYOUTS, LayoutTree, number_of_layouts, whole_layout
+from mig_opt.loads.layout_values import PricedTasks
+from mig_opt.loads.layouts import MOST_LAYOUTS, number_of_layouts
+from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.candidates import decide
-from mig_opt.models.batch.dual_price_bound import DualPrices, Reals, grain_of
+from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.search import BlockSearch, M
-
-_GRAINS = 10_000
-"""Grains of a schedule, at most."""
 
 _DESCENTS = ((10_000, 12), (40_000, 30))
 """Grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
 not rule it out."""
-
-_MOST_OPEN = 10_000
-"""Layouts of all GPUs that dual prices leave, at most."""
 
 _MOST_SETS = 2**22
 """Sets of a branch, at most."""
 
 _FEW_CANDIDATES, _MOST_CANDIDATES = 20, 500
 """Assignments with some layouts that are taken at first, as their schedules may make the limit shorter; and at most."""
-
-_AT_A_TIME = 16
-"""Layouts that are looked through at a time."""
 
 _STEPS, _GROWTH, _SHRINKING = 16, 2, 4
 """The first limit is above the bound by so small a part of the gap. Each further step is so many times as long; after
@@ -54,8 +44,8 @@ one that was too long, the next is that many times shorter."""
 _POLISH = 0.05
 """Share of the time that is left for the best order of operations of one assignment, where they are too many."""
 
-_STEPS_PER_SECOND, _CELLS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 4e9, 0.005
-"""Sets and pairs of them that a thread looks at; entries of tables for prices; seconds for the tables of a layout."""
+_STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 0.005
+"""Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
 
 
 def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: float = 1.0) -> None:
@@ -89,21 +79,15 @@ def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: flo
             failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
 
 
-class _Entry:
-    """Layouts of all GPUs that may have a schedule within the limit, and what is known of them."""
-
-    def __init__(self, tree: LayoutTree, lower: int, prices: Reals) -> None:
-        self.tree, self.lower, self.prices = tree, lower, prices
-
-
 class _LayoutProof:
     """Proof by layouts within limits of time that grow."""
 
     def __init__(self, search: BlockSearch[M], dual_prices: DualPrices, end: float) -> None:
         self._end = end
-        self._search, self._branches, self._prices = search, dual_prices.branches, dual_prices.prices
+        self._search = search
         self._decided: set[tuple[int, ...]] = set()
-        self._entries = self._list()
+        self._bounded = BoundedLayouts(search, dual_prices, lambda: self._left)
+        self._layouts = self._bounded.layouts()
         self._stopped = False
 
     @property
@@ -112,73 +96,42 @@ class _LayoutProof:
         return self._search.control.expired or self._search.control.clock >= self._end
 
     @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return 0.0 if self.expired else self._end - self._search.control.clock
+
+    @property
     def possible(self) -> bool:
         """True if the layouts are not too many."""
-        return self._entries is not None
-
-    def _list(self) -> list[_Entry] | None:
-        """List the layouts that may have a better schedule; None if they are too many."""
-        problem, at_most = self._search.problem, self._search.upper - 1
-        tasks = self._tasks(at_most).at_prices(self._prices)
-        if problem.operations_take_no_time:
-            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self._branches),) * problem.batch.gpus)]
-        else:
-            found = open_layouts(self._branches, tasks, problem.batch.gpus, _MOST_OPEN)
-        if found is None:
-            return None
-        entries = []
-        for lower, layouts in found:
-            tree = LayoutTree(problem, self._branches, layouts)
-            divided = bound_by_divided_tasks(tree, tasks.ticks, at_most)
-            entries.append(_Entry(tree, max(lower, divided), self._prices))
-        return entries
-
-    def _tasks(self, at_most: int, grains: int = _GRAINS) -> PricedTasks:
-        grain = grain_of(self._branches, self._search.upper - 1, grains)
-        return priced_tasks(self._search.problem, self._branches, self._prices, at_most, grain)
+        return self._layouts is not None
 
     def work_through(self, at_most: int) -> bool:
         """Decide every assignment within so many ticks; return False if that was not possible."""
         self._stopped = False
+        for grains, rounds in _DESCENTS:
+            if not self._bounded.rule_out(self._within(at_most), at_most, grains, rounds):
+                return False
         with ThreadPoolExecutor(self._search.control.workers) as pool:
-            for grains, rounds in _DESCENTS:
-                if not self._rule_out(at_most, grains, rounds, pool):
-                    return False
-            # Some layouts at a time: a better schedule makes the limit shorter for those that follow.
-            entries = sorted(self._within(at_most), key=lambda entry: entry.lower)
-            for start in range(0, len(entries), _AT_A_TIME):
-                if not self._decide_all(entries[start : start + _AT_A_TIME], at_most, pool):
+            # Few layouts at a time: a better schedule makes the limit shorter for those that follow.
+            few = self._search.control.workers
+            layouts = sorted(self._within(at_most), key=lambda layout: layout.lower)
+            for start in range(0, len(layouts), few):
+                if not self._decide_all(layouts[start : start + few], at_most, pool):
                     self._stopped = True
                     return False
         return True
 
-    def _within(self, at_most: int) -> list[_Entry]:
-        return [entry for entry in self._entries or () if entry.lower <= at_most]
+    def _within(self, at_most: int) -> list[BoundedLayout]:
+        return [layout for layout in self._layouts or () if layout.lower <= at_most]
 
-    def _rule_out(self, at_most: int, grains: int, rounds: int, pool: ThreadPoolExecutor) -> bool:
-        """Look for prices that rule out the layouts that are left; return False at the end of the time."""
-        control = self._search.control
-        tasks = self._tasks(at_most, grains)
-
-        def descend(entry: _Entry) -> ImprovedPrices | None:
-            return None if self.expired else improve_prices(entry.tree, tasks, entry.prices, rounds)
-
-        entries = self._within(at_most)
-        for entry, found in zip(entries, pool.map(descend, entries), strict=True):
-            if found is None:
-                return False
-            control.spend(found.cells / _CELLS_PER_SECOND)
-            entry.prices, entry.lower = found.prices, max(entry.lower, found.lower)
-        return True
-
-    def _decide_all(self, entries: Sequence[_Entry], at_most: int, pool: ThreadPoolExecutor) -> bool:
+    def _decide_all(self, layouts: Sequence[BoundedLayout], at_most: int, pool: ThreadPoolExecutor) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
         most = _FEW_CANDIDATES
         while True:
             limit = min(at_most, search.upper - 1)
-            some = [entry for entry in entries if entry.lower <= limit]
-            work = functools.partial(self._assignments, tasks=self._tasks(limit), most=most)
+            some = [layout for layout in layouts if layout.lower <= limit]
+            work = functools.partial(self._assignments, tasks=self._bounded.tasks(limit), most=most)
             results = list(pool.map(work, some))
             for result in results:
                 search.control.spend(_SECONDS_PER_LAYOUT + result.steps / _STEPS_PER_SECOND)
@@ -204,12 +157,12 @@ class _LayoutProof:
         self._decided.add(places)
         return True
 
-    def _assignments(self, entry: _Entry, tasks: PricedTasks, most: int) -> _Found:
+    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
         problem = self._search.problem
-        sets = LayoutSets(
-            entry.tree, tasks.at_prices(entry.prices), _MOST_SETS, may_be_empty=problem.operations_take_no_time
-        )
+        if layout.prices is not None:
+            tasks = tasks.at_prices(layout.prices)
+        sets = LayoutSets(layout.tree, tasks, _MOST_SETS, may_be_empty=problem.operations_take_no_time)
 
         def expired() -> bool:
             return self._stopped or self.expired

@@ -1,16 +1,18 @@
 """Search layout by layout, for batches with too many tasks for their sets: bounds and better schedules by CP-SAT.
 
 In one layout (:mod:`mig_opt.loads.layouts`) all operations are known, so what remains is to assign each task to a
-placement: a small model without order in time. With divided tasks it gives a bound at once, mostly a good one, and most
-layouts are above the best schedule then (:mod:`mig_opt.loads.layout_loads`). The others are worked on one at a time,
-the one with the least bound first: that raises the bound of the batch, and finds schedules close to it.
+placement: a small model without order in time. Dual prices of their own (:mod:`mig_opt.models.batch.bounded_layouts`)
+rule out all but a few of the layouts that may have a schedule close to the bound, which rises with each step. The model
+of each that is left is worked on for some seconds, again and again for longer: that finds the schedules close to the
+bound. Without dual prices, as with a hundred tasks, the bounds of divided tasks (:mod:`mig_opt.loads.layout_loads`) are
+close enough.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -21,12 +23,32 @@ from mig_opt.loads.branches import Branches, branches_of
 from mig_opt.loads.layout_loads import bound_by_divided_tasks
 from mig_opt.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.loads.tree import task_ticks
+from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
+from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.search import BlockSearch, M
-from mig_opt.models.solvers.backend import IntegerOutcome, Request
+from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
 
 _FIRST_SECONDS = 1.0
-"""Seconds for a layout; each further time that it has the least bound, twice as many."""
+"""Seconds for a layout; each further time twice as many."""
+
+_PATIENCE = 4.0
+"""Seconds without a better bound or schedule, after which another search has its turn: in some batches one layout is as
+good as hundreds of others."""
+
+_STEPS, _FEW = 8, 8
+"""Prices are to rule out schedules that are longer than the bound by such a part of the gap; twice that, if they leave
+fewer than so many layouts."""
+
+_LONGEST_STEP = 5e-4
+"""The part of the bound that this is at most: prices rule out few layouts that are far above it."""
+
+_DESCENTS = ((40_000, 30), (160_000, 40))
+"""Grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
+not rule it out."""
+
+_PRICING_SHARE = 0.25
+"""Share of the time that is left for one of these, at most."""
 
 _AT_A_TIME = 256
 """Layouts whose bounds are computed before the time is asked for."""
@@ -38,49 +60,132 @@ _POLISH = 0.05
 """Largest share of the time that is left, for the best order of operations of an assignment."""
 
 
-def search_layouts(search: BlockSearch[M], share: float) -> None:
+def search_layouts(
+    search: BlockSearch[M], dual_prices: DualPrices | None, share: float, take_turns: Callable[[], None]
+) -> None:
     """Raise the bound of a search and find better schedules, layout by layout.
 
     Parameters
     ----------
     search : BlockSearch
         With a schedule on one GPU. Nothing is live, and operations take time.
+    dual_prices : DualPrices, optional
+        Good dual prices, if there are any: they give each layout a better bound.
     share : float
         Largest share of the time that is left.
+    take_turns : callable
+        Searches for better schedules by other means, until that brings nothing any more; called from time to time when
+        the layouts bring nothing.
     """
-    control, problem = search.control, search.problem
-    end = None if control.remaining is None else control.clock + control.remaining * share
-    branches = branches_of(problem)
-    if number_of_layouts(branches) > MOST_LAYOUTS:
-        return
-    found = _bounds(search, branches)
-    if found is None:
-        return
-    numbers = itertools.count()
-    queue = [(lower, next(numbers), _FIRST_SECONDS, tree) for lower, tree in found]
-    heapq.heapify(queue)
-    least = search.upper  # the least bound of the layouts that are solved
-    while search.open:
-        search.raise_lower(min(least, queue[0][0] if queue else least, search.upper))
-        remaining = None if end is None else end - control.clock
-        if not search.open or not queue or queue[0][0] >= search.upper or (remaining is not None and remaining <= 0):
+    if number_of_layouts(branches_of(search.problem)) <= MOST_LAYOUTS:
+        _LayoutSearch(search, dual_prices, share, take_turns).run()
+
+
+class _LayoutSearch:
+    """Search by the layouts that may have a better schedule."""
+
+    def __init__(
+        self, search: BlockSearch[M], dual_prices: DualPrices | None, share: float, take_turns: Callable[[], None]
+    ) -> None:
+        control = search.control
+        self._search, self._control, self._take_turns = search, control, take_turns
+        self._end = math.inf if control.remaining is None else control.clock + control.remaining * share
+        self._bounded = None if dual_prices is None else BoundedLayouts(search, dual_prices, lambda: self._left)
+        self._priced = 0  # no more prices are sought for shorter schedules than so many ticks
+        self._least = search.upper  # the least bound of the layouts that are solved
+        self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return 0.0 if self._control.expired else max(0.0, self._end - self._control.clock)
+
+    def run(self) -> None:
+        """Work on the layouts until nothing is open, or the time is up."""
+        search, control = self._search, self._control
+        layouts = self._layouts()
+        if layouts is None:
             return
-        lower, _, seconds, tree = heapq.heappop(queue)
-        outcome = _work_on(search, tree, lower, seconds if remaining is None else min(seconds, remaining))
+        gap, gained = search.upper - search.lower, control.clock
+        while search.open and self._left > 0:
+            layouts = [layout for layout in layouts if layout.lower < search.upper]
+            lower = min([self._least, search.upper, *(layout.lower for layout in layouts)])
+            search.raise_lower(lower)
+            if not search.open or not layouts:
+                return
+            if search.upper - search.lower < gap:
+                gap, gained = search.upper - search.lower, control.clock
+            elif control.clock - gained > _PATIENCE:
+                self._take_turns()
+                gap, gained = search.upper - search.lower, control.clock
+                continue
+            within = [layout for layout in layouts if layout.lower < self._priced]
+            if self._bounded is not None and len(within) < _FEW and self._priced < search.lower + 2 * self._step:
+                self._price(self._bounded, layouts)
+            else:
+                layout = min(within or layouts, key=self._rank)
+                if self._work_on(layout):
+                    layouts.remove(layout)
+
+    def _layouts(self) -> list[BoundedLayout] | None:
+        """List the layouts that may have a better schedule; None at the end of the time."""
+        found = None if self._bounded is None else self._bounded.layouts()
+        if found is None:
+            self._bounded = None
+            found = _layouts_by_divided_tasks(self._search)
+        return found
+
+    def _rank(self, layout: BoundedLayout) -> tuple[float, float]:
+        """Return what is less for the layout that is next."""
+        seconds = self._seconds.get(layout, 0.0)
+        # The bounds of divided tasks tell less: the bound of the batch is raised one by one.
+        return (layout.lower, seconds) if self._bounded is None else (seconds, layout.lower)
+
+    @property
+    def _step(self) -> int:
+        gap = self._search.upper - self._search.lower
+        return max(1, min(gap // _STEPS, int(self._search.lower * _LONGEST_STEP)))
+
+    def _price(self, bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
+        """Look for prices that rule out the layouts with the least bounds."""
+        search = self._search
+        at_most = min(max(self._priced, search.lower) + self._step, search.upper - 1)
+        for grains, rounds in _DESCENTS:
+            bounded.rule_out(layouts, at_most, grains, rounds, _PRICING_SHARE)
+        self._priced = at_most + 1
+
+    def _work_on(self, layout: BoundedLayout) -> bool:
+        """Look for schedules of a layout for some seconds; return True if its best ones are known."""
+        search, control = self._search, self._control
+        seconds = 2 * self._seconds.get(layout, _FIRST_SECONDS / 2)
+        layout.lower = max(layout.lower, search.lower)
+        model = LayoutModel(search.problem, layout.tree, layout.lower, search.upper - 1)
+        control.spend(_SECONDS_PER_MODEL)
+
+        def keep(values: Sequence[int]) -> None:
+            search.offer_nested(model.places_of(values))
+
+        remaining = control.remaining
+        share = 1.0 if remaining is None else min(1.0, min(seconds, self._left) / max(remaining, 1e-9))
+        outcome = run(model.model, control, Request(at_least=layout.lower, share=share, tight=True, on_solution=keep))
+        if outcome.values is not None:
+            search.polish(model.places_of(outcome.values), _POLISH)
+        self._seconds[layout] = seconds
+        layout.lower = max(layout.lower, outcome.bound)
         if outcome.proven:
             # Its operations may still take longer than its paths tell.
-            least = min(least, outcome.bound)
-        elif not outcome.infeasible:
-            heapq.heappush(queue, (max(lower, outcome.bound), next(numbers), 2 * seconds, tree))
+            self._least = min(self._least, outcome.bound)
+        return outcome.proven or outcome.infeasible
 
 
-def _bounds(search: BlockSearch[M], branches: Branches) -> list[tuple[int, LayoutTree]] | None:
-    """Return the layouts that may have a better schedule, with their bounds; None at the end of the time."""
+def _layouts_by_divided_tasks(search: BlockSearch[M]) -> list[BoundedLayout] | None:
+    """List the layouts for which divided tasks allow a better schedule; None at the end of the time."""
     problem, control, limit = search.problem, search.control, search.upper - 1
+    branches = branches_of(problem)
     ticks = np.ascontiguousarray(task_ticks(problem, branches.places).T)
 
-    def bound(tree: LayoutTree) -> tuple[int, LayoutTree]:
-        return bound_by_divided_tasks(tree, ticks, limit), tree
+    def bound(tree: LayoutTree) -> BoundedLayout:
+        return BoundedLayout(tree, bound_by_divided_tasks(tree, ticks, limit))
 
     found = []
     with ThreadPoolExecutor(control.workers) as pool:
@@ -88,7 +193,7 @@ def _bounds(search: BlockSearch[M], branches: Branches) -> list[tuple[int, Layou
             control.spend(_SECONDS_PER_LAYOUT * len(trees))
             if control.expired:
                 return None
-            found += [(lower, tree) for lower, tree in pool.map(bound, trees) if lower <= limit]
+            found += [layout for layout in pool.map(bound, trees) if layout.lower <= limit]
     return found
 
 
@@ -102,22 +207,6 @@ def _trees(problem: IntegerBatch, branches: Branches) -> Iterator[LayoutTree]:
 def _chunks(trees: Iterator[LayoutTree], size: int) -> Iterator[list[LayoutTree]]:
     while chunk := list(itertools.islice(trees, size)):
         yield chunk
-
-
-def _work_on(search: BlockSearch[M], tree: LayoutTree, lower: int, seconds: float) -> IntegerOutcome:
-    """Look for a schedule of one layout for some seconds; infeasible: there is none better than the best one before."""
-    control, remaining = search.control, search.control.remaining
-    model = LayoutModel(search.problem, tree, max(lower, search.lower), search.upper - 1)
-    control.spend(_SECONDS_PER_MODEL)
-
-    def keep(values: Sequence[int]) -> None:
-        search.offer_nested(model.places_of(values))
-
-    share = 1.0 if remaining is None else min(1.0, seconds / max(remaining, 1e-9))
-    outcome = run(model.model, control, Request(at_least=lower, share=share, on_solution=keep))
-    if outcome.values is not None:
-        search.polish(model.places_of(outcome.values), _POLISH)
-    return outcome
 
 
 class LayoutModel:

@@ -86,6 +86,7 @@ class Request:
     # by its own operations.
     share: float = 1.0
     for_proof: bool = False  # true if a proof is wanted rather than better solutions on the way
+    tight: bool = False  # true if solutions are so hard to find that it takes linear programs of all constraints
     # called with the values of every variable for each better solution
     on_solution: Callable[[Sequence[int]], None] | None = None
     on_bound: Callable[[int], None] | None = None  # called with each better bound

@@ -14,12 +14,13 @@ from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
+from mig_opt.loads.filled_starts import FilledStarts
 from mig_opt.loads.pattern_starts import PatternStarts
 from mig_opt.loads.pricing import DualBound, PricingProblem
 from mig_opt.models.batch import cp, dual_price_bound
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.cp import CpSearch
-from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
+from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import raise_bound_by_loads
 from mig_opt.models.batch.search import BlockSearch
 
@@ -34,8 +35,11 @@ def started(batch: Batch, method: str = "far", control: Control[Schedule] | None
 
 
 def bound(batch: Batch, method: str = "far") -> int:
+    """Return the bound with coarse grains and then finer ones."""
     search = started(batch, method)
-    raise_bound_by_dual_prices(search, share=1.0)
+    found = raise_bound_by_dual_prices(search, share=1.0)
+    if found is not None:
+        raise_bound_by_dual_prices(search, share=1.0, start=found)
     return search.lower
 
 
@@ -133,6 +137,31 @@ def test_the_best_patterns_fit_on_a_gpu_and_fill_it(gpus: int) -> None:
         assert 0.95 * longest < best_lower_bound(part) < 1.004 * longest
 
 
+@pytest.mark.deep
+@pytest.mark.parametrize("gpus", [1, 2])
+def test_finer_grains_raise_the_bound(gpus: int) -> None:
+    batch = generate_batch(26 * gpus, scaling="PoorScaling", gpus=gpus, seed=2)
+    search = started(batch, "search")
+    found = raise_bound_by_dual_prices(search, share=1.0)
+    assert found is not None
+    coarse = search.lower
+    finer = raise_bound_by_dual_prices(search, share=1.0, start=found)
+    assert coarse < search.lower <= search.upper
+    assert finer is None or (finer.ruled_out >= found.ruled_out).all()
+
+
+def test_what_coarse_grains_rule_out_remains() -> None:
+    """Also where the first prices are of no use any more."""
+    batch = generate_batch(8, seed=3)
+    search = started(batch)
+    found = raise_bound_by_dual_prices(search, share=1.0)
+    assert found is not None
+    before = search.lower
+    even = DualPrices(found.branches, np.ones(8), [], found.ruled_out, [], 0)
+    raise_bound_by_dual_prices(search, share=1.0, start=even)
+    assert before <= search.lower <= ticks_of(batch, solve(batch, "cp").makespan)
+
+
 def test_nothing_is_said_of_live_instances() -> None:
     first, second = (generate_batch(12, gpu="A30", seed=seed) for seed in (0, 10))
     schedule = solve(first, "far").schedule
@@ -177,12 +206,15 @@ def test_placements_are_whole_where_dual_prices_tell_nothing(live: bool, monkeyp
 
 
 @pytest.mark.deep
-def test_the_search_starts_from_the_best_patterns(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("source", "tasks", "gpus"), [(PatternStarts, 24, 3), (FilledStarts, 40, 2)])
+def test_the_search_starts_from_the_best_patterns(
+    source: type[PatternStarts | FilledStarts], tasks: int, gpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same on every run, too."""
     starts = []
-    draw = PatternStarts.draw
-    monkeypatch.setattr(PatternStarts, "draw", lambda *given: starts.append(given) or draw(*given))
-    batch = generate_batch(24, scaling="GoodScaling", gpus=3, seed=1)
+    draw = source.draw
+    monkeypatch.setattr(source, "draw", lambda *given: starts.append(given) or draw(*given))
+    batch = generate_batch(tasks, scaling="GoodScaling", gpus=gpus, seed=1)
     first, second = (solve(batch, "cp", time_limit=12.0, deterministic=True) for _ in range(2))
     assert starts
     assert len(starts) % 2 == 0

@@ -33,7 +33,8 @@ def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = 
     search = CpSearch(batch, control)
     areas = [min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks]
     prices = np.array(areas) * np.random.default_rng(seed).uniform(0.9, 1.1, len(areas))
-    prove_by_layouts(search, DualPrices(branches_of(search.problem), prices, []))
+    branches = branches_of(search.problem)
+    prove_by_layouts(search, DualPrices(branches, prices, [], np.zeros(len(branches.orders), np.int64), [], 0))
     return control
 
 

@@ -12,24 +12,27 @@ from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.models.batch import layout_search
 from mig_opt.models.batch.cp import CpSearch
+from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_search import search_layouts
 
 
-def by_layouts(batch: Batch, seconds: float = 1e4) -> Control[Schedule]:
-    """Search from FAR's schedule."""
+def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> Control[Schedule]:
+    """Search from FAR's schedule, with dual prices if wanted."""
     control = Control[Schedule](seconds, deterministic=True)
     schedule = solve(batch, "far").schedule
     assert schedule is not None
     control.offer(schedule)
-    search_layouts(CpSearch(batch, control), 1.0)
+    search = CpSearch(batch, control)
+    search_layouts(search, raise_bound_by_dual_prices(search, 0.3) if priced else None, 1.0, lambda: None)
     return control
 
 
+@pytest.mark.parametrize("priced", [False, True])
 @pytest.mark.parametrize(("gpu", "n"), [("A30", 4), ("A30", 7), ("RTX-PRO-6000", 6)])
-def test_the_bound_is_below_the_optimum(gpu: str, n: int) -> None:
+def test_the_bound_is_below_the_optimum(gpu: str, n: int, priced: bool) -> None:
     for seed in range(2):
         batch = generate_batch(n, gpu=gpu, seed=seed)
-        control, best = by_layouts(batch, 4.0), solve(batch, "cp").makespan
+        control, best = by_layouts(batch, 4.0, priced=priced), solve(batch, "cp").makespan
         assert best is not None
         assert control.objective is not None
         assert control.plan is not None
@@ -39,15 +42,32 @@ def test_the_bound_is_below_the_optimum(gpu: str, n: int) -> None:
 
 
 @pytest.mark.deep
-@given(st.integers(2, 7), st.integers(0, 10**6), st.sampled_from(["A30", "A100"]), st.booleans())
+@given(st.integers(2, 7), st.integers(0, 10**6), st.sampled_from(["A30", "A100"]), st.booleans(), st.booleans())
 @settings(max_examples=25)
-def test_random_batches(n: int, seed: int, gpu: str, parallel: bool) -> None:
+def test_random_batches(n: int, seed: int, gpu: str, parallel: bool, priced: bool) -> None:
     batch = generate_batch(n, gpu=gpu, seed=seed).replace(parallel_operations=parallel)
-    control, best = by_layouts(batch, 4.0), solve(batch, "cp").makespan
+    control, best = by_layouts(batch, 4.0, priced=priced), solve(batch, "cp").makespan
     assert best is not None
     assert control.objective is not None
     assert control.lower_bound <= best * (1 + 1e-9)
     assert control.objective >= best * (1 - 1e-9)
+
+
+def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_search, "_PATIENCE", -1.0)
+    batch = generate_batch(20, seed=2)
+    control = Control[Schedule](8.0, deterministic=True)
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    control.offer(schedule)
+    turns = []
+
+    def take_turns() -> None:
+        turns.append(control.clock)
+        control.spend(0.5)
+
+    search_layouts(CpSearch(batch, control), None, 1.0, take_turns)
+    assert turns
 
 
 @pytest.mark.deep

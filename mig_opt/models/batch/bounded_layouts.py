@@ -1,0 +1,167 @@
+"""Layouts that may have a better schedule, each with a bound: what a proof or a search by layouts begins with.
+
+Dual prices leave some hundred to some thousand layouts (:mod:`mig_opt.loads.layout_values`). Dual prices of its own
+(:mod:`mig_opt.loads.layout_prices`) raise the bound of each, and so rule out nearly all that are below a limit of time.
+The best prices of like layouts are alike: the search for them begins where that of the one before has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from mig_opt.loads.layout_loads import bound_by_divided_tasks
+from mig_opt.loads.layout_prices import improve_prices
+from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
+from mig_opt.loads.layouts import LayoutTree, whole_layout
+from mig_opt.loads.pricing import grain_of
+from mig_opt.models.batch.dual_price_bound import DualPrices, Reals
+from mig_opt.models.batch.search import BlockSearch, M
+
+_GRAINS = 10_000
+"""Grains of a schedule, at most."""
+
+_MOST_OPEN = 10_000
+"""Layouts of all GPUs that dual prices leave, at most."""
+
+_LISTED_AT_A_TIME, _SECONDS_PER_LAYOUT = 256, 3e-4
+"""Layouts that are listed before the time is asked for; seconds to list one, and to find its first bound."""
+
+_AT_A_TIME = 4
+"""Layouts of a thread between two looks at the time that all of them have spent."""
+
+_CELLS_PER_SECOND = 4e9
+"""Entries of tables for prices that a thread fills."""
+
+_MOST_CELLS = 2**30
+"""Entries of all tables that are filled at a time, a byte each; if need be, fewer threads fill them."""
+
+
+class BoundedLayout:
+    """Layouts of all GPUs that may have a better schedule.
+
+    Attributes
+    ----------
+    tree : LayoutTree
+        Their tree.
+    lower : int
+        Ticks that every schedule with them takes.
+    prices : array of float, shape (tasks,), or None
+        Their own dual prices; None, if they have none so far.
+    """
+
+    def __init__(self, tree: LayoutTree, lower: int) -> None:
+        self.tree, self.lower = tree, lower
+        self.prices: Reals | None = None
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """The places of their placements."""
+        return tuple(node.place for node in self.tree.nodes if node.kind == "stack")
+
+
+class BoundedLayouts:
+    """Source of the layouts that dual prices leave, and of better bounds for them.
+
+    Parameters
+    ----------
+    search : BlockSearch
+        With a schedule. Nothing is live.
+    dual_prices : DualPrices
+        Good dual prices.
+    left : callable
+        Returns the seconds that are left.
+    """
+
+    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices, left: Callable[[], float]) -> None:
+        self._search, self._left = search, left
+        self._branches, self._prices = dual_prices.branches, dual_prices.prices
+
+    def tasks(self, at_most: int, grains: int = _GRAINS) -> PricedTasks:
+        """Return the tasks at the dual prices, for schedules within so many ticks."""
+        grain = grain_of(self._branches, self._search.upper - 1, grains)
+        return priced_tasks(self._search.problem, self._branches, self._prices, at_most, grain)
+
+    def layouts(self) -> list[BoundedLayout] | None:
+        """List the layouts that may have a better schedule; None if they are too many, or at the end of the time."""
+        problem, at_most = self._search.problem, self._search.upper - 1
+        tasks = self.tasks(at_most)
+        if problem.operations_take_no_time:
+            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self._branches),) * problem.batch.gpus)]
+        else:
+            found = open_layouts(self._branches, tasks, problem.batch.gpus, _MOST_OPEN)
+        if found is None:
+            return None
+        bounded = []
+        for number, (lower, layouts) in enumerate(found):
+            if number % _LISTED_AT_A_TIME == 0:
+                self._search.control.spend(_SECONDS_PER_LAYOUT * min(_LISTED_AT_A_TIME, len(found) - number))
+                if self._left() <= 0:
+                    return None
+            tree = LayoutTree(problem, self._branches, layouts)
+            divided = bound_by_divided_tasks(tree, tasks.ticks, at_most)
+            bounded.append(BoundedLayout(tree, max(lower, divided)))
+        return bounded
+
+    def rule_out(
+        self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int, share: float = 1.0
+    ) -> bool:
+        """Look for prices that rule out layouts; return False at the end of the time.
+
+        Parameters
+        ----------
+        layouts : sequence of BoundedLayout
+            Get better bounds.
+        at_most : int
+            Ticks of the schedules that are to be ruled out.
+        grains : int
+            Grains of a schedule, at most.
+        rounds : int
+            Times that the values of a layout are computed, at most.
+        share : float
+            Largest share of the time that is left.
+        """
+        control = self._search.control
+        end = control.clock + self._left() * share
+        tasks = self.tasks(at_most, grains)
+        ranked = sorted((layout for layout in layouts if layout.lower <= at_most), key=lambda layout: layout.places)
+        rows = max((len(layout.tree.rows()) for layout in ranked), default=1)
+        threads = max(1, min(control.workers, _MOST_CELLS // (rows * (tasks.grains + 1) * len(self._prices))))
+        # Each thread has a sequence of its own, so that the bounds do not depend on which one is faster.
+        size = max(1, math.ceil(len(ranked) / threads))
+        sequences = [_Sequence(ranked[at : at + size], self._prices) for at in range(0, len(ranked), size)]
+
+        def seconds() -> float:
+            return min(end - control.clock, self._left())
+
+        with ThreadPoolExecutor(threads) as pool:
+            while any(sequence.layouts for sequence in sequences):
+                if seconds() <= 0:
+                    return False
+                cells = pool.map(lambda sequence: sequence.improve(tasks, rounds, seconds), sequences)
+                control.spend(max(cells) / _CELLS_PER_SECOND)
+        return seconds() > 0
+
+
+class _Sequence:
+    """Layouts whose prices are improved one after the other."""
+
+    def __init__(self, layouts: list[BoundedLayout], prices: Reals) -> None:
+        self.layouts, self._latest = layouts, prices
+
+    def improve(self, tasks: PricedTasks, rounds: int, seconds: Callable[[], float]) -> int:
+        """Improve the prices of some layouts, each in no more than ``seconds``; return the entries that this fills."""
+        cells = 0
+        some, self.layouts = self.layouts[:_AT_A_TIME], self.layouts[_AT_A_TIME:]
+        for layout in some:
+            in_a_round = len(layout.tree.rows()) * (tasks.grains + 1) * len(self._latest)
+            possible = min(rounds, seconds() * _CELLS_PER_SECOND / in_a_round)
+            if possible < 1:
+                break
+            start = self._latest if layout.prices is None else layout.prices
+            found = improve_prices(layout.tree, tasks, start, int(possible))
+            self._latest = layout.prices = found.prices
+            layout.lower = max(layout.lower, found.lower)
+            cells += found.cells
+        return cells
