@@ -250,7 +250,7 @@ PAGES: Mapping[str, Sequence[Entry]] = {
                 "a 10,000th of a schedule",
                 "with 80,000 grains",
                 "are more than 0.05 % below the bound",
-                "with 40,000 grains and then 160,000",
+                "have 40,000 grains and then 160,000, and the sets 160,000",
             ),
         ),
         Given(
@@ -266,6 +266,7 @@ PAGES: Mapping[str, Sequence[Entry]] = {
                 "rises by 0.01 to 0.04 %",
                 "up to 0.03 % above the bound, 40,000 grains",
                 "a schedule 0.024 % above it",
+                "within 0.033 % of the bound",
             ),
         ),
     ),

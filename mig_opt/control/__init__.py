@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import operator
 import threading
 import time
@@ -141,6 +142,14 @@ class Limits:
     def remaining(self) -> float | None:
         """Seconds left (never negative), of work in a deterministic run; None without a limit."""
         return None if self._time_limit is None else max(0.0, self._time_limit - self.clock)
+
+    def end_of(self, share: float) -> float:
+        """Return the :attr:`clock` at the end of a share of the time that is left; infinite without a limit."""
+        return math.inf if self.remaining is None else self.clock + self.remaining * share
+
+    def left_until(self, end: float) -> float:
+        """Return the seconds until the :attr:`clock` shows ``end``; 0 if the method has to end."""
+        return 0.0 if self.expired else max(0.0, end - self.clock)
 
     @property
     def expired(self) -> bool:

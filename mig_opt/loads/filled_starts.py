@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branches, Order
@@ -21,9 +20,8 @@ from mig_opt.loads.layouts import PlacedMember, regions_for
 from mig_opt.loads.local_search import Possible, Start
 from mig_opt.loads.part_search import PartSearch, PlacedTasks
 from mig_opt.loads.pricing import FilledMember, PricingProblem, grain_of, layout_of
+from mig_opt.loads.subsets import Reals
 from mig_opt.loads.tree import task_ticks
-
-Reals = npt.NDArray[np.float64]
 
 _GRAINS = 20_000
 """Grains of a GPU, at most."""
@@ -72,17 +70,7 @@ class FilledStarts:
         self._tables = threading.Semaphore(_MOST_TABLES)
 
     def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
-        """Return a start.
-
-        Parameters
-        ----------
-        rng : Generator
-            Source of the random choices.
-        possible : array of bool, shape (tasks, places)
-            True where each task may run.
-        over : callable
-            True if no time is left.
-        """
+        """Return a start, as a :data:`~mig_opt.loads.local_search.Draw` does."""
         with self._tables:
             return self._best_of_draws(rng, possible, over)
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mig_opt.loads.layout_values import PricedTasks
 from mig_opt.loads.layouts import LayoutTree
-from mig_opt.loads.subsets import Integers, Table
+from mig_opt.loads.subsets import Integers, Reals, Table
 from mig_opt.native import INTEGER, loop
 
 _AIM = 0.001
@@ -30,7 +30,7 @@ _improve_prices = loop("improve_prices", INTEGER)
 class ImprovedPrices(NamedTuple):
     """Dual prices of a layout."""
 
-    prices: npt.NDArray[np.float64]  # the best ones, shape (tasks,)
+    prices: Reals  # the best ones, shape (tasks,)
     lower: int  # ticks that every schedule of the layout takes, as far as is within the limit
     cells: int  # entries of tables that were filled
 
@@ -45,13 +45,11 @@ class _Work(NamedTuple):
     values: npt.NDArray[np.int32]  # shape (nodes + 1, grains + 1)
     taken: npt.NDArray[np.bool_]  # for each node, task and number of grains
     whole: Table  # shape (tasks,)
-    prices: npt.NDArray[np.float64]  # shape (tasks,)
+    prices: Reals  # shape (tasks,)
     counts: Integers  # shape (tasks,)
 
 
-def improve_prices(
-    tree: LayoutTree, tasks: PricedTasks, prices: npt.NDArray[np.float64], rounds: int
-) -> ImprovedPrices:
+def improve_prices(tree: LayoutTree, tasks: PricedTasks, prices: Reals, rounds: int) -> ImprovedPrices:
     """Look for dual prices with which no schedule of a layout is within the limit of time.
 
     Parameters

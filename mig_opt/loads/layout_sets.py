@@ -30,6 +30,9 @@ _ROOM = 2**14
 _PAIRS_PER_CHUNK = 3 * 10**7
 """Pairs of sets that are looked at before the time is asked for: some hundredths of a second."""
 
+_SETS_PER_CHUNK = 2**18
+"""Sets for which pairs are looked for before the time is asked for."""
+
 _STATES_PER_CHUNK = 2000
 """Sets that are extended before the time is asked for."""
 
@@ -53,7 +56,7 @@ class Sets(NamedTuple):
 
 
 class _TooManySetsError(Exception):
-    """There are more sets than are allowed, or no time is left."""
+    """There are more sets or pairs of sets than are allowed, or no time is left."""
 
 
 class LayoutSets:
@@ -67,6 +70,8 @@ class LayoutSets:
         At most :data:`MOST_TASKS` tasks at good dual prices.
     most : int
         Sets of a branch, at most.
+    most_pairs : int
+        Pairs of sets that are looked at, at most.
     may_be_empty : bool
         True if a placement of the layout may be without a task.
 
@@ -76,15 +81,18 @@ class LayoutSets:
         Number of sets and pairs of sets that were looked at.
     """
 
-    def __init__(self, tree: LayoutTree, tasks: PricedTasks, most: int, *, may_be_empty: bool = False) -> None:
-        self._tree, self._tasks, self._most, self._may_be_empty = tree, tasks, most, may_be_empty
+    def __init__(
+        self, tree: LayoutTree, tasks: PricedTasks, most: int, most_pairs: int = 2**62, *, may_be_empty: bool = False
+    ) -> None:
+        self._tree, self._tasks, self._may_be_empty = tree, tasks, may_be_empty
+        self._most, self._pairs_left = most, most_pairs
         self._sets: list[Sets] = []
         self._everything = (1 << len(tasks.prices)) - 1
         self._expired: Callable[[], bool] = lambda: False
         self.steps = 0
 
     def fill(self, expired: Callable[[], bool]) -> bool:
-        """List the sets of all branches; return False if there are too many of them, or ``expired`` came first."""
+        """List the sets of all branches; return False if that is too much, or ``expired`` came first."""
         self._expired = expired
         values = LayoutValues(self._tree, self._tasks)
         try:
@@ -130,20 +138,26 @@ class LayoutSets:
         for one, two, equal in ((node.one, node.two, True), (node.two, node.one, False)):
             sets, others = self._sets[one], self._sets[two]
             others = others.at(np.argsort(others.lengths, kind="stable"))
-            grains = sets.lengths // np.int32(self._tasks.grain)
-            needed = self._tasks.value - sets.values.astype(np.int64) - values.outside[at][grains]
-            # A branch needs some time for so much value.
-            least = np.searchsorted(values.inside[two], needed) * self._tasks.grain
-            end = np.searchsorted(others.lengths, sets.lengths, side="right" if equal else "left")
-            first = np.minimum(np.searchsorted(others.lengths, least), end)
-            done = np.cumsum(end - first)
-            pairs = int(done[-1])
-            self.steps += pairs + len(sets)
-            cuts = np.searchsorted(done, np.arange(_PAIRS_PER_CHUNK, pairs, _PAIRS_PER_CHUNK)).tolist()
-            for start, stop in itertools.pairwise([0, *cuts, len(sets)]):
+            for begin in range(0, len(sets), _SETS_PER_CHUNK):
                 self._check(found, expired)
-                chunk = np.arange(start, stop)
-                found.append(self._join(sets.at(chunk), others, needed[chunk], first[chunk], end[chunk]))
+                some = sets.at(np.arange(begin, min(begin + _SETS_PER_CHUNK, len(sets))))
+                grains = some.lengths // np.int32(self._tasks.grain)
+                needed = self._tasks.value - some.values.astype(np.int64) - values.outside[at][grains]
+                # A branch needs some time for so much value.
+                least = np.searchsorted(values.inside[two], needed) * self._tasks.grain
+                end = np.searchsorted(others.lengths, some.lengths, side="right" if equal else "left")
+                first = np.minimum(np.searchsorted(others.lengths, least.astype(np.int32)), end)
+                done = np.cumsum(end - first)
+                pairs = int(done[-1])
+                if pairs > self._pairs_left:
+                    raise _TooManySetsError
+                self._pairs_left -= pairs
+                self.steps += pairs + len(some)
+                cuts = np.searchsorted(done, np.arange(_PAIRS_PER_CHUNK, pairs, _PAIRS_PER_CHUNK)).tolist()
+                for start, stop in itertools.pairwise([0, *cuts, len(some)]):
+                    self._check(found, expired)
+                    chunk = np.arange(start, stop)
+                    found.append(self._join(some.at(chunk), others, needed[chunk], first[chunk], end[chunk]))
         return _shortest(found)
 
     def _join(self, sets: Sets, others: Sets, needed: Integers, first: Integers, end: Integers) -> Sets:
@@ -165,7 +179,7 @@ class LayoutSets:
             if count >= 0:
                 self.steps += count
                 return Sets(found.sets[:count].copy(), found.lengths[:count].copy(), found.values[:count].copy())
-            if room > self._most or self._expired():
+            if room >= self._most or self._expired():
                 raise _TooManySetsError
             room *= 4
 

@@ -76,7 +76,8 @@ class Start(NamedTuple):
 
 
 Draw = Callable[[np.random.Generator, Possible, Callable[[], bool]], Start]
-"""Draws a start, given where each task may run and a function that is true once no time is left."""
+"""Draws a start, given the source of random choices, where each task may run, shape (tasks, places), and a function
+that is true once no time is left."""
 
 
 class LoadSearch:

@@ -44,17 +44,7 @@ class PatternStarts:
         self._known: dict[int, PlacedTasks] = {}
 
     def draw(self, rng: np.random.Generator, possible: Possible, over: Callable[[], bool]) -> Start:
-        """Return a start.
-
-        Parameters
-        ----------
-        rng : Generator
-            Source of the random choices.
-        possible : array of bool, shape (tasks, places)
-            True where each task may run.
-        over : callable
-            True if no time is left.
-        """
+        """Return a start, as a :data:`~mig_opt.loads.local_search.Draw` does."""
         chosen = self._choose(rng)
         places, work = np.empty(len(possible), np.int64), 0.0
         rest = frozenset(range(len(possible))).difference(*(self._patterns[at] for at in chosen))

@@ -21,6 +21,7 @@ _long_subset_sums = loop("long_subset_sums")
 _sets_within = loop("sets_within", INTEGER)
 
 Integers = npt.NDArray[np.int64]
+Reals = npt.NDArray[np.float64]
 Table = npt.NDArray[np.int32]
 Subsets = npt.NDArray[np.int32]
 

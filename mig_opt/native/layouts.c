@@ -21,6 +21,8 @@ EXPORT int64_t extend_sets(
     char left[MOST_TASKS + 1];
     for (int64_t row = 0; row < sets->count; row++) {
         int64_t without = sets->at[row], depth = 0;
+        if (lengths->at[row] > at_most)
+            continue;
         set[0] = without, length[0] = lengths->at[row], value[0] = values->at[row], left[0] = 0;
         while (depth >= 0) {
             if (!left[depth]) {

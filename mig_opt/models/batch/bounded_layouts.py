@@ -16,17 +16,22 @@ from mig_opt.loads.layout_prices import improve_prices
 from mig_opt.loads.layout_values import OpenLayouts, PricedTasks, open_layouts, priced_tasks
 from mig_opt.loads.layouts import LayoutTree, whole_layout
 from mig_opt.loads.pricing import grain_of
-from mig_opt.models.batch.dual_price_bound import DualPrices, Reals
+from mig_opt.loads.subsets import Reals
+from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.search import BlockSearch, M
 
 _GRAINS = 10_000
-"""Grains of a schedule, at most."""
+"""Grains of a schedule for the list of layouts, at most."""
 
 _MOST_OPEN = 10_000
 """Layouts of all GPUs that dual prices leave, at most."""
 
 _LISTED_AT_A_TIME, _SECONDS_PER_LAYOUT = 256, 3e-4
 """Layouts that are listed before the time is asked for; seconds to list one, and to find its first bound."""
+
+FINE_DESCENTS = ((40_000, 30), (160_000, 40))
+"""Grains, and times that the values of a layout are computed for its own prices, at most, where schedules are close to
+the bound; the second if the first do not rule it out."""
 
 _AT_A_TIME = 4
 """Layouts of a thread between two looks at the time that all of them have spent."""
@@ -46,7 +51,7 @@ class BoundedLayout:
     tree : LayoutTree
         Their tree.
     lower : int
-        Ticks that every schedule with them takes.
+        Ticks that every schedule with them takes, or the best schedule of the search if that is less.
     prices : array of float, shape (tasks,), or None
         Their own dual prices; None, if they have none so far.
     """
@@ -70,39 +75,55 @@ class BoundedLayouts:
         With a schedule. Nothing is live.
     dual_prices : DualPrices
         Good dual prices.
-    left : callable
-        Returns the seconds that are left.
+
+    Attributes
+    ----------
+    branches : Branches
+        Branches of each GPU.
+    end : float
+        The clock of the control at which the time is up; to be set by who has a share of the time for them.
     """
 
-    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices, left: Callable[[], float]) -> None:
-        self._search, self._left = search, left
-        self._branches, self._prices = dual_prices.branches, dual_prices.prices
+    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices) -> None:
+        self._search = search
+        self.branches, self._prices = dual_prices.branches, dual_prices.prices
+        self._layouts: list[BoundedLayout] | None = None
+        self.end = math.inf
 
-    def tasks(self, at_most: int, grains: int = _GRAINS) -> PricedTasks:
+    def left(self) -> float:
+        """Return the seconds that are left."""
+        return self._search.control.left_until(self.end)
+
+    def tasks(self, at_most: int, grains: int) -> PricedTasks:
         """Return the tasks at the dual prices, for schedules within so many ticks."""
-        grain = grain_of(self._branches, self._search.upper - 1, grains)
-        return priced_tasks(self._search.problem, self._branches, self._prices, at_most, grain)
+        grain = grain_of(self.branches, self._search.upper - 1, grains)
+        return priced_tasks(self._search.problem, self.branches, self._prices, at_most, grain)
 
     def layouts(self) -> list[BoundedLayout] | None:
         """List the layouts that may have a better schedule; None if they are too many, or at the end of the time."""
         problem, at_most = self._search.problem, self._search.upper - 1
-        tasks = self.tasks(at_most)
+        if self._layouts is not None:
+            return [layout for layout in self._layouts if layout.lower <= at_most]
+        if self.left() <= 0:
+            return None
+        tasks = self.tasks(at_most, _GRAINS)
         if problem.operations_take_no_time:
-            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self._branches),) * problem.batch.gpus)]
+            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * problem.batch.gpus)]
         else:
-            found = open_layouts(self._branches, tasks, problem.batch.gpus, _MOST_OPEN)
+            found = open_layouts(self.branches, tasks, problem.batch.gpus, _MOST_OPEN)
         if found is None:
             return None
         bounded = []
         for number, (lower, layouts) in enumerate(found):
             if number % _LISTED_AT_A_TIME == 0:
                 self._search.control.spend(_SECONDS_PER_LAYOUT * min(_LISTED_AT_A_TIME, len(found) - number))
-                if self._left() <= 0:
+                if self.left() <= 0:
                     return None
-            tree = LayoutTree(problem, self._branches, layouts)
+            tree = LayoutTree(problem, self.branches, layouts)
             divided = bound_by_divided_tasks(tree, tasks.ticks, at_most)
             bounded.append(BoundedLayout(tree, max(lower, divided)))
-        return bounded
+        self._layouts = bounded
+        return list(bounded)
 
     def rule_out(
         self, layouts: Sequence[BoundedLayout], at_most: int, grains: int, rounds: int, share: float = 1.0
@@ -123,7 +144,7 @@ class BoundedLayouts:
             Largest share of the time that is left.
         """
         control = self._search.control
-        end = control.clock + self._left() * share
+        end = control.clock + self.left() * share
         tasks = self.tasks(at_most, grains)
         ranked = sorted((layout for layout in layouts if layout.lower <= at_most), key=lambda layout: layout.places)
         rows = max((len(layout.tree.rows()) for layout in ranked), default=1)
@@ -133,7 +154,7 @@ class BoundedLayouts:
         sequences = [_Sequence(ranked[at : at + size], self._prices) for at in range(0, len(ranked), size)]
 
         def seconds() -> float:
-            return min(end - control.clock, self._left())
+            return min(end - control.clock, self.left())
 
         with ThreadPoolExecutor(threads) as pool:
             while any(sequence.layouts for sequence in sequences):

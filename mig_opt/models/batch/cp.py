@@ -7,9 +7,10 @@ It is a portfolio of :data:`PHASES`, one after the other, each where it applies:
 2. Up to some twenty tasks, dynamic programming over subsets leaves few assignments that may be better, mostly none
    (:mod:`mig_opt.models.batch.subset_proof`). Otherwise the loads still give bounds
    (:mod:`mig_opt.models.batch.load_program`, :mod:`mig_opt.models.batch.dual_price_bound`).
-3. Up to some thirty tasks, dual prices leave few choices of placements, and of the sets of tasks that these run
-   (:mod:`mig_opt.models.batch.layout_proof`). With more, each choice of placements that they leave is searched by
-   itself, and local search takes turns with that (:mod:`mig_opt.models.batch.layout_search`).
+3. Up to some sixty tasks on one GPU, and some thirty on each of several, dual prices leave few choices of placements,
+   and of the sets of tasks that these run (:mod:`mig_opt.models.batch.layout_proof`). Where that is no proof, or with
+   more tasks on one GPU, each choice of placements that is left is searched by itself, and local search takes turns
+   with that (:mod:`mig_opt.models.batch.layout_search`).
 4. The rest is left to the block model as a whole (:mod:`mig_opt.models.batch.search`), or to more of the local search
    where that has no chance of a proof.
 """
@@ -28,6 +29,7 @@ from mig_opt.loads.local_search import Incumbent, TimedSearch
 from mig_opt.loads.pattern_starts import PatternStarts
 from mig_opt.loads.tables import MOST_TASKS
 from mig_opt.models.batch.block_model import BlockModel, seconds_to_build
+from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.dual_price_bound import DualPrices, has_dual_price_bound, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import prove_by_layouts
 from mig_opt.models.batch.layout_search import search_layouts
@@ -111,6 +113,8 @@ class Portfolio:
         The local search, once it has begun.
     dual_prices : DualPrices or None
         Good dual prices of the tasks, once there are any.
+    bounded : BoundedLayouts or None
+        The layouts that they leave.
     """
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
@@ -119,6 +123,7 @@ class Portfolio:
         self.limited = control.remaining is not None
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None
+        self.bounded: BoundedLayouts | None = None
         self._polishing = 0.0
 
     @property
@@ -180,7 +185,7 @@ class Portfolio:
         found = raise_bound_by_dual_prices(self.search, share, self.dual_prices)
         if found is None:
             return
-        self.dual_prices = found
+        self.dual_prices, self.bounded = found, BoundedLayouts(self.search, found)
         if self.gpus > 1 and self.local_search is not None:
             problem = self.search.problem
             if self.tasks > _FULL * self.gpus:
@@ -191,8 +196,12 @@ class Portfolio:
 
     def prove_by_layouts(self, share: float) -> None:
         """Look through the layouts that the dual prices leave."""
-        assert self.dual_prices is not None
-        prove_by_layouts(self.search, self.dual_prices, share)
+        assert self.bounded is not None
+        if self.tasks > _MANY * self.gpus:
+            # The shorter the schedule, the fewer are left.
+            self.improve(_LONG_PATIENCE)
+        if self.search.open:
+            prove_by_layouts(self.search, self.bounded, share)
 
     def _between(self) -> tuple[int, int]:
         """Return the ticks of the lower bound and of the best schedule."""
@@ -242,6 +251,12 @@ PHASES = (
         Portfolio.prove_by_layouts,
     ),
     Phase(
+        "proof by layouts, many tasks",
+        lambda run: run.dual_prices is not None and run.tasks > _MANY and run.has_layouts,
+        Portfolio.prove_by_layouts,
+        share=0.7,
+    ),
+    Phase(
         "finer bound of dual prices",
         # On one GPU the prices of the layouts tell more.
         lambda run: run.gpus > 1 and run.tasks <= _MOST_FINE and run.finer_prices_tell,
@@ -251,7 +266,7 @@ PHASES = (
     Phase(
         "search by layouts",
         lambda run: run.improves and run.has_layouts and run.limited,
-        lambda run, share: search_layouts(run.search, run.dual_prices, share, lambda: run.improve(_LONG_PATIENCE)),
+        lambda run, share: search_layouts(run.search, run.bounded, share, lambda: run.improve(_LONG_PATIENCE)),
         share=0.8,
     ),
     Phase(

@@ -10,7 +10,6 @@ trust in the solver of the program.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +21,9 @@ import numpy.typing as npt
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.loads.branches import Branches, branches_of
 from mig_opt.loads.pricing import DualBound, FilledMember, Pattern, PricingProblem, grain_of
-from mig_opt.loads.subsets import Integers
+from mig_opt.loads.subsets import Integers, Reals
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.highs import Highs
-
-Reals = npt.NDArray[np.float64]
 
 Members = tuple[FilledMember, ...]
 """Members of a GPU with their tasks, in the order of their first creations."""
@@ -110,10 +107,9 @@ def raise_bound_by_dual_prices(
         The best ones that were found; None, if there is no time for them, or nothing left to prove.
     """
     problem, control = search.problem, search.control
-    seconds = math.inf if control.remaining is None else control.remaining * share
-    if not has_dual_price_bound(problem) or seconds < _LEAST or Highs().missing() or not search.open:
+    end = control.end_of(share)
+    if not has_dual_price_bound(problem) or end - control.clock < _LEAST or Highs().missing() or not search.open:
         return None
-    end = control.clock + seconds
     branches = branches_of(problem)
     most = search.upper - 1
     grain = grain_of(branches, most, _GRAINS if start is None else _FINE_GRAINS)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -22,124 +21,166 @@ from typing import NamedTuple
 from mig_opt.loads.layout_sets import MOST_TASKS, LayoutSets
 from mig_opt.loads.layout_values import PricedTasks
 from mig_opt.loads.layouts import MOST_LAYOUTS, number_of_layouts
-from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
+from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.candidates import decide
-from mig_opt.models.batch.dual_price_bound import DualPrices
 from mig_opt.models.batch.search import BlockSearch, M
 
-_DESCENTS = ((10_000, 12), (40_000, 30))
-"""Grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
-not rule it out."""
+_SOME = 35
+"""Up to so many tasks on a GPU coarse grains do. With more, schedules are so close to the bound that what is rounded
+off counts."""
 
-_MOST_SETS = 2**22
-"""Sets of a branch, at most."""
+
+class _Effort(NamedTuple):
+    """Limits of a proof: of the grains of times, and of the sets that are listed."""
+
+    # grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
+    # not rule it out
+    descents: tuple[tuple[int, int], ...]
+    grains: int  # of a schedule where sets are listed, at most
+    most_sets: int  # sets of a branch, at most
+    most_pairs: int  # pairs of them that are looked at in a layout, at most
+    priced_at_a_time: int  # layouts whose prices are sought before their assignments are decided
+    steps: tuple[int, int]  # the limit grows by such a part of the gap at first, and at least
+
+
+_FOR_SOME = (
+    _Effort(
+        descents=((10_000, 12), (40_000, 30)),
+        grains=10_000,
+        most_sets=2**22,
+        most_pairs=2**62,
+        priced_at_a_time=10_000,
+        steps=(16, 2**62),
+    ),
+)
+_FIRST_FOR_MANY = _Effort(
+    descents=FINE_DESCENTS,
+    grains=160_000,
+    most_sets=2**20,
+    most_pairs=2**33,
+    priced_at_a_time=16,
+    steps=(16, 50),
+)
+_FOR_MANY = (_FIRST_FOR_MANY, _FIRST_FOR_MANY._replace(most_pairs=2**36, steps=(4, 50)))
+"""Efforts of one proof, one after the other. With many tasks some layouts have too many sets anyway, and something else
+is to have its turn."""
 
 _FEW_CANDIDATES, _MOST_CANDIDATES = 20, 500
 """Assignments with some layouts that are taken at first, as their schedules may make the limit shorter; and at most."""
 
-_STEPS, _GROWTH, _SHRINKING = 16, 2, 4
-"""The first limit is above the bound by so small a part of the gap. Each further step is so many times as long; after
-one that was too long, the next is that many times shorter."""
+_GROWTH, _SHRINKING = 2, 4
+"""Each further step of the limit is so many times as long; after one that was too long, the next is that many times
+shorter."""
 
 _POLISH = 0.05
 """Share of the time that is left for the best order of operations of one assignment, where they are too many."""
 
-_STEPS_PER_SECOND, _SECONDS_PER_LAYOUT = 4e8, 0.005
-"""Sets and pairs of them that a thread looks at; seconds for the tables of a layout."""
+_STEPS_PER_SECOND, _SECONDS_PER_GRAIN = 4e8, 5e-7
+"""Sets and pairs of them that a thread looks at; seconds for the tables of a layout, for each of their grains."""
 
 
-def prove_by_layouts(search: BlockSearch[M], dual_prices: DualPrices, share: float = 1.0) -> None:
+def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: float = 1.0) -> None:
     """Prove the best schedule of a search optimal, or find a better one, or at least raise the bound.
 
     Parameters
     ----------
     search : BlockSearch
         With a schedule, the better the quicker. Nothing is live.
-    dual_prices : DualPrices
-        Good dual prices.
+    bounded : BoundedLayouts
+        Its layouts; gets better bounds for them.
     share : float
         Largest share of the time that is left.
     """
-    remaining = search.control.remaining
-    end = math.inf if remaining is None else search.control.clock + remaining * share
-    if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(dual_prices.branches) > MOST_LAYOUTS:
+    if len(search.problem.batch.tasks) > MOST_TASKS or number_of_layouts(bounded.branches) > MOST_LAYOUTS:
         return
-    proof = _LayoutProof(search, dual_prices, end)
+    bounded.end = search.control.end_of(share)
+    proof = _LayoutProof(search, bounded)
     if not proof.possible:
         return
-    step = max(1, (search.upper - search.lower) // _STEPS)
-    failed = search.upper
-    while search.open and not proof.expired and search.lower < min(failed, search.upper):
-        at_most = min(search.lower + step, failed, search.upper) - 1
-        if proof.work_through(at_most):
-            search.raise_lower(min(at_most + 1, search.upper))
-            step *= _GROWTH
-        else:
-            # Better schedules may have been found, but the bound needs smaller steps.
-            failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
+    for effort in _FOR_SOME if len(search.problem.batch.tasks) <= _SOME * search.problem.batch.gpus else _FOR_MANY:
+        proof.raise_lower(effort)
 
 
 class _LayoutProof:
     """Proof by layouts within limits of time that grow."""
 
-    def __init__(self, search: BlockSearch[M], dual_prices: DualPrices, end: float) -> None:
-        self._end = end
-        self._search = search
+    def __init__(self, search: BlockSearch[M], bounded: BoundedLayouts) -> None:
+        self._search, self._bounded = search, bounded
         self._decided: set[tuple[int, ...]] = set()
-        self._bounded = BoundedLayouts(search, dual_prices, lambda: self._left)
-        self._layouts = self._bounded.layouts()
+        self._layouts = bounded.layouts()
         self._stopped = False
 
     @property
     def expired(self) -> bool:
         """True if the time is up."""
-        return self._search.control.expired or self._search.control.clock >= self._end
-
-    @property
-    def _left(self) -> float:
-        """Seconds that are left."""
-        return 0.0 if self.expired else self._end - self._search.control.clock
+        return self._bounded.left() <= 0
 
     @property
     def possible(self) -> bool:
         """True if the layouts are not too many."""
         return self._layouts is not None
 
-    def work_through(self, at_most: int) -> bool:
+    def raise_lower(self, effort: _Effort) -> None:
+        """Raise the bound step by step, as far as that takes no more than some effort."""
+        search = self._search
+        first, last = effort.steps
+        step, failed = max(1, (search.upper - search.lower) // first), search.upper
+        while search.open and not self.expired and search.lower < min(failed, search.upper):
+            at_most = min(search.lower + step, failed, search.upper) - 1
+            if self._work_through(at_most, effort):
+                search.raise_lower(min(at_most + 1, search.upper))
+                step *= _GROWTH
+            else:
+                # Better schedules may have been found, but the bound needs smaller steps.
+                failed, step = at_most, max(1, (at_most - search.lower) // _SHRINKING)
+                if step < (search.upper - search.lower) // last:
+                    return
+
+    def _work_through(self, at_most: int, effort: _Effort) -> bool:
         """Decide every assignment within so many ticks; return False if that was not possible."""
-        self._stopped = False
-        for grains, rounds in _DESCENTS:
-            if not self._bounded.rule_out(self._within(at_most), at_most, grains, rounds):
+        within = [layout for layout in self._layouts or () if layout.lower <= at_most]
+        within.sort(key=lambda layout: layout.lower)
+        for start in range(0, len(within), effort.priced_at_a_time):
+            if not self._work_on(within[start : start + effort.priced_at_a_time], at_most, effort):
                 return False
-        with ThreadPoolExecutor(self._search.control.workers) as pool:
-            # Few layouts at a time: a better schedule makes the limit shorter for those that follow.
-            few = self._search.control.workers
-            layouts = sorted(self._within(at_most), key=lambda layout: layout.lower)
-            for start in range(0, len(layouts), few):
-                if not self._decide_all(layouts[start : start + few], at_most, pool):
-                    self._stopped = True
-                    return False
         return True
 
-    def _within(self, at_most: int) -> list[BoundedLayout]:
-        return [layout for layout in self._layouts or () if layout.lower <= at_most]
+    def _work_on(self, layouts: Sequence[BoundedLayout], at_most: int, effort: _Effort) -> bool:
+        """Decide every assignment with some layouts; return False if that was not possible."""
+        search = self._search
+        for grains, rounds in effort.descents:
+            if not self._bounded.rule_out(layouts, min(at_most, search.upper - 1), grains, rounds):
+                return False
+        with ThreadPoolExecutor(search.control.workers) as pool:
+            # Few layouts at a time: a better schedule makes the limit shorter for those that follow.
+            few = search.control.workers
+            ranked = sorted((one for one in layouts if one.lower <= at_most), key=lambda layout: layout.lower)
+            return all(
+                self._decide_all(ranked[start : start + few], at_most, effort, pool)
+                for start in range(0, len(ranked), few)
+            )
 
-    def _decide_all(self, layouts: Sequence[BoundedLayout], at_most: int, pool: ThreadPoolExecutor) -> bool:
+    def _decide_all(
+        self, layouts: Sequence[BoundedLayout], at_most: int, effort: _Effort, pool: ThreadPoolExecutor
+    ) -> bool:
         """Decide the assignments of some layouts; return False if they are too many or the time is up."""
         search = self._search
         most = _FEW_CANDIDATES
         while True:
             limit = min(at_most, search.upper - 1)
             some = [layout for layout in layouts if layout.lower <= limit]
-            work = functools.partial(self._assignments, tasks=self._bounded.tasks(limit), most=most)
-            results = list(pool.map(work, some))
-            for result in results:
-                search.control.spend(_SECONDS_PER_LAYOUT + result.steps / _STEPS_PER_SECOND)
+            results = self._all_assignments(some, self._bounded.tasks(limit, effort.grains), most, effort, pool)
             found = {places for result in results for places in result.assignments} - self._decided
+            if self.expired:
+                found = set(sorted(found)[:_FEW_CANDIDATES])
             # The shortest schedules first, since they exclude others.
             ranked = sorted(found, key=search.offer_nested)
             if all(result.complete for result in results):
-                return all(self._decide(places) for places in ranked)
+                if not all(self._decide(places) for places in ranked):
+                    return False
+                for layout in some:
+                    layout.lower = min(limit + 1, search.upper)
+                return True
             if self.expired or not search.open:
                 return False
             for places in ranked[:1]:
@@ -150,6 +191,21 @@ class _LayoutProof:
                     return False
                 most = _MOST_CANDIDATES
 
+    def _all_assignments(
+        self, layouts: Sequence[BoundedLayout], tasks: PricedTasks, most: int, effort: _Effort, pool: ThreadPoolExecutor
+    ) -> list[_Found]:
+        """Find the assignments with each of some layouts, in several threads."""
+        control = self._search.control
+        work = functools.partial(self._assignments, tasks=tasks, most=most, effort=effort)
+        try:
+            results = list(pool.map(work, layouts))
+        except BaseException:  # Ctrl-C: the threads have to know
+            self._stopped = True
+            raise
+        for result in results:
+            control.spend(_SECONDS_PER_GRAIN * tasks.grains + result.steps / _STEPS_PER_SECOND)
+        return results
+
     def _decide(self, places: tuple[int, ...]) -> bool:
         """Decide an assignment, as long as anything is open."""
         if not self._search.open or not decide(self._search, places):
@@ -157,12 +213,18 @@ class _LayoutProof:
         self._decided.add(places)
         return True
 
-    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int) -> _Found:
+    def _assignments(self, layout: BoundedLayout, tasks: PricedTasks, most: int, effort: _Effort) -> _Found:
         """Find all assignments with some layouts that the loads allow within the limit."""
         problem = self._search.problem
         if layout.prices is not None:
             tasks = tasks.at_prices(layout.prices)
-        sets = LayoutSets(layout.tree, tasks, _MOST_SETS, may_be_empty=problem.operations_take_no_time)
+        most_pairs = effort.most_pairs
+        if self._search.control.deterministic:
+            # The clock stands still meanwhile.
+            most_pairs = int(min(most_pairs, self._bounded.left() * _STEPS_PER_SECOND))
+        sets = LayoutSets(
+            layout.tree, tasks, effort.most_sets, most_pairs, may_be_empty=problem.operations_take_no_time
+        )
 
         def expired() -> bool:
             return self._stopped or self.expired
@@ -180,4 +242,4 @@ class _Found(NamedTuple):
     steps: int
     assignments: tuple[tuple[int, ...], ...]
     complete: bool  # false if there are more of them, or the time was up
-    too_large: bool  # true if there are too many sets
+    too_large: bool  # true if there are too many sets or pairs, or the time was up

@@ -11,7 +11,6 @@ close enough.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -23,8 +22,7 @@ from mig_opt.loads.branches import Branches, branches_of
 from mig_opt.loads.layout_loads import bound_by_divided_tasks
 from mig_opt.loads.layouts import MOST_LAYOUTS, LayoutTree, layouts_in, number_of_layouts
 from mig_opt.loads.tree import task_ticks
-from mig_opt.models.batch.bounded_layouts import BoundedLayout, BoundedLayouts
-from mig_opt.models.batch.dual_price_bound import DualPrices
+from mig_opt.models.batch.bounded_layouts import FINE_DESCENTS, BoundedLayout, BoundedLayouts
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import Request
 from mig_opt.models.solvers.cpsat import run
@@ -43,10 +41,6 @@ fewer than so many layouts."""
 _LONGEST_STEP = 5e-4
 """The part of the bound that this is at most: prices rule out few layouts that are far above it."""
 
-_DESCENTS = ((40_000, 30), (160_000, 40))
-"""Grains, and times that the values of a layout are computed for its own prices, at most; the second if the first do
-not rule it out."""
-
 _PRICING_SHARE = 0.25
 """Share of the time that is left for one of these, at most."""
 
@@ -61,7 +55,7 @@ _POLISH = 0.05
 
 
 def search_layouts(
-    search: BlockSearch[M], dual_prices: DualPrices | None, share: float, take_turns: Callable[[], None]
+    search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], None]
 ) -> None:
     """Raise the bound of a search and find better schedules, layout by layout.
 
@@ -69,8 +63,8 @@ def search_layouts(
     ----------
     search : BlockSearch
         With a schedule on one GPU. Nothing is live, and operations take time.
-    dual_prices : DualPrices, optional
-        Good dual prices, if there are any: they give each layout a better bound.
+    bounded : BoundedLayouts, optional
+        Its layouts, if there are dual prices: they give each a better bound.
     share : float
         Largest share of the time that is left.
     take_turns : callable
@@ -78,19 +72,21 @@ def search_layouts(
         the layouts bring nothing.
     """
     if number_of_layouts(branches_of(search.problem)) <= MOST_LAYOUTS:
-        _LayoutSearch(search, dual_prices, share, take_turns).run()
+        _LayoutSearch(search, bounded, share, take_turns).run()
 
 
 class _LayoutSearch:
     """Search by the layouts that may have a better schedule."""
 
     def __init__(
-        self, search: BlockSearch[M], dual_prices: DualPrices | None, share: float, take_turns: Callable[[], None]
+        self, search: BlockSearch[M], bounded: BoundedLayouts | None, share: float, take_turns: Callable[[], None]
     ) -> None:
         control = search.control
         self._search, self._control, self._take_turns = search, control, take_turns
-        self._end = math.inf if control.remaining is None else control.clock + control.remaining * share
-        self._bounded = None if dual_prices is None else BoundedLayouts(search, dual_prices, lambda: self._left)
+        self._end = control.end_of(share)
+        self._bounded = bounded
+        if bounded is not None:
+            bounded.end = self._end
         self._priced = 0  # no more prices are sought for shorter schedules than so many ticks
         self._least = search.upper  # the least bound of the layouts that are solved
         self._seconds: dict[BoundedLayout, float] = {}  # of the last time that each was worked on
@@ -98,7 +94,7 @@ class _LayoutSearch:
     @property
     def _left(self) -> float:
         """Seconds that are left."""
-        return 0.0 if self._control.expired else max(0.0, self._end - self._control.clock)
+        return self._control.left_until(self._end)
 
     def run(self) -> None:
         """Work on the layouts until nothing is open, or the time is up."""
@@ -120,7 +116,7 @@ class _LayoutSearch:
                 gap, gained = search.upper - search.lower, control.clock
                 continue
             within = [layout for layout in layouts if layout.lower < self._priced]
-            if self._bounded is not None and len(within) < _FEW and self._priced < search.lower + 2 * self._step:
+            if self._bounded is not None and len(within) < _FEW and self._priced < self._most_priced:
                 self._price(self._bounded, layouts)
             else:
                 layout = min(within or layouts, key=self._rank)
@@ -146,11 +142,16 @@ class _LayoutSearch:
         gap = self._search.upper - self._search.lower
         return max(1, min(gap // _STEPS, int(self._search.lower * _LONGEST_STEP)))
 
+    @property
+    def _most_priced(self) -> int:
+        """Ticks for which prices are sought at most, before the layouts are worked on."""
+        return min(self._search.lower + 2 * self._step, self._search.upper)
+
     def _price(self, bounded: BoundedLayouts, layouts: Sequence[BoundedLayout]) -> None:
         """Look for prices that rule out the layouts with the least bounds."""
         search = self._search
         at_most = min(max(self._priced, search.lower) + self._step, search.upper - 1)
-        for grains, rounds in _DESCENTS:
+        for grains, rounds in FINE_DESCENTS:
             bounded.rule_out(layouts, at_most, grains, rounds, _PRICING_SHARE)
         self._priced = at_most + 1
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,7 +28,7 @@ def begun(batch: Batch, workers: int = 1) -> tuple[CpSearch, DualPrices | None]:
 
 def ruled_out(search: CpSearch, prices: DualPrices, at_most: int, grains: int = 4_000) -> list[BoundedLayout]:
     """Return the layouts after prices of their own were sought for them."""
-    bounded = BoundedLayouts(search, prices, lambda: math.inf)
+    bounded = BoundedLayouts(search, prices)
     layouts = bounded.layouts()
     assert layouts is not None
     assert bounded.rule_out(layouts, at_most, grains, 20)
@@ -73,7 +71,7 @@ def test_prices_of_their_own_rule_out_most() -> None:
     search, prices = begun(batch)
     assert prices is not None
     at_most = int(search.lower * 1.0003)
-    bounded = BoundedLayouts(search, prices, lambda: math.inf).layouts()
+    bounded = BoundedLayouts(search, prices).layouts()
     assert bounded is not None
     before = sum(layout.lower <= at_most for layout in bounded)
     after = sum(layout.lower <= at_most for layout in ruled_out(search, prices, at_most, 20_000))
@@ -101,9 +99,10 @@ def test_within_little_memory_one_thread_does_all(monkeypatch: pytest.MonkeyPatc
 def test_without_time_nothing_is_ruled_out() -> None:
     search, prices = begun(generate_batch(12, seed=3))
     assert prices is not None
-    layouts = BoundedLayouts(search, prices, lambda: math.inf).layouts()
+    layouts = BoundedLayouts(search, prices).layouts()
     assert layouts
-    without_time = BoundedLayouts(search, prices, lambda: 0.0)
+    without_time = BoundedLayouts(search, prices)
+    without_time.end = 0.0
     assert without_time.layouts() is None
     assert not without_time.rule_out(layouts, search.upper - 1, 10_000, 20)
     assert all(layout.prices is None for layout in layouts)

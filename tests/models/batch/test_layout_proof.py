@@ -10,13 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, OperationCosts, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, OperationCosts, Status, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.loads.branches import branches_of
 from mig_opt.loads.layout_sets import LayoutSets
 from mig_opt.models.batch import layout_proof
+from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_proof import prove_by_layouts
@@ -34,7 +35,8 @@ def by_layouts(batch: Batch, seed: int = 0, control: Control[Schedule] | None = 
     areas = [min(size * seconds for size, seconds in task.times.items()) for task in batch.tasks]
     prices = np.array(areas) * np.random.default_rng(seed).uniform(0.9, 1.1, len(areas))
     branches = branches_of(search.problem)
-    prove_by_layouts(search, DualPrices(branches, prices, [], np.zeros(len(branches.orders), np.int64), [], 0))
+    dual_prices = DualPrices(branches, prices, [], np.zeros(len(branches.orders), np.int64), [], 0)
+    prove_by_layouts(search, BoundedLayouts(search, dual_prices))
     return control
 
 
@@ -55,6 +57,31 @@ BATCH = generate_batch(6, gpu="A30", seed=3)
 def test_brute_force_finds_the_same_optimum(batch: Batch, seed: int) -> None:
     batch = batch.replace(initial=())
     agree(batch, by_layouts(batch, seed), solve(batch, "brute-force").makespan)
+
+
+@pytest.mark.parametrize("n", [5, 9, 12])
+def test_the_efforts_for_many_tasks_find_the_same_optimum(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout_proof, "_SOME", 0)
+    batch = generate_batch(n, gpu="A30", seed=n)
+    agree(batch, by_layouts(batch, n), solve(batch, "cp").makespan)
+
+
+@pytest.mark.deep
+@given(realistic_batches(st.sampled_from(["A30", "A100"]).map(get_gpu), 9, 2), st.integers(0, 100))
+@settings(max_examples=40)
+def test_random_batches_with_the_efforts_for_many_tasks(batch: Batch, seed: int) -> None:
+    batch = batch.replace(initial=())
+    best = solve(batch, "cp", time_limit=20)
+    assume(best.status is Status.OPTIMAL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(layout_proof, "_SOME", 0)
+        found = by_layouts(batch, seed)
+    assert best.makespan is not None
+    assert found.objective is not None
+    assert found.lower_bound <= best.makespan * (1 + 1e-12) + 2e-9
+    assert found.objective >= best.makespan - 2e-9
+    assert found.plan is not None
+    assert validate(batch, found.plan).valid
 
 
 @pytest.mark.deep
@@ -99,7 +126,7 @@ def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, v
     search = CpSearch(batch, two)
     found = raise_bound_by_dual_prices(search, share=1.0)
     if found is not None:
-        prove_by_layouts(search, found)
+        prove_by_layouts(search, BoundedLayouts(search, found))
     agree(batch, two, one.objective)
     assert one.objective == pytest.approx(one.lower_bound)
     assert two.objective == pytest.approx(two.lower_bound)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.control import Control
 from mig_opt.models.batch import layout_search
+from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.layout_search import search_layouts
@@ -23,7 +26,8 @@ def by_layouts(batch: Batch, seconds: float = 1e4, *, priced: bool = False) -> C
     assert schedule is not None
     control.offer(schedule)
     search = CpSearch(batch, control)
-    search_layouts(search, raise_bound_by_dual_prices(search, 0.3) if priced else None, 1.0, lambda: None)
+    prices = raise_bound_by_dual_prices(search, 0.3) if priced else None
+    search_layouts(search, None if prices is None else BoundedLayouts(search, prices), 1.0, lambda: None)
     return control
 
 
@@ -51,6 +55,30 @@ def test_random_batches(n: int, seed: int, gpu: str, parallel: bool, priced: boo
     assert control.objective is not None
     assert control.lower_bound <= best * (1 + 1e-9)
     assert control.objective >= best * (1 - 1e-9)
+
+
+def test_a_gap_of_one_tick_is_decided_and_not_priced_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = generate_batch(10, seed=3)
+    control = Control[Schedule](40.0, deterministic=True)
+    for schedule in (solve(batch, "far").schedule, solve(batch, "cp").schedule):
+        assert schedule is not None
+        control.offer(schedule)
+    search = CpSearch(batch, control)
+    far = CpSearch(batch, Control[Schedule](40.0, deterministic=True))
+    prices = raise_bound_by_dual_prices(far, 0.3)
+    assert prices is not None
+    search.raise_lower(search.upper - 1)
+    priced = []
+    rule_out = BoundedLayouts.rule_out
+
+    def watched(bounded: BoundedLayouts, *given: Any) -> bool:
+        priced.append(given)
+        return rule_out(bounded, *given)
+
+    monkeypatch.setattr(BoundedLayouts, "rule_out", watched)
+    search_layouts(search, BoundedLayouts(search, prices), 1.0, lambda: control.spend(1.0))
+    assert len(priced) <= 4
+    assert control.remaining  # every layout was decided, and that did not take all the time
 
 
 def test_others_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
