@@ -171,8 +171,6 @@ class _LayoutProof:
             some = [layout for layout in layouts if layout.lower <= limit]
             results = self._all_assignments(some, self._bounded.tasks(limit, effort.grains), most, effort, pool)
             found = {places for result in results for places in result.assignments} - self._decided
-            if self.expired:
-                found = set(sorted(found)[:_FEW_CANDIDATES])
             # The shortest schedules first, since they exclude others.
             ranked = sorted(found, key=search.offer_nested)
             if all(result.complete for result in results):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from mig_opt.models.batch import layout_proof
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import DualPrices, raise_bound_by_dual_prices
-from mig_opt.models.batch.layout_proof import prove_by_layouts
+from mig_opt.models.batch.layout_proof import _LayoutProof, prove_by_layouts
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 
 
@@ -130,6 +131,23 @@ def test_proofs_by_subsets_find_the_same_optimum_on_each_gpu(gpu: str, n: int, v
     agree(batch, two, one.objective)
     assert one.objective == pytest.approx(one.lower_bound)
     assert two.objective == pytest.approx(two.lower_bound)
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 8])
+def test_assignments_that_are_left_when_the_time_is_up_are_not_decided(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    find = _LayoutProof._all_assignments
+
+    def late(proof: _LayoutProof, *given: Any) -> list[Any]:
+        results = find(proof, *given)
+        proof._bounded.end = 0.0
+        return results
+
+    monkeypatch.setattr(_LayoutProof, "_all_assignments", late)
+    monkeypatch.setattr(layout_proof, "_FEW_CANDIDATES", 1)
+    batch = generate_batch(n, gpu="A30", seed=n)
+    best = solve(batch, "cp").makespan
+    assert best is not None
+    assert by_layouts(batch, n).lower_bound <= best * (1 + 1e-12)
 
 
 def test_nothing_is_proven_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
