@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -138,14 +139,24 @@ def _common_unit_of_many(seconds: list[float]) -> tuple[int, int] | None:
 
 
 def _about_longest(batch: Batch) -> float:
-    """Return about the seconds of a poor schedule: twice the least work, spread evenly, and the longest task."""
-    work, longest = 0.0, 0.0
+    """Return about the seconds of a poor schedule, and no less than those of some schedule.
+
+    Each task runs in the kind of placement that it fills least, one kind after the other; work is counted twice.
+    """
+    placements = Counter(placement.profile for placement in batch.placements())
+    work, longest = 0.0, dict.fromkeys(placements, 0.0)
     for task in batch.tasks:
-        work += min(size * seconds for size, seconds in task.times.items())
-        longest = max(longest, *task.times.values())
-    operations = sum(_operation_times(batch))
-    free = max((live.free for live in batch.initial), default=0.0)
-    about = 2 * work / (batch.gpus * batch.gpu.compute_slices) + 2 * longest + 2 * operations + free
+        times = {profile: seconds for profile in placements if (seconds := task.time_on(profile)) is not None}
+        work += min((seconds / placements[profile] for profile, seconds in times.items()), default=0.0)
+        for profile, seconds in times.items():
+            longest[profile] = max(longest[profile], seconds)
+    costs = batch.operations
+    operations = sum(
+        count * (costs.of("create", profile) + costs.of("destroy", profile)) for profile, count in placements.items()
+    )
+    live = sum(costs.of("destroy", batch.gpu.profile(entry.profile)) for entry in batch.initial)
+    free = max((entry.free for entry in batch.initial), default=0.0)
+    about = 2 * work / batch.gpus + sum(longest.values()) + operations + live + free
     return min(about, sys.float_info.max)
 
 

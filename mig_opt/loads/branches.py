@@ -62,6 +62,11 @@ class Branches:
         return sorted({use for branch in self.branches for use in branch.uses})
 
     @property
+    def tell_all(self) -> bool:
+        """True if each use tells which placements are used, and not just of which kinds some are."""
+        return all(len(use.kinds) <= _MOST_APART for use in self.uses)
+
+    @property
     def inner(self) -> frozenset[int]:
         """The branches that can be beside or inside of others."""
         inside = (order for branch in self.branches for order in branch.orders)

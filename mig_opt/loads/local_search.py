@@ -343,8 +343,9 @@ class TimedSearch:
 
     @staticmethod
     def possible(problem: IntegerBatch, control: Control[Schedule]) -> bool:
-        """Return True if the batch is small enough and there is time for the search."""
-        return problem.choices <= _MOST_CHOICES and not control.expired
+        """Return True if the batch is small enough, its schedule not too long, and there is time for the search."""
+        small = problem.choices <= _MOST_CHOICES and problem.ticks.floor(control.objective or 0.0) < NEVER
+        return small and not control.expired
 
     def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
         """Let fresh starts come from ``draw``, the first of them at once if wanted."""

@@ -220,9 +220,8 @@ class _LayoutProof:
         if self._search.control.deterministic:
             # The clock stands still meanwhile.
             most_pairs = int(min(most_pairs, self._bounded.left() * _STEPS_PER_SECOND))
-        sets = LayoutSets(
-            layout.tree, tasks, effort.most_sets, most_pairs, may_be_empty=problem.operations_take_no_time
-        )
+        may_be_empty = problem.operations_take_no_time or not self._bounded.branches.tell_all
+        sets = LayoutSets(layout.tree, tasks, effort.most_sets, most_pairs, may_be_empty=may_be_empty)
 
         def expired() -> bool:
             return self._stopped or self.expired

@@ -11,10 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, OperationCosts, Status, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
+from mig_opt.gpu.model import GpuModel, Profile
 from mig_opt.loads.branches import branches_of
 from mig_opt.loads.layout_sets import LayoutSets
 from mig_opt.models.batch import layout_proof
@@ -65,6 +67,17 @@ def test_the_efforts_for_many_tasks_find_the_same_optimum(n: int, monkeypatch: p
     monkeypatch.setattr(layout_proof, "_SOME", 0)
     batch = generate_batch(n, gpu="A30", seed=n)
     agree(batch, by_layouts(batch, n), solve(batch, "cp").makespan)
+
+
+def test_many_kinds_of_placements_of_the_same_slices() -> None:
+    sizes = (1, 2, 3, 4)
+    profiles = tuple(Profile(f"{size}g.40gb", size, size, 4, 40.0, 1, (0,)) for size in sizes)
+    operations = OperationCosts(dict.fromkeys(sizes, 0.1), dict.fromkeys(sizes, 0.1))
+    gpu = GpuModel("toy", "toy", 40.0, 4, 4, profiles, operations)
+    batch = Batch(tuple(Task(f"t{at}", {1: 4.0, 2: 3.0, 3: 2.0, 4: 1.0 + at}) for at in range(3)), gpu)
+    control = Control[Schedule](workers=1)
+    control.offer(nested_schedule(batch, [(0, batch.gpu.placement("1g.40gb", 0))] * 3))
+    agree(batch, by_layouts(batch, control=control), solve(batch, "brute-force").makespan)
 
 
 @pytest.mark.deep

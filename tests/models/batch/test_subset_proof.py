@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +15,10 @@ from strategies import realistic_batches, tiny_batches
 from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
+from mig_opt.batch.timing import nested_schedule
 from mig_opt.control import Control
 from mig_opt.loads.tables import Assignments
+from mig_opt.models.batch import subset_proof
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
 
@@ -104,3 +107,20 @@ def test_work_is_counted() -> None:
     assert one.schedule == two.schedule
     told = [[(point.makespan, point.lower_bound) for point in result.trajectory] for result in (one, two)]
     assert told[0] == told[1]
+
+
+def test_short_times_in_instances_with_too_little_memory_do_not_hide_schedules() -> None:
+    draw = random.Random(1)
+    times = [(one := round(draw.uniform(118, 128), 6), round(one * draw.uniform(0.9, 1.1), 6)) for _ in range(10)]
+    tasks = [Task(f"t{at}", {1: 0.1, 4: one, 7: two}, memory_gb=15.0) for at, (one, two) in enumerate(times)]
+    batch = Batch(tuple(tasks), get_gpu("A100"))
+    outer = {placement.profile.compute_slices: placement for placement in batch.placements()}
+    faster = [(0, outer[4 if one < two else 7]) for one, two in times]
+    assert solve(batch, "cp", workers=1).lower_bound <= nested_schedule(batch, faster).makespan
+
+
+def test_tables_tell_nothing_of_schedules_too_long_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, control = generate_batch(6, gpu="A30", seed=1), Control[Schedule](workers=1)
+    monkeypatch.setattr(subset_proof, "NEVER", 100)
+    prove_by_subsets(CpSearch(batch, control))
+    assert control.lower_bound == 0
