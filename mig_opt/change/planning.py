@@ -189,9 +189,11 @@ class _Part:
                 report()
 
         if not self.fewest:
-            self.fewest = fewest_interruptions(self._problem, self._gpus, self.plan, limits, offer)
+            least = fewest_interruptions(self._problem, self._gpus, self.plan, limits, offer)
+            self.fewest = least >= self.plan.interruptions
         if self._problem.exact and not self.shortest:
-            self._nothing_shorter = least_duration(self._problem, self._gpus, self.plan, limits, offer)
+            least = least_duration(self._problem, self._gpus, self.plan, limits, offer)
+            self._nothing_shorter = least >= self.plan.ticks
 
 
 def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -141,7 +142,7 @@ class DaySearch:
         if steps <= ALONE and not self._control.expired:
             self._improve_span(range(steps), share=0.4)
         if steps <= ALONE and not self._control.expired:
-            self._improve_span(range(steps), share=1.0, proves=True)
+            self._prove(range(steps))
 
     def _improve_parts(self) -> None:
         """Improve numbers and places, part after part of a day, or of a short one all numbers first."""
@@ -227,7 +228,7 @@ class DaySearch:
                 known=self._counts[span.start : span.stop],
                 share=share / (len(spans) - at),
             )
-            total += max(problem.raised(found.bound) - least, Fraction(0))
+            total += max(problem.raised(found.bound, halves=True) - least, Fraction(0))
             if control.expired:
                 break
         control.raise_bound(float(total), "numbers of segments alone, in spans of steps")
@@ -316,25 +317,65 @@ class DaySearch:
             self._idle.add((span, self._around(span)))
             self._improve_span(span, share=0.1, calm=interrupted > 0)
 
-    def _improve_span(self, span: range, *, share: float, proves: bool = False, calm: bool = False) -> None:
+    def _prove(self, day: range) -> None:
+        """Prove a plan of a whole day, or find a better one; if need be with more GPUs than it uses, too."""
+        self._improve_span(day, share=1.0, proves=True)
+        objective, gpus = self._control.objective, self._best[0].gpus
+        elsewhere = self._least_with_more([gpus[gpu] for gpu in usable_gpus(self._best)])
+        if not self._control.expired and objective is not None and elsewhere < objective:
+            self._improve_span(day, share=1.0, proves=True, more=True)
+
+    def _improve_span(
+        self, span: range, *, share: float, proves: bool = False, calm: bool = False, more: bool = False
+    ) -> None:
         best, steps = self._best, self._day.steps
         inside, whole = best[span.start : span.stop], len(span) == steps
         before = best[span.start - 1] if span.start else None
         after = best[span.stop] if span.stop < steps else None
+        gpus, usable = inside[0].gpus, usable_gpus(self._around(span))
+        if more:
+            gpus, usable = self._with_more(gpus, usable)
         outcome = best_places(
             self._problem,
-            Span(span, inside[0].gpus, usable_gpus(self._around(span)), before, after),
+            Span(span, gpus, usable, before, after),
             self._control,
-            known=inside,
+            known=[one.replace(gpus=gpus) for one in inside],
             at_least=Fraction(self._control.lower_bound) * (1 - _NOISE) if whole and not calm else Fraction(0),
             share=share,
             proves=proves,
             calm=calm,
         )
         if whole and outcome.bound is not None:
-            self._control.raise_bound(float(outcome.bound), "places of all segments")
+            elsewhere = self._least_with_more([gpus[gpu] for gpu in usable])
+            self._control.raise_bound(min(float(outcome.bound), elsewhere), "places of all segments")
         if outcome.deployments is not None and not self._control.done:
             self._offer([*best[: span.start], *outcome.deployments, *best[span.stop :]])
+
+    def _with_more(self, gpus: Sequence[str], usable: Sequence[int]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """Return GPUs and which of them may be used, with one more of each kind of which there are more."""
+        found, more = list(gpus), list(usable)
+        for pool in self._problem.pools:
+            idle = [at for at, name in enumerate(found) if name == pool.gpu.name and at not in more]
+            if not idle and (pool.count is None or pool.count > found.count(pool.gpu.name)):
+                idle = [len(found)]
+                found.append(pool.gpu.name)
+            more += idle[:1]
+        return tuple(found), tuple(sorted(more))
+
+    def _least_with_more(self, gpus: Sequence[str]) -> float:
+        """Return GPU-hours that no plan falls below that uses more GPUs of some kind than these in some step.
+
+        All other plans are possible with these GPUs: one that begins to be used can be one that is idle.
+        """
+        there, steps = Counter(gpus), list(zip(self._problem.fewest, self._day.hours, strict=True))
+        least = sum((fewest * hours for fewest, hours in steps), start=Fraction(0))
+        more = (
+            hours * max(there[pool.gpu.name] + 1 - fewest, 0)
+            for pool in self._problem.pools
+            if pool.count is None or pool.count > there[pool.gpu.name]
+            for fewest, hours in steps
+        )
+        return min((float(least + each) for each in more), default=math.inf)
 
     def _worst(self, length: int) -> tuple[int, range] | None:
         """Return the steps where most segments are interrupted, then where most begin, with how many are interrupted.

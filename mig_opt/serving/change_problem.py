@@ -20,7 +20,7 @@ from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 
 _LARGEST = 2**40
-"""The throughput of a service in units: rounding is then far below the tolerance, and sums stay far below 64 bits."""
+"""What a service needs in units: rounding is then below the tolerance, and sums of thousands stay below 64 bits."""
 _LONGEST = 2**28
 """Ticks that all moves together may last, a number at which CP-SAT can be relied on."""
 
@@ -134,18 +134,20 @@ class ChangeProblem:
     def timetable(self, order: Sequence[int]) -> Timetable:
         """Return the plan in which segments end and begin in this order, and each move begins as early as it may.
 
-        Moves of services that cannot lack throughput only wait for what is before them on their GPU.
+        Moves of services that cannot lack throughput only wait for what is before them on their GPU, and switches not
+        even for that.
         """
         free: dict[int, int] = defaultdict(int)
         latest = 0
         begins: list[tuple[int, int]] = []
         for index in order:
             move = self.moves[index]
-            begin = free[move.gpu]
+            begin = 0 if move.kind == "switch" else free[move.gpu]
             if any(segment is not None and segment.service in self.needs for segment in (move.ends, move.begins)):
                 begin = max(begin, latest - move.delay)
                 latest = begin + move.delay
-            free[move.gpu] = begin + move.ticks
+            if move.kind != "switch":
+                free[move.gpu] = begin + move.ticks
             begins.append((index, begin))
         return self.timed(begins)
 
@@ -241,13 +243,13 @@ def _needs(kept: Iterable[Segment], moves: Sequence[Move], needs: Mapping[str, f
         there = staying.get(service, 0.0)
         if there >= least * ENOUGH:
             continue
-        most = math.fsum((there, *ending[service].values(), *beginning[service].values()))
 
-        def units(throughput: float, most: float = most) -> int:
-            return round(Fraction(throughput) / Fraction(most) * _LARGEST)
+        def units(throughput: float, least: float = least) -> int:
+            # More than is needed is as good as enough.
+            return round(Fraction(min(throughput, least)) / Fraction(least) * _LARGEST)
 
         found[service] = Need(
-            math.ceil(Fraction(least * ENOUGH) / Fraction(most) * _LARGEST),
+            math.ceil(Fraction(ENOUGH) * _LARGEST),
             {index: units(throughput) for index, throughput in ending[service].items()},
             {index: units(throughput) for index, throughput in beginning[service].items()},
             units(there),

@@ -123,6 +123,25 @@ def test_a_switch_takes_no_time_but_interrupts() -> None:
     assert (plan.interrupted, plan.duration) == (running.segments, 0.0)
 
 
+def test_a_switch_need_not_wait_for_the_driver() -> None:
+    # s1 comes to GPU 2 after 10 s, while GPU 0 still creates 2g; then s1's old instance becomes s2's.
+    running = fleet(on(0, "1g.6gb", 0, "s1"), on(1, "1g.6gb", 0, "s2"), on(2, "2g.12gb", 0, "w"), gpus=3)
+    new = fleet(
+        *(on(0, "1g.6gb", 0, "s2"), on(0, "1g.6gb", 1, "z"), on(0, "2g.12gb", 2, "z"), on(2, "1g.6gb", 0, "s1")), gpus=3
+    )
+    costs = OperationCosts({1: 4.0, 2: 12.0, 4: 1.0}, {1: 6.0, 2: 6.0, 4: 1.0})
+    plan = planned(running, new, operations={"A30": costs})
+    assert (plan.interrupted, plan.duration) == ((), 16.0)
+    assert plan.proven == ("interruptions", "duration")
+
+
+@pytest.mark.parametrize("throughput", [3e3, 12345.0, 1e5, 1e9, 1e15])
+def test_a_service_that_needs_a_trifle_of_what_it_had_is_not_interrupted(throughput: float) -> None:
+    running = fleet(on(0, "2g.12gb", 0, throughput=throughput))
+    plan = planned(running, fleet(on(0, "2g.12gb", 2, throughput=1.0)))
+    assert (plan.interrupted, plan.lower_bound) == ((), 0)
+
+
 def test_switches_one_after_the_other_help_each_other() -> None:
     # a has 30 and needs 20: 2g@2 becomes b's only when 1g@1 is a's.
     running = fleet(on(0, "1g.6gb", 0, "a"), on(0, "1g.6gb", 1, "b", 5.0), on(0, "2g.12gb", 2, "a", 20.0))

@@ -24,6 +24,7 @@ from mig_opt.result import Status
 from mig_opt.serving.day import Day
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
+from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.serving.rates import RateTable
 from mig_opt.validation.serving.days import validate_day
 
@@ -209,6 +210,29 @@ def test_a_method_that_needs_more_gpus_than_there_are_finds_no_plan():
     rates = RateTable((0.0, 60.0), {service.name: (service.rate,) for service in demand.services})
     result = checked(Day(few, rates), method="mig-serving-fast")
     assert (result.status, result.plan, result.lower_bound) == (Status.NO_SOLUTION, None, pytest.approx(5 / 60))
+
+
+def test_one_more_gpu_for_some_seconds_saves_a_segment():
+    tables = [ProfileTable(f"{size}g", A30.name, (Point(size, 1, 1, 10.0, 0.01),)) for size in (1, 2)]
+    active = {"a": (1, 0, 1, 1), "b": (1, 0, 1, 0), "c": (1, 1, 1, 1), "d": (1, 1, 1, 0)}
+    active |= {"x": (0, 1, 0, 0), "y": (0, 0, 0, 1)}
+    services = tuple(Service(name, 1.0, 10.0, "2g" if name in "xy" else "1g") for name in active)
+    rates = RateTable((0, 3600, 3603.6, 7200, 10800), {name: [10.0 * at for at in own] for name, own in active.items()})
+    # c and d stay on one GPU, x is on a second one meanwhile; then a and b are created again, and y in their place.
+    cost = 3 + 0.001 + 4 * 0.01
+    result = checked(Day(Demand(services, tuple(tables), (GpuPool(A30),)), rates))
+    assert result.lower_bound <= cost + 1e-9
+    assert result.objective <= cost + 1e-9
+
+
+def test_bounds_of_spans_count_half_steps():
+    rates = RateTable(
+        [900.0 * step for step in range(15)], {"a": [30.0] * 3 + [10.0] * 11, "b": [10.0] * 3 + [30.0] * 11}
+    )
+    demand = one_model({"a": 10.0, "b": 10.0}, {1: 10.0}, A30)
+    result = checked(Day(demand, rates))
+    assert result.status is Status.OPTIMAL
+    assert result.objective == pytest.approx(3.52)
 
 
 def test_a_longer_day_is_planned_in_spans():

@@ -73,7 +73,8 @@ class AdmissionProblem:
         self.goal = goal
         self.jobs = range(first, len(trace.jobs) if last is None else last)
         weights = admission_weights(trace, goal)
-        self.weights = {job: math.ceil(weights[job] * UNITS - _ROUNDING) for job in self.jobs}  # in thousandths
+        # in thousandths, at least one
+        self.weights = {job: max(1, math.ceil(weights[job] * UNITS - _ROUNDING)) for job in self.jobs}
         self.total = sum(self.weights.values())
 
     @cached_property

@@ -21,7 +21,7 @@ from typing import Literal
 
 from ortools.sat.python import cp_model
 
-from mig_opt.batch.integer_time import Ticks
+from mig_opt.batch.integer_time import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
 from mig_opt.control import Control
 from mig_opt.fleet.trace import Job, Trace, check_jobs
@@ -58,8 +58,13 @@ def best_schedule(trace: Trace, goal: TraceGoal, control: Control[Schedule], *, 
     if outcome.values is not None:
         on_solution(outcome.values)
     on_bound(outcome.bound)
-    met = control.objective is not None and control.objective <= control.lower_bound
-    if met or outcome.status is Status.OPTIMAL:
+    if control.objective is None:
+        return
+    if model.exact:
+        proven = outcome.status is Status.OPTIMAL or control.objective <= control.lower_bound
+    else:  # of rounded times the optimum tells no more than its bound
+        proven = equal_within_resolution(control.objective, control.lower_bound)
+    if proven:
         control.prove(goal)
 
 
@@ -120,6 +125,11 @@ class _ArrivalModel:
         self._exclude_overlaps()
         self._queue_operations()
         self._minimise(goal, self._ticks.floor(at_least))
+
+    @property
+    def exact(self) -> bool:
+        """True if all times are whole ticks."""
+        return self._ticks.exact
 
     def seconds_of_bound(self, bound: int) -> float:
         """Return the lower bound in seconds for a bound of the objective."""

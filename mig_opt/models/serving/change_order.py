@@ -112,7 +112,8 @@ class _TimedModel(_Model):
             for index in problem.by_gpu[gpu]:
                 begin, ticks = self._begins(index), problem.moves[index].ticks
                 model.add(begin + ticks <= self._duration)
-                intervals.append(model.new_fixed_size_interval_var(begin, ticks, f"move{index}"))
+                if problem.moves[index].kind != "switch":
+                    intervals.append(model.new_fixed_size_interval_var(begin, ticks, f"move{index}"))
                 for other in problem.moves[index].after:
                     model.add(self._begins(other) + problem.moves[other].ticks <= begin)
             model.add_no_overlap(intervals)
@@ -150,8 +151,8 @@ class _TimedModel(_Model):
 
 def fewest_interruptions(
     problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
-) -> bool:
-    """Look for a plan with fewer interruptions; return True if none has fewer than the best one known.
+) -> int:
+    """Look for plans with fewer interruptions; return a number that no plan falls below.
 
     Parameters
     ----------
@@ -169,34 +170,26 @@ def fewest_interruptions(
     model = _Model(problem, gpus)
     model.model.minimize(model.interruptions)
     model.hint(plan)
-    best = plan.interruptions
 
     def on_solution(values: Sequence[int]) -> None:
-        nonlocal best
-        found = problem.timetable(model.order(values))
-        best = min(best, found.interruptions)
-        offer(found)
+        offer(problem.timetable(model.order(values)))
 
     request = Request(at_least=problem.inevitable(gpus), for_proof=True, on_solution=on_solution)
-    return cpsat.run(model.model, limits, request).bound == best
+    return cpsat.run(model.model, limits, request).bound
 
 
 def least_duration(
     problem: ChangeProblem, gpus: Sequence[int], plan: Timetable, limits: Limits, offer: Callable[[Timetable], None]
-) -> bool:
-    """Look for a shorter plan with no more interruptions; return True if none is shorter than the best one known.
+) -> int:
+    """Look for shorter plans with no more interruptions; return ticks that none falls below.
 
     The parameters are those of :func:`fewest_interruptions`; times have to be whole ticks.
     """
     model = _TimedModel(problem, gpus, plan)
     model.hint(plan)
-    best = plan.ticks
 
     def on_solution(values: Sequence[int]) -> None:
-        nonlocal best
-        found = model.timetable(values)
-        best = min(best, found.ticks)
-        offer(found)
+        offer(model.timetable(values))
 
     request = Request(at_least=problem.least_ticks(gpus), for_proof=True, on_solution=on_solution)
-    return cpsat.run(model.model, limits, request).bound == best
+    return cpsat.run(model.model, limits, request).bound

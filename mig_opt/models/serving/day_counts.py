@@ -32,8 +32,10 @@ Counts = Mapping[tuple[str, int], int]
 
 _TOLERANCE = 1e-7
 """Of the solver: far above the rounding of shares, far below the price of anything."""
-_NOISE = 1e-4
-"""Share of the unit of costs by which the solver's bound may be above the optimum."""
+_FINE = 1e-5
+"""Share of a bound, or GPU-hours, below which a unit of costs is too fine for rounding up to it."""
+_NOISE = 1e-6
+"""Share of a bound, or GPU-hours if it is below 1, by which a solver's bound may be above the optimum."""
 
 
 class DayProblem:
@@ -78,11 +80,14 @@ class DayProblem:
         demand: Demand | None = self.day.demands[step]
         return () if demand is None else demand.services
 
-    def raised(self, bound: float) -> Fraction:
-        """Return the least possible cost that is not below a bound on it, within a solver's tolerance."""
-        if float(self.unit) < 1e-5 * max(1.0, bound):
-            return Fraction(bound - 1e-6 * max(1.0, abs(bound)))
-        return math.ceil(bound / float(self.unit) - _NOISE) * self.unit
+    def raised(self, bound: float, *, halves: bool = False) -> Fraction:
+        """Return the least possible cost that is not below a bound on it, within a solver's tolerance.
+
+        With ``halves``, hours of some steps count half.
+        """
+        unit = self.unit / 2 if halves else self.unit
+        safe = Fraction(bound) - Fraction(_NOISE * max(1.0, abs(bound)))
+        return safe if unit < _FINE * max(1.0, bound) else math.ceil(safe / unit) * unit
 
 
 def _weights(kinds: Kinds) -> list[Numbers]:

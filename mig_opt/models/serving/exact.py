@@ -222,4 +222,7 @@ class FleetProgram:
             return outcome
         known = control.goals
         second = solve_program(self.linear.program, Highs(_LOOSE), control, on_solution=report)
-        return outcome if control.goals == known else replace(second, status=Status.FEASIBLE, bound=-math.inf)
+        if control.goals != known:
+            return replace(second, status=Status.FEASIBLE, bound=-math.inf)
+        done = second.status in (Status.INFEASIBLE, Status.OPTIMAL)
+        return outcome if done else replace(second, bound=-math.inf)

@@ -182,6 +182,14 @@ def test_times_that_no_tick_holds() -> None:
         check(trace, trace_optimum(trace, goal, workers=1))  # type: ignore[arg-type]
 
 
+def test_an_optimum_of_rounded_times_is_not_one_of_the_true_times() -> None:
+    jobs = tuple(Job(name, 0.0, {1: 1e12, 2: 30.0, 4: 0.1}) for name in "ab")
+    for goal, shorter in (("makespan", 31.0), ("completion", 61.0)):
+        found = trace_optimum(Trace(jobs, A30), goal, workers=1)  # type: ignore[arg-type]
+        assert found.lower_bound <= shorter
+        assert (found.value <= shorter) or not found.proven
+
+
 def test_without_time_there_is_no_schedule_but_a_bound() -> None:
     trace = generate_trace("far-stream", batches=2, tasks=5)
     found = trace_optimum(trace, time_limit=1e-9)

@@ -132,6 +132,20 @@ def test_a_solver_that_finds_nothing_is_asked_again_with_other_tolerances(monkey
     assert 1e-6 in asked
 
 
+def test_without_time_to_ask_again_nothing_is_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    def errs(self: Highs, job: ProgramRun) -> ProgramOutcome:
+        del job
+        status = Status.INFEASIBLE if self.tolerance < 1e-8 else Status.NO_SOLUTION
+        return SolverOutcome(status, None, math.inf, None)
+
+    monkeypatch.setattr(Highs, "run", errs)
+    demand = load_demand("parvagpu-s2")
+    control = Control(judge=Deployment.goals)
+    exact(demand, control)
+    assert not control.infeasible
+    assert control.lower_bound <= 3
+
+
 # The third goal.
 
 
