@@ -132,7 +132,7 @@ def plan_change(
 
     def conclude(*, plan: ChangePlan | None, lower_bound: float, **known: Any) -> ChangeResult:
         final = _change_plan(problem, parts)
-        if plan is None or (plan.interrupted, plan.duration) == (final.interrupted, final.duration):
+        if plan is None or (len(plan.interrupted), plan.duration) == (len(final.interrupted), final.duration):
             plan = final  # the last claims of what is proven included
         return ChangeResult(
             plan=plan, lower_bound=int(lower_bound), **{**known, "method": plan.method, "proven": plan.proven}

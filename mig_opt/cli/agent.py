@@ -94,7 +94,8 @@ def main(run: str, working: str) -> None:
     folder = Path.home() / ".mig-opt" / Path(run).name
     folder.mkdir(parents=True, exist_ok=True)
     there = Path(working) if Path(working).is_dir() else Path.home()
-    output, threads = threading.Lock(), []
+    output = threading.Lock()
+    threads: list[threading.Thread] = []
 
     def say(answer: dict[str, Any]) -> None:
         with output, contextlib.suppress(OSError, ValueError):  # nobody listens any more
@@ -112,6 +113,8 @@ def main(run: str, working: str) -> None:
     with Nvml() as driver:
         agent = Agent(driver, Attempts(folder, there))
         for line in sys.stdin:
+            # A day of tasks asks a million times.
+            threads = [thread for thread in threads if thread.is_alive()]
             threads.append(threading.Thread(target=work, args=(agent, json.loads(line))))
             threads[-1].start()
         for thread in threads:

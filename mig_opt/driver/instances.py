@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -83,8 +84,11 @@ class MigInstance:
     processes: tuple[int, ...] = ()
 
     def at(self, placement: Placement) -> bool:
-        """Return True if the instance has just the slices of a placement."""
-        return (self.start, self.size) == (placement.start, placement.profile.memory_slices)
+        """Return True if the instance has just the memory and compute slices of a placement."""
+        profile = placement.profile
+        compute = re.match(r"\d+(?=g)", self.profile)
+        alike = compute is None or int(compute[0]) == profile.compute_slices
+        return alike and (self.start, self.size) == (placement.start, profile.memory_slices)
 
     def overlaps(self, placement: Placement) -> bool:
         """Return True if the instance has a slice of a placement."""

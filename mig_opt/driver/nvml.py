@@ -180,11 +180,12 @@ class Nvml:
         """Return number, name and compute slices of each profile of a GPU."""
         nvml, handle = self._nvml, self._handle(gpu)
         if not self._known.get(gpu):
-            self._known[gpu] = []
+            found = []
             for kind in _GPU_KINDS:
                 with contextlib.suppress(nvml.NVMLError_NotSupported, nvml.NVMLError_InvalidArgument):
                     info = nvml.nvmlDeviceGetGpuInstanceProfileInfo(handle, kind)
-                    self._known[gpu].append((info.id, _text(info.name).removeprefix("MIG "), info.sliceCount))
+                    found.append((info.id, _text(info.name).removeprefix("MIG "), info.sliceCount))
+            self._known[gpu] = found
         return self._known[gpu]
 
     def _instance(self, gpu: str, handle: Any, name: str) -> MigInstance:

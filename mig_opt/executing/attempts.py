@@ -24,6 +24,9 @@ _KEEPER = 'echo "$$" >>"$0"; "$@"; echo "$?" >>"$0"'
 It starts no other program to do so, and makes no file: on a busy disk that takes milliseconds, which would be measured
 as time of the task."""
 
+_GRACE = 1.0
+"""Seconds after which nothing is left of a group of processes that is killed."""
+
 _POLL = 0.05
 """Seconds between looks at a try that was started by a process that is no more."""
 
@@ -122,14 +125,14 @@ class Attempts:
         return Outcome(max(outcome.time, min(ended, outcome.time + _TICK)), outcome.code)
 
     def stop(self, name: str, patience: float = 5.0, clock: Callable[[], float] = time.monotonic) -> None:
-        """End a try with all of its processes, politely at first."""
+        """End a try with all processes of its group, politely at first; what has left the group goes on."""
         limit = clock() + patience
-        sign = signal.SIGTERM
         while self.outcome(name) is None:
+            late = clock() - limit
+            if late > _GRACE:
+                return
             with contextlib.suppress(OSError, IndexError):
-                os.killpg(int(self._lines(name)[0]), sign)
-            if clock() > limit:
-                sign = signal.SIGKILL
+                os.killpg(int(self._lines(name)[0]), signal.SIGKILL if late > 0 else signal.SIGTERM)
             time.sleep(_POLL)
 
     def clear(self) -> None:

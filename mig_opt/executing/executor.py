@@ -238,8 +238,8 @@ class Executor:
             except DriverError as error:
                 self._refuse(index, error)
                 return
-            self._busy.add(gpu)
             self._note("create", index, others=others)
+            self._busy.add(gpu)
             self._machinery.operate(gpu, index, lambda: driver.create(uuid, lane.placement))
             return
 
@@ -248,8 +248,8 @@ class Executor:
             if mine is not None:  # else it is gone, or something else has taken its place
                 driver.destroy(uuid, mine.number)
 
-        self._busy.add(gpu)
         self._note("destroy", index)
+        self._busy.add(gpu)
         self._machinery.operate(gpu, index, destroy)
 
     def _refuse(self, index: int, error: DriverError, time: float | None = None) -> None:

@@ -27,6 +27,9 @@ from mig_opt.gpu.model import Placement
 CONNECTION = "connection"
 """Cause of errors about a connection that is lost."""
 
+_Answers = dict[int, queue.Queue[dict[str, Any] | None]]
+"""Where the answer to each question is waited for, by its number."""
+
 _POLL = 0.2
 """Seconds between questions about a task."""
 
@@ -56,7 +59,7 @@ class Remote:
         self._patience = patience
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._answers: dict[int, queue.Queue[dict[str, Any] | None]] = {}
+        self._answers: _Answers = {}  # of the present connection
         self._process: subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
 
@@ -76,25 +79,25 @@ class Remote:
             process = subprocess.Popen(  # noqa: S603 - the command is the user's
                 self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
             )
-            self._process = process
-            self._threads.append(threading.Thread(target=self._listen, args=(process,), daemon=True))
+            self._process, self._answers = process, {}
+            self._threads.append(threading.Thread(target=self._listen, args=(process, self._answers), daemon=True))
             self._threads[-1].start()
         return self._process
 
-    def _listen(self, process: subprocess.Popen[str]) -> None:
+    def _listen(self, process: subprocess.Popen[str], answers: _Answers) -> None:
         assert process.stdout is not None
         assert process.stdin is not None
         with process.stdout:
             for line in process.stdout:
                 if line.startswith("{") and line.endswith("\n"):
                     answer = json.loads(line)
-                    self._answers.pop(answer["id"]).put(answer)
+                    answers.pop(answer["id"]).put(answer)
         process.wait()
         with contextlib.suppress(OSError):
             process.stdin.close()
-        with self._lock:
-            waiting, self._answers = self._answers, {}
-        for each in waiting.values():
+        with self._lock:  # who asks next finds that the process has ended
+            waiting = list(answers.values())
+        for each in waiting:
             each.put(None)
 
     def _ask(self, method: str, *arguments: object) -> Any:
@@ -110,7 +113,7 @@ class Remote:
                 assert process.stdin is not None
                 process.stdin.write(json.dumps({"id": number, "method": method, "arguments": arguments}) + "\n")
                 process.stdin.flush()
-            except OSError:
+            except (OSError, ValueError):  # the listener may just have closed the pipe
                 raise lost from None
         answer = answers.get()
         if answer is None:

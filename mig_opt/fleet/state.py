@@ -10,7 +10,7 @@ from typing import Any
 from mig_opt.arguments import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
 from mig_opt.batch.batch import LiveInstance, instance_problems
 from mig_opt.errors import InputError, Problem
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.model import GpuModel, Placement
 from mig_opt.result import Result, Rows
 
 MOST_WEIGHT = 1_000_000
@@ -161,6 +161,38 @@ class FleetState:
         if not self.idle:
             return self
         return dataclasses.replace(self, instances=tuple(held for held in self.instances if not held.idle))
+
+    def without_idle_in_the_way(
+        self, migrations: Iterable[Migration], room: Iterable[tuple[int, str, int]] = ()
+    ) -> FleetState:
+        """Return the state without the idle instances that have to make way for migrations and new instances.
+
+        Parameters
+        ----------
+        migrations : iterable of Migration
+            Each needs the place that it ends at.
+        room : iterable of (int, str, int)
+            GPU, profile name and start slice of each new instance.
+
+        Returns
+        -------
+        FleetState
+            All other instances.
+
+        Raises
+        ------
+        InputError
+            If there is no such placement.
+        """
+        needed: dict[int, list[Placement]] = {}
+        for gpu, profile, start in (*((m.to_gpu, m.profile, m.to_start) for m in migrations), *room):
+            needed.setdefault(gpu, []).append(self.gpu.placement(profile, start))
+
+        def stays(held: HeldInstance) -> bool:
+            there = self.gpu.placement(held.profile, held.start)
+            return not held.idle or not any(there == one or there.excludes(one) for one in needed.get(held.gpu, ()))
+
+        return dataclasses.replace(self, instances=tuple(filter(stays, self.instances)))
 
     def live_instances(self, busy_until: float | None = None) -> tuple[LiveInstance, ...]:
         """Return the instances as those with which a batch starts.

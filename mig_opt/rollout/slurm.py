@@ -41,11 +41,23 @@ def gres_lines(state: FleetState) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def slurm_change(state: FleetState, migrations: Sequence[Migration]) -> str:
+def slurm_change(
+    state: FleetState, migrations: Sequence[Migration], *, room: Sequence[tuple[int, str, int]] = ()
+) -> str:
     r"""Return what an administrator does for migrations: lines before and after, drain and resume, node by node.
 
     Jobs are not moved while they run: each node that loses or gets an instance is drained first. The instances
-    themselves are changed by the steps that are named, for example by ``nvidia-smi``.
+    themselves are changed by the steps that are named, for example by ``nvidia-smi``. Idle instances stay, except those
+    in the way.
+
+    Parameters
+    ----------
+    state : FleetState
+        What there is, idle instances included.
+    migrations : sequence of Migration
+        What moves, in this order.
+    room : sequence of (int, str, int)
+        GPU, profile name and start slice of each instance that room is made for.
 
     Raises
     ------
@@ -63,9 +75,14 @@ def slurm_change(state: FleetState, migrations: Sequence[Migration]) -> str:
     scontrol reconfigure
     scontrol update NodeName=a,b State=RESUME
     """
-    after = state.after(migrations)
+    cleared = state.without_idle_in_the_way(migrations, room)
+    after = cleared.after(migrations)
     old, new = gres_lines(state), gres_lines(after)
-    changed = [node for node in old if any(node in (state.nodes[m.gpu], state.nodes[m.to_gpu]) for m in migrations)]
+    ended = [held for held in state.idle if held not in cleared.instances]
+    touched = {gpu for m in migrations for gpu in (m.gpu, m.to_gpu)} | {held.gpu for held in ended}
+    changed = list(dict.fromkeys(node for gpu, node in enumerate(state.nodes) if gpu in touched))
+    steps = [f"destroy the idle {held.profile}@{held.start} of {_local(state, held.gpu)}" for held in ended]
+    steps += [_step(state, migration) for migration in migrations]
     if not changed:
         return "# Nothing changes.\n"
     names = shell_word(",".join(changed)) if any(map(_strange, changed)) else ",".join(changed)
@@ -77,7 +94,7 @@ def slurm_change(state: FleetState, migrations: Sequence[Migration]) -> str:
         f"squeue --noheader --nodelist={names}",
         "",
         "# 2. Change the instances on the drained nodes: destroy the old ones, create the new ones.",
-        *(f"#    {number}. {_step(state, migration)}" for number, migration in enumerate(migrations, 1)),
+        *(f"#    {number}. {step}" for number, step in enumerate(steps, 1)),
         "",
         "# 3. gres.conf: replace these lines ...",
         *(f"# - {line}" for node in changed for line in old[node]),

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from nvml_machine import Machine
 
-from mig_opt.driver import Nvml, Patience, monitors, owner_of_partitions
+from mig_opt.driver import MigInstance, Nvml, Patience, monitors, owner_of_partitions
 from mig_opt.errors import DriverError, InputError
 from mig_opt.gpu.catalogue import get_gpu
 
@@ -49,6 +49,12 @@ def program(root: Path, pid: int, name: str) -> None:
     folder = root / "proc" / str(pid)
     folder.mkdir(parents=True)
     (folder / "comm").write_text(f"{name[:15]}\n")  # as Linux cuts it
+
+
+def test_instances_of_the_same_slices_of_memory_are_told_apart() -> None:
+    there = MigInstance(GPU, 1, "3g.20gb", 0, 4)
+    assert there.at(A100.placement("3g.20gb", 0))
+    assert not there.at(A100.placement("4g.20gb", 0))
 
 
 def test_every_placement_is_created_listed_and_destroyed(machine: Machine, driver: Nvml) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.driver import Patience
 from mig_opt.errors import InputError
 from mig_opt.executing import resume_schedule, run_schedule, undo_schedule
+from mig_opt.executing.attempts import Attempts
 from mig_opt.files.batch.batches import write_batch
 from mig_opt.files.batch.journals import JournalFile, read_journal, write_commands
 from mig_opt.files.batch.schedules import write_schedule
@@ -339,3 +341,17 @@ def test_undo_ends_tasks_that_outlive_their_executor(
     undo.communicate()
     assert (undo.returncode, places(machine)) == (0, set())
     assert not lives(int((tmp_path / "pid").read_text()))
+
+
+def test_stopping_does_not_wait_for_processes_that_have_left(tmp_path: Path) -> None:
+    attempts, noted = Attempts(tmp_path / "tasks", tmp_path), tmp_path / "pid"
+    command = f"setsid sh -c 'echo $$ > {noted}.new; mv {noted}.new {noted}; exec sleep 30' & sleep 30"
+    process = attempts.begin("a", ["sh", "-c", command], {})
+    while not noted.exists():
+        time.sleep(0.01)
+    try:
+        attempts.stop("a", patience=0.1)
+        assert attempts.outcome("a") is None, "the lock is still held by what has left"
+    finally:
+        os.kill(int(noted.read_text()), signal.SIGKILL)
+        process.wait()

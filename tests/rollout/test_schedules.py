@@ -265,3 +265,12 @@ def test_names_that_no_program_can_be_given_are_refused() -> None:
     assert schedule is not None
     with pytest.raises(InputError, match=r"tasks\[0\].name: has a character that no program can be given"):
         schedule_script(batch, schedule)
+
+
+@pytest.mark.parametrize(("free", "written"), [(43200.04, "43200.04"), (1234564.0, "1234564"), (0.0625, "0.063")])
+def test_the_time_that_an_instance_is_busy_is_not_cut(free: float, written: str) -> None:
+    gpu = get_gpu("A30")
+    batch = Batch((Task("a", {1: 1.0}),), gpu, initial=(LiveInstance(0, "1g.6gb", 0, free=free),))
+    schedule = solve(batch, "far").schedule
+    assert schedule is not None
+    assert f" 1g.6gb {written} " in schedule_script(batch, schedule).replace("\n", " ")

@@ -56,6 +56,18 @@ def test_only_nodes_that_change_are_drained() -> None:
     assert slurm_change(STATE, []) == "# Nothing changes.\n"
 
 
+def test_idle_instances_stay_unless_they_are_in_the_way() -> None:
+    idle = (HeldInstance(0, "1g.5gb", 5, idle=True), HeldInstance(2, "2g.10gb", 4, idle=True))
+    state = FleetState(A100, 3, (*HELD, *idle), nodes=NODES)
+    assert "# + NodeName=n2 Gres=gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:2" in slurm_change(state, [MOVE])
+    text = slurm_change(state, [MOVE], room=[(2, "1g.5gb", 5)])
+    assert (
+        "#    1. destroy the idle 2g.10gb@4 of GPU 0 of n2\n#    2. 1g.5gb@1 of GPU 0 of n1 to 6 of GPU 0 of n2" in text
+    )
+    assert "# + NodeName=n2 Gres=gpu:a100_1g.5gb:1,gpu:a100_2g.10gb:1" in text
+    assert "State=DRAIN" in slurm_change(state, [], room=[(0, "1g.5gb", 5)])
+
+
 def test_the_command_writes_them(run: Command, tmp_path: Path) -> None:
     path, out = tmp_path / "state.json", tmp_path / "change.txt"
     write_state(STATE, path)

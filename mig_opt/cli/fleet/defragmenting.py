@@ -110,7 +110,8 @@ def defragment(
             time_limit=time_limit,
             seed=seed,
         )
-    remarks = [*_left_to_do(found, result), *_written(result, output, script, names), *_for_slurm(result, slurm)]
+    remarks = [*_left_to_do(found, result), *_written(found, result, output, script, names)]
+    remarks += _for_slurm(found, result, slurm)
     if as_json:
         from mig_opt.files.fleet.states import defragmentation_document
 
@@ -160,19 +161,23 @@ def _profiles(text: str) -> list[str]:
 
 
 def _written(
-    result: DefragmentationResult, output: Path | None, script: Path | None, devices: Sequence[str] | None
+    state: FleetState,
+    result: DefragmentationResult,
+    output: Path | None,
+    script: Path | None,
+    devices: Sequence[str] | None,
 ) -> list[str]:
     """Write the files that are wanted, if there is a plan; return what to say about them."""
     from mig_opt.files.documents import write_text
     from mig_opt.files.fleet.states import write_state
     from mig_opt.rollout import migration_script
 
-    after = result.after
-    if after is None or result.migrations is None:
+    if result.plan is None or result.migrations is None:
         return [f"There is no plan to write to {path}." for path in (output, script) if path is not None]
     remarks = []
     if output is not None:
-        write_state(after, output)
+        cleared = state.without_idle_in_the_way(result.migrations, result.plan.room)
+        write_state(cleared.after(result.migrations), output)
         remarks.append(f"State afterwards written to {output}.")
     if script is not None:
         write_text(script, migration_script(result.state, result.migrations, devices=devices))
@@ -180,16 +185,16 @@ def _written(
     return remarks
 
 
-def _for_slurm(result: DefragmentationResult, path: Path | None) -> list[str]:
+def _for_slurm(state: FleetState, result: DefragmentationResult, path: Path | None) -> list[str]:
     """Write the lines for Slurm if they are wanted and there is a plan; return what to say about it."""
     from mig_opt.files.documents import write_text
     from mig_opt.rollout import slurm_change
 
     if path is None:
         return []
-    if result.migrations is None:
+    if result.plan is None or result.migrations is None:
         return [f"There is no plan to write to {path}."]
-    write_text(path, slurm_change(result.state, result.migrations))
+    write_text(path, slurm_change(state, result.migrations, room=result.plan.room))
     return [f"Lines for Slurm written to {path}."]
 
 

@@ -14,7 +14,7 @@ from mig_opt.batch.journal import INTENTIONS, Commands, Event, Journal
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.batch.batches import BATCH
 from mig_opt.files.batch.schedules import SCHEDULE
-from mig_opt.files.documents import file_path, parsed, read_text
+from mig_opt.files.documents import decoded, file_path, parsed, read_bytes
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import CommandsFile, JournalHead
@@ -95,7 +95,8 @@ def read_journal(path: str | Path) -> Journal:
     InputError
         With the first line that is damaged.
     """
-    lines = read_text(path).split("\n")[:-1]
+    data = read_bytes(path)
+    lines = decoded(data[: data.rfind(b"\n") + 1], str(path)).split("\n")[:-1]
     if not lines:
         raise InputError([Problem("", "is no journal: has no line that is complete")], str(path))
     findings = Findings(str(path))

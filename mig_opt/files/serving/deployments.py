@@ -173,14 +173,17 @@ def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) 
     optional = ("kind", *_CSV_FIGURES)
     needed = [column for column in _TABLE if column not in (*_CSV_FIGURES, "kind" if gpu else "")]
     rows = _rows(text, findings, list(_TABLE), needed)
-    lines = [line for line, _ in rows]
-    entries = [
+    every = [
         {_TABLE[column]: _cell(column, cell) for column, cell in cells.items() if cell or column not in optional}
         for _, cells in rows
     ]
+    # A GPU without segments has a row of its own, with nothing but its number and kind.
+    full = [any(cell for column, cell in cells.items() if column not in ("gpu", "kind")) for _, cells in rows]
+    lines = [line for (line, _), segment in zip(rows, full, strict=True) if segment]
+    entries = [entry for entry, segment in zip(every, full, strict=True) if segment]
     names: dict[int, object] = {}
     named: dict[int, int] = {}
-    for line, entry in zip(lines, entries, strict=True):
+    for (line, _), entry in zip(rows, every, strict=True):
         number, kind = entry.get("gpu"), entry.pop("kind", gpu)
         if not isinstance(number, int) or not 0 <= number < MOST_GPUS:
             findings.add(f"line {line}, gpu", f"must be a whole number from 0 to {MOST_GPUS - 1}, is {shown(number)}")
@@ -197,7 +200,7 @@ def _from_table(text: str, gpu: str | None, demand: Demand | None, source: str) 
     listed = [names.get(number, next(iter(kinds))) for number in range(max(names) + 1)]
     raw = {"schema": "mig-opt/deployment/1", "gpus": listed, "segments": entries}
     columns = {key: column for column, key in _TABLE.items()}
-    of_gpus = [named.get(number, lines[0]) for number in range(len(listed))]
+    of_gpus = [named.get(number, rows[0][0]) for number in range(len(listed))]
     with (
         told_by_row(source, "segments", lines, lambda _, key: columns.get(key, key)),
         told_by_row(source, "gpus", of_gpus, lambda *_: "kind"),
@@ -281,6 +284,8 @@ def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings
 def deployment_to_csv(deployment: Deployment) -> str:
     """Return a deployment as a CSV table for spreadsheets, one segment on each row, by GPU and start slice.
 
+    A GPU without segments has a row with its number and kind only.
+
     Examples
     --------
     >>> segment = Segment("chat", 0, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
@@ -289,13 +294,12 @@ def deployment_to_csv(deployment: Deployment) -> str:
     0,A100-80GB,chat,3g.40gb,4,8,2,410.0,0.04
     """
     check_deployments(deployment=deployment)
-    rows = (
-        [
-            *(s.gpu, deployment.gpus[s.gpu], s.service, s.profile, s.start, s.batch, s.processes),
-            *(getattr(s, figure) or "" for figure in _FIGURES),
-        ]
-        for s in sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start))
-    )
+    ways: dict[int, list[list[object]]] = {gpu: [] for gpu in range(len(deployment.gpus))}
+    for s in sorted(deployment.segments, key=lambda segment: segment.start):
+        figures = (getattr(s, figure) or "" for figure in _FIGURES)
+        ways[s.gpu].append([s.service, s.profile, s.start, s.batch, s.processes, *figures])
+    nothing = [[""] * (len(_TABLE) - 2)]
+    rows = ([gpu, deployment.gpus[gpu], *way] for gpu, own in ways.items() for way in own or nothing)
     return table_text(_TABLE, rows)
 
 

@@ -146,3 +146,8 @@ def test_commands(tmp_path: Path) -> None:
     assert 'tasks.b: must be a list [...], is "./b"' in str(error.value)
     with pytest.raises(InputError, match=r"tasks\.a: needs a program"):
         commands_from_json(json.dumps({"schema": "mig-opt/commands/1", "tasks": {"a": []}}))
+
+
+def test_a_last_line_that_ends_within_a_letter_is_left_out(path: Path) -> None:
+    path.write_bytes(path.read_bytes() + '{"kind": "run", "task": "ü'.encode()[:-1])
+    assert read_journal(path).events == EVENTS

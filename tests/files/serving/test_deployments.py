@@ -92,6 +92,14 @@ def test_result_round_trip(result: DeploymentResult) -> None:
             ]
 
 
+def test_gpus_without_segments_are_read_back_from_csv(tmp_path: Path) -> None:
+    gpus = ("H100-80GB", "A100-80GB", "H100-80GB", "A100-80GB")
+    chat = Segment("chat", 1, "3g.40gb", 4, batch=8, processes=2, throughput=410.0, latency=0.04)
+    for deployment in (Deployment(gpus, (chat,)), Deployment(gpus, ())):
+        write_deployment(deployment, tmp_path / "fleet.csv")
+        assert read_deployment(tmp_path / "fleet.csv") == deployment
+
+
 def test_files_round_trip(tmp_path: Path) -> None:
     deployment = deployment_from_json(DEPLOYMENT)
     write_deployment(deployment, tmp_path / "a.json")
@@ -218,7 +226,8 @@ def test_what_is_not_finite_cannot_be_written() -> None:
 def test_csv_has_every_segment(deployment: Deployment) -> None:
     # A carriage return is a line end of its own to readers of CSV, and is not quoted by Python's writer.
     assume(not any("\r" in segment.service for segment in deployment.segments))
-    rows = list(csv.DictReader(io.StringIO(deployment_to_csv(deployment), newline="")))
+    table = csv.DictReader(io.StringIO(deployment_to_csv(deployment), newline=""))
+    rows = [row for row in table if row["service"]]
     ordered = sorted(deployment.segments, key=lambda segment: (segment.gpu, segment.start))
     assert [
         (row["service"], int(row["gpu"]), row["profile"], *(int(row[key]) for key in ("start", "batch", "processes")))
