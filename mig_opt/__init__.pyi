@@ -51,14 +51,14 @@ from .explaining import Verdict as Verdict
 from .explaining import explain as explain
 from .files.batch.batches import read_batch as read_batch
 from .files.batch.batches import write_batch as write_batch
+from .files.batch.certificates import read_certificate as read_certificate
+from .files.batch.certificates import write_certificate as write_certificate
 from .files.batch.journals import read_commands as read_commands
 from .files.batch.journals import read_journal as read_journal
 from .files.batch.journals import write_commands as write_commands
 from .files.batch.programs import export_model as export_model
-from .files.batch.schedules import read_certificate as read_certificate
 from .files.batch.schedules import read_result as read_result
 from .files.batch.schedules import read_schedule as read_schedule
-from .files.batch.schedules import write_certificate as write_certificate
 from .files.batch.schedules import write_result as write_result
 from .files.batch.schedules import write_schedule as write_schedule
 from .files.costs import read_costs as read_costs

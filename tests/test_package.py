@@ -93,8 +93,8 @@ def test_names_in_all_exist(module: str) -> None:
 
 
 def loaded_by(code: str) -> set[str]:
-    """The top-level modules that a fresh interpreter has loaded after ``code``."""
-    code += "\nimport sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    """The modules that a fresh interpreter has loaded after ``code``."""
+    code += "\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -107,6 +107,13 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_the_test_of_what_is_loaded_can_fail() -> None:
     assert "networkx" in loaded_by("import mig_opt; mig_opt.get_gpu('A100').repartition_tree()")
+
+
+def test_files_of_a_batch_load_nothing_of_services_fleets_and_studies() -> None:
+    loaded = loaded_by("import mig_opt.files.batch.batches, mig_opt.files.batch.schedules, mig_opt.cli.inputs")
+    others = ("mig_opt.serving", "mig_opt.fleet", "mig_opt.study", "mig_opt.files.serving", "mig_opt.files.fleet")
+    assert "pydantic" in loaded
+    assert [name for name in loaded if name.startswith(others)] == []
 
 
 @pytest.mark.deep

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mig_opt.files.schema import json_schema
-from mig_opt.files.shapes import FILES
+from mig_opt.files.schema import FILES, json_schema
 
 LIMITS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "maximum": "at most {}", "minItems": "not empty"}
 

@@ -107,9 +107,9 @@ def template_kinds(incomplete: str) -> list[str]:
 
 def file_kinds(incomplete: str) -> list[str]:
     """Return kinds of files that have a JSON Schema."""
-    from mig_opt.files.shapes import FILES
+    from mig_opt.files.shapes import KINDS
 
-    return _beginning(incomplete, FILES)
+    return _beginning(incomplete, KINDS)
 
 
 def _beginning(incomplete: str, names: Iterable[str]) -> list[str]:

@@ -10,15 +10,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mig_opt.batch.batch import Batch
 from mig_opt.cli.outcome import Checks, options_named, refuse, say
 from mig_opt.errors import InputError, nearest
-from mig_opt.fleet.state import FleetState
-from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 if TYPE_CHECKING:
+    from mig_opt.batch.batch import Batch
+    from mig_opt.fleet.state import FleetState
+    from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
     from mig_opt.serving.demand import Demand
     from mig_opt.serving.deployment import Deployment

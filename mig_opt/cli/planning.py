@@ -68,7 +68,7 @@ def _plans(
 def _kind(name: str, document: bytes | None) -> str | None:
     """Return the kind of file that an argument names, None if that cannot be told."""
     from mig_opt.files.documents import read_text
-    from mig_opt.files.schema import document_kind
+    from mig_opt.files.recognition import document_kind
     from mig_opt.instances.bundled import instance_names
 
     if document is not None:

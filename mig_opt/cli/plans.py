@@ -212,7 +212,7 @@ class ServingPlans(Plans):
             yield from ("", services_table(self.problem, self.plan))
 
     def shares(self) -> dict[str, Any]:
-        from mig_opt.files.serving.deployments import deployment_shares
+        from mig_opt.files.serving.deployment_results import deployment_shares
 
         return deployment_shares(self.problem, self.plan)
 

@@ -3,15 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from mig_opt.files.kinds import FileKind, check_catalogued
+from mig_opt.files.kinds import COSTS_BY_SIZE, FileKind, check_catalogued
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_keys, read_object
-from mig_opt.files.shapes import CostsFile
+from mig_opt.files.shapes import FROM_0, WORDS, GpuName, Words, by_size
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
+
+@dataclass(frozen=True, slots=True)
+class CostsFile:
+    """Seconds that creations and destructions of instances take, by number of compute slices."""
+
+    schema: Literal["mig-opt/costs/1"]
+    gpu: GpuName
+    create: Mapping[int, float]
+    destroy: Mapping[int, float]
+    source: str = ""
+    assumed: bool = False
+
+
 _TABLES = ("create", "destroy")
+WORDS[CostsFile] = Words(
+    {"schema": "mig-opt/costs/1", "gpu": "A30-24GB", **COSTS_BY_SIZE},
+    {key: by_size(FROM_0) for key in _TABLES},
+    described_by=OperationCosts,
+)
 
 
 def read_costs(path: str | Path, gpu: str | None = None) -> OperationCosts:

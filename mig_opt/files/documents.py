@@ -8,7 +8,6 @@ import math
 import operator
 import os
 import re
-import secrets
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -273,7 +272,7 @@ def _replaceable(target: Path) -> bool:
 @contextlib.contextmanager
 def _temporary(target: Path) -> Iterator[Path]:
     """Provide an empty file beside ``target``; remove it unless it has been moved away."""
-    temporary = target.with_name(f".mig-opt-{secrets.token_hex(8)}.tmp")
+    temporary = target.with_name(f".mig-opt-{os.urandom(8).hex()}.tmp")
     temporary.touch(exist_ok=False)
     try:
         yield temporary

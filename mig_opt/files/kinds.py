@@ -9,21 +9,26 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from mig_opt.arguments import MOST_GPUS
-from mig_opt.batch.batch import Batch
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
 from mig_opt.files.reading import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
-from mig_opt.files.shapes import FILES, Kind
+from mig_opt.files.shapes import FROM_0, KINDS, WORDS, Kind, Words, by_size
 from mig_opt.files.tables import told_by_row
-from mig_opt.fleet.state import FleetState
-from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
+if TYPE_CHECKING:
+    from mig_opt.batch.batch import Batch
+    from mig_opt.fleet.state import FleetState
+    from mig_opt.fleet.trace import Trace
+
 T = TypeVar("T")
+
+COSTS_BY_SIZE = {"create": {"1": 0.1, "2": 0.1, "4": 0.1}, "destroy": {"1": 0.1, "2": 0.1, "4": 0.1}}
+WORDS[OperationCosts] = Words(COSTS_BY_SIZE, {key: by_size(FROM_0) for key in COSTS_BY_SIZE})
 
 _COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
 
@@ -155,7 +160,7 @@ def check_schema(raw: Raw, kind: Kind, findings: Findings, path: str = "") -> No
         return
     where = f"{path}.schema" if path else "schema"
     named = re.fullmatch(r"mig-opt/([a-z-]+)/([0-9]{1,9})", stated) if isinstance(stated, str) else None
-    if named and named[1] in FILES and named[1] != kind:
+    if named and named[1] in KINDS and named[1] != kind:
         message = f"this is {_a_file(named[1])} ({stated}), but {_a_file(kind)} is wanted ({wanted})"
         if named[1] in _COMMANDS and kind in _COMMANDS:
             message += f"; its command is: {_COMMANDS[named[1]]}"
@@ -224,18 +229,19 @@ def read_fleet(
 
 
 def encoded_fleet(content: Batch | Trace | FleetState, key: str) -> Raw:
-    """Return the GPUs of a document with its list ``key``, and the number of GPUs and costs that are not usual."""
+    """Return the GPUs of a document with its list ``key``, and the number of GPUs if there are several."""
     check_catalogued(gpu=content.gpu)
     document: Raw = {"gpu": content.gpu.name}
     if content.gpus != 1:
         document["gpus"] = content.gpus
     document[key] = [encoded(entry) for entry in getattr(content, key)]
-    if isinstance(content, FleetState):
-        others = {key: getattr(content, key) for key in ("nodes", "uuids", "manager", "budgets")}
-        document |= {key: list(value) if isinstance(value, tuple) else value for key, value in others.items() if value}
-    elif content.operations != content.gpu.operation_costs:
-        document["operations"] = encoded(content.operations)
     return document
+
+
+def encoded_operations(content: Batch | Trace) -> Raw:
+    """Return the costs of operations as a part of a document; nothing if they are those of the kind of GPU."""
+    usual = content.operations == content.gpu.operation_costs
+    return {} if usual else {"operations": encoded(content.operations)}
 
 
 def check_catalogued(**gpus: GpuModel) -> None:

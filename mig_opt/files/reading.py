@@ -20,7 +20,7 @@ from pydantic_core import ErrorDetails
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import key_name, shown
-from mig_opt.files.keywords import EXAMPLES, KEYWORDS, SIZE
+from mig_opt.files.shapes import SIZE, WORDS, Words
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel
 
@@ -166,7 +166,7 @@ def key_problems(shape: type, raw: Raw) -> list[Problem]:
     ]
     for name, key in known.items():
         if key.needed and name not in raw:
-            example = json.dumps(EXAMPLES[shape][name])
+            example = json.dumps(WORDS[shape].example[name])
             problems.append(Problem(name, f'is missing; add it, for example "{name}": {example}'))
     for name in _sized_keys(shape):
         figures = raw.get(name)
@@ -182,7 +182,7 @@ def key_problems(shape: type, raw: Raw) -> list[Problem]:
 @cache
 def _sized_keys(shape: type) -> tuple[str, ...]:
     """Return the keys of an object whose values are figures by number of compute slices."""
-    return tuple(key for key, keywords in KEYWORDS.get(shape, {}).items() if "patternProperties" in keywords)
+    return tuple(key for key, keywords in WORDS.get(shape, Words({})).keys.items() if "patternProperties" in keywords)
 
 
 def read_object(

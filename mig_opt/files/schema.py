@@ -1,8 +1,7 @@
-"""JSON Schemas of the kinds of files, and recognition of the kind of a file."""
+"""JSON Schemas of the kinds of files."""
 
 from __future__ import annotations
 
-import csv
 import inspect
 import re
 from typing import Any
@@ -11,12 +10,53 @@ from pydantic import TypeAdapter
 
 from mig_opt.batch.certificate import Claim
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.files.documents import decoded, parsed
-from mig_opt.files.keywords import DESCRIBED_BY, DESCRIPTIONS, EXAMPLES, KEYWORDS, WHOLE_OBJECT, Keywords
-from mig_opt.files.serving.demands import SERVICE_COLUMNS
-from mig_opt.files.shapes import FILES, Kind
-from mig_opt.files.tables import below_comments
+from mig_opt.files.batch.batches import BatchFile
+from mig_opt.files.batch.certificates import CertificateFile
+from mig_opt.files.batch.journals import CommandsFile
+from mig_opt.files.batch.schedules import ResultFile, ScheduleFile
+from mig_opt.files.costs import CostsFile
+from mig_opt.files.fleet.states import StateFile
+from mig_opt.files.fleet.traces import TraceFile
+from mig_opt.files.serving.demands import ServicesFile
+from mig_opt.files.serving.deployment_results import DeploymentResultFile
+from mig_opt.files.serving.deployments import DeploymentFile
+from mig_opt.files.serving.profiles import ProfilesFile
+from mig_opt.files.shapes import WORDS, Keywords, Kind
+from mig_opt.files.studies import StudyFile
 from mig_opt.result import Status
+
+FILES: dict[Kind, type] = {
+    "batch": BatchFile,
+    "schedule": ScheduleFile,
+    "result": ResultFile,
+    "certificate": CertificateFile,
+    "commands": CommandsFile,
+    "study": StudyFile,
+    "services": ServicesFile,
+    "profiles": ProfilesFile,
+    "deployment": DeploymentFile,
+    "deployment-result": DeploymentResultFile,
+    "trace": TraceFile,
+    "state": StateFile,
+    "costs": CostsFile,
+}
+"""The shape of each kind of file."""
+
+_DESCRIPTIONS = {
+    "schema": "Name and version of the format.",
+    "instance": "Name of a bundled instance.",
+    "file": "Path of a JSON or CSV file, seen from this one.",
+    "gpu": "In place of the GPU that the file names; CSV files need it.",
+    "gpus": "In place of its number of GPUs, or one for each of a list.",
+    "operation_costs": "Whether creations and destructions take time.",
+    "family": "Family of traces, or a list of them.",
+    "parameters": "Parameters of the family, each with its value or a list.",
+    "group": "Traces of the same group are summarised together.",
+    "policy": "Name of the scheduler.",
+    "options": "Its options, each with its value or a list of values.",
+    "label": "Name in tables.",
+}
+"""Descriptions of keys that no docstring describes."""
 
 
 def json_schema(kind: Kind) -> dict[str, Any]:
@@ -46,7 +86,7 @@ def json_schema(kind: Kind) -> dict[str, Any]:
         raise InputError([Problem("kind", f"no kind of file is called {kind!r}; {nearest(str(kind), FILES)}")])
     root = TypeAdapter(FILES[kind]).json_schema()
     definitions = root.pop("$defs", {})
-    for shape in EXAMPLES:
+    for shape in WORDS:
         if shape is FILES[kind]:
             _complete(root, shape, one_or_more=False)
         elif shape.__name__ in definitions:
@@ -68,12 +108,13 @@ def _complete(schema: Keywords, shape: type, *, one_or_more: bool) -> None:
 
     With ``one_or_more``, a single value may stand for a list of one.
     """
+    words = WORDS[shape]
     schema.pop("title", None)
     schema |= {"description": _plain(inspect.getdoc(shape) or "").partition("\n")[0], "additionalProperties": False}
-    schema |= {**WHOLE_OBJECT.get(shape, {}), "examples": [EXAMPLES[shape]]}
-    descriptions = {**DESCRIPTIONS, **_attributes(DESCRIBED_BY.get(shape, shape))}
+    schema |= {**words.whole, "examples": [words.example]}
+    descriptions = {**_DESCRIPTIONS, **_attributes(words.described_by or shape)}
     for key, found in schema["properties"].items():
-        keywords = KEYWORDS.get(shape, {}).get(key, {})
+        keywords = words.keys.get(key, {})
         found.pop("title", None)
         if key in descriptions:
             found.setdefault("description", descriptions[key])
@@ -117,29 +158,3 @@ def _attributes(shape: type) -> dict[str, str]:
 def _plain(text: str) -> str:
     """Return a docstring without its mark-up."""
     return re.sub(r":\w+:`~?([^`]*)`", r"\1", text).replace("``", "")
-
-
-def document_kind(document: str | bytes, *, table: bool = False) -> Kind | None:
-    """Return the kind of file that a document is meant to be, mistakes or not; None if that cannot be told.
-
-    A CSV table is one of services if it has a column that only they have, else one of tasks.
-
-    Examples
-    --------
-    >>> document_kind('{"schema": "mig-opt/services/1"}'), document_kind("model,slo_s,rate_rps", table=True)
-    ('services', 'services')
-    """
-    try:
-        text = decoded(document, "") if isinstance(document, bytes) else document
-        if table:
-            columns = next(csv.reader(below_comments(text).strip().splitlines()), [])
-            keys = {SERVICE_COLUMNS.get(column.strip()) for column in columns}
-            return "services" if keys & {"slo", "rate"} else "batch"
-        raw, _ = parsed(text, "")
-    except (InputError, csv.Error):
-        return None
-    stated = raw.get("schema")
-    if stated is None:
-        return "services" if "services" in raw else "batch" if "tasks" in raw else None
-    named = re.fullmatch(r"mig-opt/([a-z-]+)/[0-9]+", str(stated))
-    return next((kind for kind in FILES if named and kind == named[1]), None)

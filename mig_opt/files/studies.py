@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
 from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import read_document
 from mig_opt.files.reading import Findings, Raw, read_keys, read_object
-from mig_opt.files.shapes import StudyFile
+from mig_opt.files.shapes import ABOVE_0, FROM_1, GPUS, SHARE, WORDS, Keywords, NotEmpty, Whole, Words
 from mig_opt.study import (
     BatchFromFile,
     BatchSource,
@@ -27,6 +27,63 @@ from mig_opt.study import (
     TraceFromFile,
     TraceSource,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFile:
+    """Batches with the methods that run on each of them, traces with the schedulers that run on each of them."""
+
+    schema: Literal["mig-opt/study/1"]
+    batches: Annotated[tuple[BundledBatch | BatchFromFile | GeneratedBatches, ...], NotEmpty] = ()
+    methods: Annotated[tuple[MethodSettings, ...], NotEmpty] = ()
+    repetitions: Annotated[int, Whole(1, 2**30 - 1)] = 1
+    seed: Annotated[int, Whole(0, 2**30 - 1)] = 0
+    fresh: bool = False
+    traces: Annotated[tuple[TraceFromFile | GeneratedTraces, ...], NotEmpty] = ()
+    policies: Annotated[tuple[PolicySettings, ...], NotEmpty] = ()
+
+
+_PAIRS = (("batches", "methods"), ("traces", "policies"))
+"""Lists of a study that need each other."""
+_COMMON = {"gpu": {"description": "Name of the GPU, or a list of them."}, "gpus": GPUS}
+_SEEDS: Keywords = {
+    "description": "How many seeds (0, 1, ...), or a list of them.",
+    "default": 1,
+    "anyOf": [
+        {"type": "integer", "minimum": 1, "maximum": MOST_SEEDS},
+        {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1},
+    ],
+}
+_EXAMPLE = {
+    "schema": "mig-opt/study/1",
+    "batches": [{"n": [10, 20], "seeds": 30}],
+    "methods": [{"method": "far"}],
+}
+_WHOLE: Keywords = {
+    "anyOf": [{"required": list(pair)} for pair in _PAIRS],
+    "dependentRequired": {key: [other] for pair in _PAIRS for key, other in (pair, pair[::-1])},
+}
+WORDS[StudyFile] = Words(_EXAMPLE, whole=_WHOLE, described_by=Study)
+WORDS[BundledBatch] = Words({"instance": "rodinia-a30"}, {"gpus": GPUS})
+WORDS[BatchFromFile] = Words({"file": "batch.json"}, {"gpus": GPUS})
+WORDS[TraceFromFile] = Words({"file": "trace.json"}, {"gpus": GPUS})
+WORDS[GeneratedBatches] = Words(
+    {"n": 20},
+    {
+        **_COMMON,
+        "n": {"description": "Number of tasks, or a list of them.", "minimum": 1},
+        "seeds": _SEEDS,
+        "scaling": {"description": "PoorScaling, MixedScaling, GoodScaling, or a list."},
+        "times": {"description": "WideTimes, NarrowTimes, or a list."},
+        "p_sup": {"description": "Share of super-linear tasks, or a list.", **SHARE},
+        "variant": {"description": "paper, published-program, or a list."},
+    },
+)
+WORDS[GeneratedTraces] = Words(
+    {"family": "normal-25"}, {**_COMMON, "seeds": _SEEDS, "parameters": {"type": ["number", "string"]}}
+)
+WORDS[MethodSettings] = Words({"method": "cp"}, {"time_limit": ABOVE_0, "gap": SHARE, "workers": FROM_1})
+WORDS[PolicySettings] = Words({"policy": "first-fit"})
 
 
 @dataclass(frozen=True, slots=True)

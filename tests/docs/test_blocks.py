@@ -16,7 +16,8 @@ from places import BENCH, DOCS, PROJECT, README
 
 from mig_opt import InputError, Point, ProfileTable, read_demand, read_rates, read_recorded, read_trace
 from mig_opt.cli.app import command_line
-from mig_opt.files.schema import document_kind, json_schema
+from mig_opt.files.recognition import document_kind
+from mig_opt.files.schema import json_schema
 
 if not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)

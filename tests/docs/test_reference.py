@@ -18,8 +18,7 @@ from places import DOCS
 import mig_opt
 from mig_opt import GpuModel, catalogue, get_gpu
 from mig_opt.cli.commands import COMMANDS
-from mig_opt.files.schema import json_schema
-from mig_opt.files.shapes import FILES
+from mig_opt.files.schema import FILES, json_schema
 
 if not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)

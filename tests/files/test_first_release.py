@@ -10,8 +10,7 @@ import pytest
 from documents import READERS, flaws
 
 from mig_opt.errors import InputError
-from mig_opt.files.schema import json_schema
-from mig_opt.files.shapes import FILES
+from mig_opt.files.schema import FILES, json_schema
 
 FOLDER = Path(__file__).parent / "release_1_0"
 STORED = sorted(FOLDER.glob("*.json"))

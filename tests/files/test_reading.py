@@ -12,7 +12,8 @@ from documents import BATCH, CERTIFICATE, DELETE, RESULT, SCHEDULE, changed, com
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.files.batch.batches import batch_from_json, batch_to_json
-from mig_opt.files.batch.schedules import certificate_from_json, result_from_json, schedule_from_json, schedule_to_json
+from mig_opt.files.batch.certificates import certificate_from_json
+from mig_opt.files.batch.schedules import result_from_json, schedule_from_json, schedule_to_json
 from mig_opt.gpu.catalogue import get_gpu
 
 

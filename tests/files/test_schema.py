@@ -1,53 +1,106 @@
-"""Recognition of the kind of a file."""
+"""JSON Schemas: they say the same as the readers."""
 
 from __future__ import annotations
 
+import copy
 import json
-from typing import get_args
+import re
+from typing import Any
 
 import pytest
+from documents import DELETE, DOCUMENTS, READERS, complaints, flaws
+from places import DOCS
 
-from mig_opt.files.schema import document_kind
-from mig_opt.files.shapes import Kind
-
-
-@pytest.mark.parametrize("kind", get_args(Kind))
-def test_every_kind_by_its_schema(kind: str) -> None:
-    for version in (1, 2):
-        text = json.dumps({"schema": f"mig-opt/{kind}/{version}", "services": [], "tasks": []})
-        assert document_kind(text) == document_kind(b"\xef\xbb\xbf" + text.encode()) == kind
+from mig_opt.errors import InputError
+from mig_opt.files.schema import FILES, json_schema
+from mig_opt.result import Status
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ('{"services": []}', "services"),
-        ('{"tasks": []}', "batch"),
-        ('{"schema": "mig-opt/fleet/1", "services": []}', None),
-        ('{"schema": 3, "services": []}', None),
-        ("{}", None),
-        ("[]", None),
-        ('{"services": [', None),
-        ("", None),
-    ],
-)
-def test_other_documents(text: str, kind: str | None) -> None:
-    assert document_kind(text) == kind
-
-
-def test_bytes_that_are_no_text() -> None:
-    assert document_kind(b"\xff") is None
+def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the path of everything in a document."""
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path] * bool(path) + [place for key, entry in entries for place in places_in(entry, (*path, key))]
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        ("service,slo_s,rate_rps\nchat,1,2\n", "services"),
-        ("\n model , slo_latency_ms , request_rate_rps\n", "services"),
-        ("task,t1_s\na,1\n", "batch"),
-        ("model,scenario\n", "batch"),
-        ("", "batch"),
-    ],
+    "kind", [pytest.param(kind, marks=pytest.mark.deep) if kind == "study" else kind for kind in DOCUMENTS]
 )
-def test_tables(text: str, kind: str) -> None:
-    assert document_kind(text, table=True) == kind
+def test_schema_and_reader_agree(kind: Any) -> None:
+    """Put wrong and right values everywhere: what the schema refuses the reader refuses, and the other way round."""
+    schema, read = json_schema(kind), READERS[kind]
+    values = [DELETE, None, True, 0, -1, 2, 2.5, "", "x", "create", [], {}, {"1": 1.0}, {"x": 1}, {"1": 0}]
+    # About these a schema can say nothing: they depend on the GPU or on another part of the file.
+    beyond = re.compile(
+        r"cannot start|no profile|must be from 0 to|has no seconds|no instances|follows from|"
+        r"no bundled|unknown method|unknown configuration|another label|no profile table|none is for|is that of|"
+        r"already; keep|there is no GPU|unknown GPU|several kinds|GPU that was measured|add the profile tables|"
+        r"times has no seconds|must rise|is less than memory_growth reaches|"
+        r"no family|has no parameter|unknown policy|no option of the policy|^.*\.parameters\.|^.*\.options\."
+    )
+    refused = accepted = 0
+    for place in places_in(DOCUMENTS[kind]):
+        for value in values:
+            document = copy.deepcopy(DOCUMENTS[kind])
+            parent: Any = document
+            for step in place[:-1]:
+                parent = parent[step]
+            if value is DELETE:
+                del parent[place[-1]]
+            else:
+                parent[place[-1]] = value
+            flawed = flaws(schema, document)
+            error = ""
+            try:
+                read(document)
+            except InputError as caught:
+                error = str(caught)
+            if error:
+                refused += 1
+                assert flawed or beyond.search(error), (place, value, error)
+            else:
+                accepted += 1
+                assert not flawed, (place, value)
+    assert refused > 50
+    assert accepted > 10
+
+
+def test_schema_states_the_constraints() -> None:
+    batch = json_schema("batch")
+    assert batch["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert batch["properties"]["schema"]["const"] == "mig-opt/batch/1"
+    task = batch["$defs"]["Task"]
+    assert task["required"] == ["name", "times"]
+    assert task["properties"]["times"]["patternProperties"] == {
+        "^[1-9][0-9]?$": {"type": "number", "exclusiveMinimum": 0}
+    }
+    assert json_schema("result")["$defs"]["Status"]["enum"] == [status.value for status in Status]
+    assert json_schema("schedule")["$defs"]["Operation"]["properties"]["kind"]["enum"] == ["create", "destroy"]
+    for kind in DOCUMENTS:
+        schema = json_schema(kind)
+        for shape in (schema, *schema["$defs"].values()):
+            assert shape["description"]
+            if "properties" in shape:
+                assert shape["additionalProperties"] is False
+                assert all(entry["description"] for entry in shape["properties"].values())
+
+
+def test_every_kind_has_a_document_to_test_it_with() -> None:
+    assert set(DOCUMENTS) == set(READERS) == set(FILES)
+
+
+def test_schema_of_an_unknown_kind() -> None:
+    assert complaints(json_schema, "bach") == ["kind: no kind of file is called 'bach'; did you mean batch?"]
+
+
+SERVING = DOCS / "reference" / "service-files.md"
+
+
+@pytest.mark.skipif(not SERVING.is_file(), reason="the tests run without the checkout")
+def test_the_files_in_the_docs_are_what_they_say() -> None:
+    blocks = re.findall(r"^```json\n(.*?)^```", SERVING.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    documents = [document for document in map(json.loads, blocks) if "schema" in document]
+    kinds = [document["schema"].split("/")[1] for document in documents]
+    assert {"services", "profiles", "deployment"} <= set(kinds)
+    for kind, document in zip(kinds, documents, strict=True):
+        READERS[kind](document)
+        assert flaws(json_schema(kind), document) == []

@@ -11,13 +11,15 @@ from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
 from mig_opt.files.batch.batches import batch_from_json
+from mig_opt.files.batch.certificates import certificate_from_json
 from mig_opt.files.batch.journals import commands_from_json
-from mig_opt.files.batch.schedules import certificate_from_json, result_from_json, schedule_from_json
+from mig_opt.files.batch.schedules import result_from_json, schedule_from_json
 from mig_opt.files.costs import costs_from_json
 from mig_opt.files.fleet.states import state_from_json
 from mig_opt.files.fleet.traces import trace_from_json
 from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployments import deployment_from_json, deployment_result_from_json
+from mig_opt.files.serving.deployment_results import deployment_result_from_json
+from mig_opt.files.serving.deployments import deployment_from_json
 from mig_opt.files.serving.profiles import profiles_from_json
 from mig_opt.studies import study_from_json
 

@@ -22,7 +22,7 @@ from mig_opt.batch.certificate import Certificate, Claim, SliceLoad, batch_diges
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, SolverError, UnknownMethodError
-from mig_opt.files.batch.schedules import (
+from mig_opt.files.batch.certificates import (
     certificate_from_json,
     certificate_to_json,
     read_certificate,

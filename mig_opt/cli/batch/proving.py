@@ -50,7 +50,8 @@ def prove(
     open, or if the schedule is not valid; with 130 after Ctrl-C.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.files.batch.schedules import read_schedule, write_certificate, write_schedule
+    from mig_opt.files.batch.certificates import write_certificate
+    from mig_opt.files.batch.schedules import read_schedule, write_schedule
 
     checks = Checks()
     limits: dict[str, Any] = {"time_limit": time_limit, "within": within, "seed": seed, "workers": workers}
@@ -71,7 +72,7 @@ def prove(
     remarks = written("certificate", certificate, output, write_certificate)
     remarks += written("shorter schedule", certificate.better, save_better, write_schedule)
     if as_json:
-        from mig_opt.files.batch.schedules import certificate_to_json
+        from mig_opt.files.batch.certificates import certificate_to_json
 
         print_text(certificate_to_json(certificate))
     else:
@@ -102,7 +103,8 @@ def check(
     Exits with 0 if the certificate is right, whatever it claims, else 1.
     """
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.files.batch.schedules import read_certificate, read_schedule
+    from mig_opt.files.batch.certificates import read_certificate
+    from mig_opt.files.batch.schedules import read_schedule
 
     checks = Checks()
     limits: dict[str, Any] = {"time_limit": time_limit, "workers": workers}

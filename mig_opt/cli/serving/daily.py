@@ -288,7 +288,8 @@ def _document(result: DayResult) -> dict[str, Any]:
 
 
 def _steps(result: DayResult, plan: DayPlan) -> Iterator[dict[str, Any]]:
-    from mig_opt.files.serving.deployments import DEPLOYMENT, change_document
+    from mig_opt.files.serving.deployment_results import change_document
+    from mig_opt.files.serving.deployments import DEPLOYMENT
 
     for step, deployment in enumerate(plan.deployments):
         yield {

@@ -149,7 +149,8 @@ def _tell(
 ) -> None:
     """Write, draw and show a result, and end with the exit code of the command."""
     from mig_opt.files.documents import write_text
-    from mig_opt.files.serving.deployments import change_document, deployment_result_summary, write_deployment
+    from mig_opt.files.serving.deployment_results import change_document, deployment_result_summary
+    from mig_opt.files.serving.deployments import write_deployment
 
     deployment, export = result.deployment, outputs.export
     to_stdout = export is not None and outputs.path is None

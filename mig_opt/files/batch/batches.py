@@ -2,18 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from mig_opt.batch.batch import Batch, Task, batch_problems, spread_problems
+from pydantic import Field
+
+from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems, spread_problems
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path, shown
-from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
+from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
-from mig_opt.files.shapes import BatchFile
+from mig_opt.files.shapes import (
+    ABOVE_0,
+    FROM_0,
+    INSTANCE,
+    NAME,
+    PLACED,
+    SIZE,
+    TIMES,
+    WORDS,
+    GpuCount,
+    GpuName,
+    NotEmpty,
+    Words,
+    by_size,
+)
 from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.model import GpuModel, OperationCosts
+
+_SPREAD: dict[str, Any] = {
+    "type": "object",
+    "patternProperties": {SIZE: {"type": "number", **FROM_0}},
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchFile:
+    """Tasks to be run on identical MIG GPUs so that the last one ends as early as possible."""
+
+    schema: Literal["mig-opt/batch/1"]
+    gpu: GpuName
+    tasks: Annotated[tuple[Task, ...], NotEmpty]
+    gpus: GpuCount = 1
+    operations: OperationCosts | None = None
+    initial: tuple[LiveInstance, ...] = ()
+    parallel_operations: bool = False
+    source: str = ""
+    spread: Annotated[Mapping[str, Mapping[int, float]], Field(json_schema_extra={"additionalProperties": _SPREAD})] = (
+        field(default_factory=dict)
+    )
+
+
+TASK = {"name": "lu", "times": TIMES}
+BATCH_EXAMPLE = {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [TASK]}
+WORDS[BatchFile] = Words(BATCH_EXAMPLE, described_by=Batch)
+WORDS[Task] = Words(TASK, {"name": NAME, "times": by_size(ABOVE_0), "memory_gb": ABOVE_0})
+WORDS[LiveInstance] = Words(INSTANCE, {**PLACED, "free": FROM_0})
 
 _KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)"
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
@@ -115,7 +163,7 @@ def _entry(cells: dict[str, str], gpu: GpuModel | None) -> Raw:
 
 
 def _encoded(batch: Batch) -> Raw:
-    document = encoded_fleet(batch, "tasks")
+    document = encoded_fleet(batch, "tasks") | encoded_operations(batch)
     if batch.initial:
         document["initial"] = [encoded(live) for live in batch.initial]
     if batch.parallel_operations:

@@ -7,19 +7,65 @@ import fcntl
 import json
 import os
 import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from mig_opt.batch.journal import INTENTIONS, Commands, Event, Journal
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.batch.batches import BATCH
-from mig_opt.files.batch.schedules import SCHEDULE
+from mig_opt.files.batch.batches import BATCH, BATCH_EXAMPLE, BatchFile
+from mig_opt.files.batch.schedules import SCHEDULE, SCHEDULE_EXAMPLE, ScheduleFile
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import Findings, Raw, encoded, read_keys, read_object
-from mig_opt.files.shapes import CommandsFile, JournalHead
+from mig_opt.files.shapes import WORDS, Words
 
 _SCHEMA = "mig-opt/journal/1"
+
+Command = Annotated[
+    tuple[str, ...], Field(json_schema_extra={"minItems": 1, "prefixItems": [{"type": "string", "minLength": 1}]})
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CommandsFile:
+    """Commands of tasks, and of programs that measure models: a program and its arguments, which no shell reads."""
+
+    schema: Literal["mig-opt/commands/1"]
+    tasks: Mapping[str, Command] = field(default_factory=dict)
+    models: Mapping[str, Command] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class JournalHead:
+    """First line of a journal: the plan."""
+
+    schema: Literal["mig-opt/journal/1"]
+    batch: BatchFile
+    schedule: ScheduleFile
+    commands: CommandsFile
+    gpus: tuple[str, ...]
+    folder: str = "."
+    run: str = ""
+    name: str = ""
+
+
+_COMMANDS_EXAMPLE = {"schema": "mig-opt/commands/1", "tasks": {"gaussian": ["./gaussian", "-s", "4096"]}}
+_HEAD_EXAMPLE = {
+    "schema": _SCHEMA,
+    "batch": BATCH_EXAMPLE,
+    "schedule": SCHEDULE_EXAMPLE,
+    "commands": {"schema": "mig-opt/commands/1", "tasks": {"lu": ["./lu"]}},
+    "gpus": ["GPU-8c5a3d6e-1f2b-4c3d-9e8f-0a1b2c3d4e5f"],
+}
+WORDS[CommandsFile] = Words(
+    _COMMANDS_EXAMPLE, whole={"anyOf": [{"required": ["tasks"]}, {"required": ["models"]}]}, described_by=Commands
+)
+WORDS[JournalHead] = Words(_HEAD_EXAMPLE)
+WORDS[Event] = Words({"time": 1750000000.0, "kind": "begin"})
 
 
 def read_commands(path: str | Path) -> Commands:

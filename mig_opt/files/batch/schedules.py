@@ -1,17 +1,78 @@
-"""Schedules, results and certificates as JSON."""
+"""Schedules and results as JSON."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from mig_opt.batch.certificate import Certificate
-from mig_opt.batch.schedule import Schedule, ScheduleResult
+from pydantic import Field
+
+from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.files.kinds import FileKind, check_stated
 from mig_opt.files.reading import Findings, Raw, encoded, read_keys
-from mig_opt.files.shapes import CertificateFile, ResultFile, ScheduleFile
-from mig_opt.result import TrajectoryPoint
+from mig_opt.files.shapes import INSTANCE, WORDS, Seconds, Versions, Words
+from mig_opt.result import Result, Status, TrajectoryPoint
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFile:
+    """Times at which each task runs on an instance, and at which the instances are created and destroyed."""
+
+    schema: Literal["mig-opt/schedule/1"]
+    runs: tuple[Run, ...]
+    makespan: Annotated[float | None, Field(description="Seconds until the last run ends, as the file states it.")] = (
+        None
+    )
+    operations: tuple[Operation, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PointEntry:
+    """Best makespan and best lower bound at one moment of a run."""
+
+    seconds: float
+    makespan: Annotated[float | None, Field(description="Of the best schedule so far, in seconds; null: none yet.")]
+    lower_bound: Annotated[float | None, Field(description="Best lower bound so far in seconds; null: infinite.")]
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """Outcome of a method: the schedule that it found, and the lower bound that it proved."""
+
+    schema: Literal["mig-opt/result/1"]
+    status: Status
+    method: str
+    lower_bound: Annotated[
+        float | None, Field(description="Seconds; no schedule is shorter. null: infinite, there is no schedule.")
+    ]
+    runtime_s: Seconds
+    schedule: Annotated[ScheduleFile | None, Field(description="The best schedule; null if there is none.")]
+    makespan: Annotated[float | None, Field(description="Seconds, of the schedule; null without one.")] = None
+    gap: Annotated[float | None, Field(description="(makespan - lower_bound) / makespan; null without one.")] = None
+    seed: int = 0
+    trajectory: tuple[PointEntry, ...] = ()
+    versions: Versions = field(default_factory=dict)
+
+
+_SPAN = {**INSTANCE, "begin": 0.12, "end": 2.62}
+SCHEDULE_EXAMPLE: dict[str, Any] = {"schema": "mig-opt/schedule/1", "runs": []}
+_RESULT_EXAMPLE = {
+    "schema": "mig-opt/result/1",
+    "status": "feasible",
+    "method": "cp",
+    "lower_bound": 12.5,
+    "runtime_s": 0.5,
+    "schedule": None,
+}
+WORDS[Run] = Words({"task": "lu", **_SPAN})
+WORDS[Operation] = Words(
+    {"kind": "create", **_SPAN}, {"kind": {"description": "Creation or destruction."}}, described_by=Run
+)
+WORDS[ScheduleFile] = Words(SCHEDULE_EXAMPLE, described_by=Schedule)
+WORDS[PointEntry] = Words({"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5}, described_by=TrajectoryPoint)
+WORDS[ResultFile] = Words(_RESULT_EXAMPLE, described_by=Result)
 
 _TOLERANCE = 1e-6
 """Up to which a makespan or a gap that a file states may differ from that of its schedule."""
@@ -150,56 +211,3 @@ def _null_if_infinite(bound: float) -> float | None:
 
 RESULT = FileKind("result", _result, _encoded_result)
 result_from_json, result_to_json = RESULT.from_json, RESULT.to_json
-
-
-def read_certificate(path: str | Path) -> Certificate:
-    """Read a certificate from a JSON file.
-
-    Whether it is right is the question of :func:`mig_opt.check`.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return CERTIFICATE.read(path)
-
-
-def write_certificate(certificate: Certificate, path: str | Path) -> None:
-    """Write a certificate to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        The certificate.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite, or the file cannot be written.
-    """
-    CERTIFICATE.write(certificate, path)
-
-
-def _certificate(raw: Raw, path: str, findings: Findings) -> Certificate:
-    values = read_keys(CertificateFile, raw, findings, path, readers={"better": SCHEDULE.part})
-    findings.check()
-    return Certificate(**values)
-
-
-def _encoded_certificate(certificate: Certificate) -> Raw:
-    document = {field.name: getattr(certificate, field.name) for field in dataclasses.fields(CertificateFile)[1:]}
-    weights = list(certificate.slice_load.weights)
-    document |= {
-        "slice_load": {"weights": weights, "value": certificate.slice_load.value},
-        "critical_task": encoded(certificate.critical_task),
-        "versions": dict(certificate.versions),
-        "better": certificate.better and SCHEDULE.document(certificate.better),
-    }
-    return document
-
-
-CERTIFICATE = FileKind("certificate", _certificate, _encoded_certificate)
-certificate_from_json, certificate_to_json = CERTIFICATE.from_json, CERTIFICATE.to_json

@@ -3,20 +3,50 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.reading import Findings, Raw, gpu_of, in_place
-from mig_opt.files.shapes import StateFile
+from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
-from mig_opt.fleet.state import DefragmentationResult, FleetState, Migration, surroundings_problems
+from mig_opt.fleet.state import (
+    MOST_WEIGHT,
+    DefragmentationResult,
+    FleetState,
+    HeldInstance,
+    Migration,
+    surroundings_problems,
+)
 from mig_opt.gpu.model import GpuModel
+
+
+@dataclass(frozen=True, slots=True)
+class StateFile:
+    """Identical MIG GPUs and the instances on them at one moment."""
+
+    schema: Literal["mig-opt/state/1"]
+    gpu: GpuName
+    instances: tuple[HeldInstance, ...]
+    gpus: GpuCount = 1
+    nodes: tuple[str, ...] = ()
+    uuids: tuple[str, ...] = ()
+    manager: str = ""
+    budgets: Mapping[str, int] = field(default_factory=dict)
+
+
+WORDS[StateFile] = Words(
+    {"schema": "mig-opt/state/1", "gpu": "A100-40GB", "instances": [INSTANCE]},
+    {"budgets": {"additionalProperties": {"type": "integer", **FROM_0, "maximum": MOST_WEIGHT}}},
+    described_by=FleetState,
+)
+WORDS[HeldInstance] = Words(INSTANCE, {**PLACED, "weight": {"minimum": 1, "maximum": MOST_WEIGHT}})
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
 _FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
@@ -107,7 +137,13 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
     return entry
 
 
-STATE = FileKind("state", _state, partial(encoded_fleet, key="instances"), _table)
+def _encoded(state: FleetState) -> Raw:
+    others = {key: getattr(state, key) for key in ("nodes", "uuids", "manager", "budgets")}
+    given = {key: list(value) if isinstance(value, tuple) else value for key, value in others.items() if value}
+    return encoded_fleet(state, "instances") | given
+
+
+STATE = FileKind("state", _state, _encoded, _table)
 state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import Field
 
 from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, write_text
-from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
+from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
 from mig_opt.files.reading import Findings, Raw, gpu_of, in_place, read_object
-from mig_opt.files.shapes import TraceFile
+from mig_opt.files.shapes import ABOVE_0, FROM_0, NAME, TIMES, WORDS, GpuCount, GpuName, NotEmpty, Words, by_size
 from mig_opt.files.tables import (
     check_columns,
     check_times,
@@ -26,12 +29,54 @@ from mig_opt.files.tables import (
     times_in,
     whole_number,
 )
-from mig_opt.fleet.trace import PCIE_LIMIT, Job, Trace, trace_problems
+from mig_opt.fleet.trace import MOST_SMS, PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.costs import operation_problems
-from mig_opt.gpu.model import GpuModel
+from mig_opt.gpu.model import GpuModel, OperationCosts
 
 if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class TraceFile:
+    """Jobs that arrive over time at a fleet of identical MIG GPUs."""
+
+    schema: Literal["mig-opt/trace/1"]
+    gpu: GpuName
+    jobs: Annotated[tuple[Job, ...], NotEmpty]
+    gpus: GpuCount = 1
+    operations: OperationCosts | None = None
+    pcie_limit: Annotated[float, Field(json_schema_extra={"exclusiveMinimum": 0})] = PCIE_LIMIT
+
+
+_JOB = {"name": "train", "arrival": 12.0, "times": TIMES}
+_PAIR = {
+    "type": "array",
+    "prefixItems": [
+        {"type": "number", "minimum": 0, "exclusiveMaximum": 1},
+        {"type": "number", "exclusiveMinimum": 0},
+    ],
+    "minItems": 2,
+    "maxItems": 2,
+}
+WORDS[TraceFile] = Words({"schema": "mig-opt/trace/1", "gpu": "A100-40GB", "jobs": [_JOB]}, described_by=Trace)
+WORDS[Job] = Words(
+    _JOB,
+    {
+        "name": NAME,
+        "arrival": FROM_0,
+        "times": by_size(ABOVE_0),
+        "memory_gb": ABOVE_0,
+        "pcie_gbps": FROM_0,
+        "sensitivity": FROM_0,
+        "energy_j": FROM_0,
+        "sms": {"minimum": 1, "maximum": MOST_SMS},
+        "weight": ABOVE_0,
+        "due": FROM_0,
+        "declared": by_size(ABOVE_0),
+        "memory_growth": {"items": _PAIR},
+    },
+)
 
 _WORK = "work_s"
 _DECLARED = "declared_s"
@@ -189,7 +234,7 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
 
 
 def _encoded(trace: Trace) -> Raw:
-    document = encoded_fleet(trace, "jobs")
+    document = encoded_fleet(trace, "jobs") | encoded_operations(trace)
     if trace.pcie_limit != PCIE_LIMIT:
         document["pcie_limit"] = trace.pcie_limit
     return document

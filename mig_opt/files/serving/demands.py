@@ -4,20 +4,78 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
+
+from pydantic import Field
 
 from mig_opt.arguments import entries_of, wrong_number
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
 from mig_opt.files.reading import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object
-from mig_opt.files.serving.profiles import table_document, table_reader
-from mig_opt.files.shapes import PoolEntry, ServicesFile
+from mig_opt.files.serving.profiles import TableEntry, table_document, table_reader
+from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Count, GpuName, NotEmpty, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, whole_number
-from mig_opt.serving.demand import TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
+from mig_opt.serving.demand import MOST_REPLICAS, TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
+
+
+@dataclass(frozen=True, slots=True)
+class PoolEntry:
+    """GPUs of one kind that may be used."""
+
+    gpu: GpuName
+    count: Count | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesFile:
+    """Services that have to be served within their limits of latency with as few GPUs as possible."""
+
+    schema: Literal["mig-opt/services/1"]
+    services: Annotated[tuple[Service, ...], NotEmpty]
+    gpu: Annotated[str | None, Field(description="The only kind of GPU, as many as it takes; else pools.")] = None
+    pools: Annotated[tuple[PoolEntry, ...] | None, NotEmpty] = None
+    slo_share: Annotated[
+        float,
+        Field(
+            description="Share of the SLO that latency may take; the rest is for requests that wait for a batch.",
+            json_schema_extra={"exclusiveMinimum": 0, "maximum": 1},
+        ),
+    ] = 0.5
+    whole_ms: Annotated[
+        bool,
+        Field(description="True if the SLO is cut to whole milliseconds and latency must be below the share of it."),
+    ] = False
+    max_processes: Count | None = None
+    profiles: Annotated[
+        tuple[TableEntry, ...],
+        Field(
+            description="What the models achieve; one for each model and kind of GPU. "
+            "May be left out where profiles are given from elsewhere."
+        ),
+    ] = ()
+
+
+_SERVICE = {"name": "chat", "model": "bert", "slo": 0.4, "rate": 250}
+WORDS[Service] = Words(
+    _SERVICE,
+    {"name": NAME, "slo": ABOVE_0, "rate": ABOVE_0, "min_replicas": {"minimum": 1, "maximum": MOST_REPLICAS}},
+)
+WORDS[PoolEntry] = Words({"gpu": "A100-80GB"}, described_by=GpuPool)
+WORDS[ServicesFile] = Words(
+    {"schema": "mig-opt/services/1", "services": [_SERVICE], "gpu": "A100-80GB"},
+    whole={
+        "oneOf": [
+            {"required": ["gpu"], "properties": {"gpu": {"type": "string"}}},
+            {"required": ["pools"], "properties": {"pools": {"type": "array"}}},
+        ]
+    },
+    described_by=Demand,
+)
 
 SERVICE_COLUMNS = {
     "service": "name",

@@ -1,17 +1,20 @@
-"""Deployments as JSON and CSV (ParvaGPU's published layout, too); results of ``deploy`` and change plans as JSON."""
+"""Deployments as JSON and CSV, also in ParvaGPU's published layout."""
 
 from __future__ import annotations
 
 import csv
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError
 from mig_opt.files.documents import Document, file_path, parsed, read_text, shown, write_text
-from mig_opt.files.kinds import FileKind, check_stated
+from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import Findings, Raw, encoded, read_gpu, read_keys, read_object
-from mig_opt.files.shapes import DeploymentFile, DeploymentResultFile, SegmentEntry
+from mig_opt.files.shapes import INSTANCE, WORDS, Words
 from mig_opt.files.tables import (
     below_comments,
     check_columns,
@@ -22,10 +25,38 @@ from mig_opt.files.tables import (
     whole_number,
 )
 from mig_opt.gpu.model import GpuModel, wrong_size
-from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand
-from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment, check_deployments
+from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentEntry:
+    """An instance that serves a service."""
+
+    service: str
+    gpu: Annotated[int, Field(json_schema_extra={"minimum": 0})]
+    profile: str
+    start: int
+    batch: int
+    processes: int
+    throughput: float | None = None
+    latency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentFile:
+    """Instances that serve services, and their places on GPUs."""
+
+    schema: Literal["mig-opt/deployment/1"]
+    gpus: Annotated[tuple[str, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")]
+    segments: tuple[SegmentEntry, ...]
+
+
+WORDS[SegmentEntry] = Words({"service": "chat", **INSTANCE, "batch": 8, "processes": 2}, described_by=Segment)
+WORDS[DeploymentFile] = Words(
+    {"schema": "mig-opt/deployment/1", "gpus": ["A100-80GB"], "segments": []}, described_by=Deployment
+)
 
 _FIGURES = ("throughput", "latency")
 _CSV_FIGURES = ("throughput_rps", "latency_s")
@@ -336,71 +367,3 @@ def _encoded(deployment: Deployment) -> Raw:
 
 DEPLOYMENT = FileKind("deployment", _deployment, _encoded)
 deployment_to_json = DEPLOYMENT.to_json
-
-
-def _result(raw: Raw, path: str, findings: Findings) -> DeploymentResult:
-    values = read_keys(DeploymentResultFile, raw, findings, path, readers={"deployment": DEPLOYMENT.part})
-    stated = {key: values.pop(key) for key in ("gpus", "compute_slices")}
-    findings.check()
-    result = DeploymentResult(plan=values.pop("deployment"), **values)
-    check_stated(raw, stated, result, "deployment", findings)
-    return result
-
-
-def deployment_shares(demand: Demand, deployment: Deployment | None) -> Raw:
-    """Return what a deployment leaves unused, outside and inside of its segments, as part of a document."""
-    return {
-        "external_fragmentation": None if deployment is None else deployment.external_fragmentation,
-        "internal_slack": None if deployment is None else deployment.internal_slack(demand),
-    }
-
-
-def deployment_result_summary(result: DeploymentResult, demand: Demand | None = None) -> Raw:
-    """Return a result of :func:`mig_opt.deploy` as ``mig-opt deploy --json`` prints it, with its ``demand``."""
-    return {
-        "status": result.status.value,
-        "method": result.method,
-        "gpus": result.gpus,
-        "lower_bound": result.lower_bound,
-        "compute_slices": result.compute_slices,
-        **({} if demand is None else deployment_shares(demand, result.deployment)),
-        "runtime_s": result.runtime_s,
-        "deployment": None if result.deployment is None else DEPLOYMENT.document(result.deployment),
-    }
-
-
-def _encoded_result(result: DeploymentResult) -> Raw:
-    return {
-        **deployment_result_summary(result),
-        "reason": result.reason,
-        "proven": list(result.proven),
-        "seed": result.seed,
-        "versions": dict(result.versions),
-    }
-
-
-DEPLOYMENT_RESULT = FileKind("deployment-result", _result, _encoded_result)
-read_deployment_result, write_deployment_result = DEPLOYMENT_RESULT.read, DEPLOYMENT_RESULT.write
-deployment_result_from_json, deployment_result_to_json = DEPLOYMENT_RESULT.from_json, DEPLOYMENT_RESULT.to_json
-
-
-def change_document(plan: ChangePlan) -> Raw:
-    """Return a change plan as part of a document, with the names of services in place of segments.
-
-    ``kept`` is the number of segments that go on all the time; ``interrupted`` are the services that lack throughput
-    on the way, each once.
-    """
-    return {
-        "kept": len(plan.kept),
-        "interrupted": list(dict.fromkeys(segment.service for segment in plan.interrupted)),
-        "duration_s": plan.duration,
-        "proven": list(plan.proven),
-        "steps": [
-            {
-                **{key: getattr(step, key) for key in ("kind", "gpu", "profile", "start", "begin", "end")},
-                "ends": step.ends and step.ends.service,
-                "begins": step.begins and step.begins.service,
-            }
-            for step in plan.steps
-        ],
-    }

@@ -4,20 +4,52 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
-from mig_opt.files.shapes import ProfilesFile, TableEntry
+from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Keywords, NotEmpty, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row, whole_number
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable, table_problems
+
+
+@dataclass(frozen=True, slots=True)
+class TableEntry:
+    """Measurements of a model on the instances of one kind of GPU."""
+
+    model: str
+    points: Annotated[tuple[Point, ...], NotEmpty]
+    gpu: Annotated[str | None, Field(description="The kind of GPU; default: the only one that the file names.")] = None
+    memory_gb: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilesFile:
+    """Measurements of models on instances of each size."""
+
+    schema: Literal["mig-opt/profiles/1"]
+    profiles: Annotated[tuple[TableEntry, ...], Field(min_length=1, description="One for each model and kind of GPU.")]
+    gpu: Annotated[str | None, Field(description="The GPU of the profiles that do not name one.")] = None
+
+
+_COUNT: Keywords = {"minimum": 1, "maximum": 2**31 - 1}
+_POINT = {"size": 1, "batch": 8, "processes": 2, "throughput": 128.69, "latency": 0.124}
+_ENTRY = {"model": "bert", "gpu": "A100-80GB", "points": [_POINT]}
+WORDS[Point] = Words(
+    _POINT, {"size": _COUNT, "batch": _COUNT, "processes": _COUNT, "throughput": ABOVE_0, "latency": ABOVE_0}
+)
+WORDS[TableEntry] = Words(_ENTRY, {"model": NAME, "memory_gb": ABOVE_0}, described_by=ProfileTable)
+WORDS[ProfilesFile] = Words({"schema": "mig-opt/profiles/1", "profiles": [_ENTRY]})
 
 _COLUMNS = {
     "size": "Mig instance",

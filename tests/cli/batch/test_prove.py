@@ -16,13 +16,8 @@ import mig_opt.proving.prover as prover_module
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.files.batch.batches import write_batch
-from mig_opt.files.batch.schedules import (
-    certificate_from_json,
-    read_certificate,
-    read_schedule,
-    write_certificate,
-    write_schedule,
-)
+from mig_opt.files.batch.certificates import certificate_from_json, read_certificate, write_certificate
+from mig_opt.files.batch.schedules import read_schedule, write_schedule
 from mig_opt.proving import prove
 from mig_opt.result import TrajectoryPoint
 from mig_opt.solving import solve

@@ -20,18 +20,20 @@ from mig_opt.errors import InputError
 from mig_opt.files.documents import rendered
 from mig_opt.files.schema import json_schema
 from mig_opt.files.serving.demands import demand_from_json
-from mig_opt.files.serving.deployments import (
-    deployment_from_json,
+from mig_opt.files.serving.deployment_results import (
     deployment_result_from_json,
     deployment_result_summary,
     deployment_result_to_json,
+    read_deployment_result,
+    write_deployment_result,
+)
+from mig_opt.files.serving.deployments import (
+    deployment_from_json,
     deployment_to_csv,
     deployment_to_json,
     import_deployment,
     read_deployment,
-    read_deployment_result,
     write_deployment,
-    write_deployment_result,
 )
 from mig_opt.instances.bundled import load_demand
 from mig_opt.result import Status

@@ -1,0 +1,116 @@
+"""Results of ``deploy`` and change plans as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mig_opt.files.kinds import FileKind, check_stated
+from mig_opt.files.reading import Findings, Raw, read_keys
+from mig_opt.files.serving.deployments import DEPLOYMENT, DeploymentFile
+from mig_opt.files.shapes import WORDS, Seconds, Versions, Words
+from mig_opt.result import Result, Status
+from mig_opt.serving.change_plan import ChangePlan
+from mig_opt.serving.demand import Demand
+from mig_opt.serving.deployment import Deployment, DeploymentResult
+
+
+@dataclass(frozen=True, slots=True)
+class DeploymentResultFile:
+    """Outcome of a method: the deployment that it found, and the lower bound that it proved."""
+
+    schema: Literal["mig-opt/deployment-result/1"]
+    status: Status
+    method: str
+    lower_bound: Annotated[int, Field(description="No deployment has fewer GPUs; 0 if that is not known.")]
+    runtime_s: Seconds
+    deployment: Annotated[DeploymentFile | None, Field(description="The best deployment; null if there is none.")]
+    gpus: Annotated[int | None, Field(description="GPUs with a segment; null without a deployment.")] = None
+    compute_slices: Annotated[
+        int | None, Field(description="Compute slices of all segments; null without a deployment.")
+    ] = None
+    reason: str = ""
+    proven: tuple[str, ...] = ()
+    seed: int = 0
+    versions: Versions = field(default_factory=dict)
+
+
+_EXAMPLE = {
+    "schema": "mig-opt/deployment-result/1",
+    "status": "optimal",
+    "method": "exact",
+    "lower_bound": 2,
+    "runtime_s": 0.5,
+    "deployment": None,
+}
+WORDS[DeploymentResultFile] = Words(_EXAMPLE, described_by=Result)
+
+
+def _result(raw: Raw, path: str, findings: Findings) -> DeploymentResult:
+    values = read_keys(DeploymentResultFile, raw, findings, path, readers={"deployment": DEPLOYMENT.part})
+    stated = {key: values.pop(key) for key in ("gpus", "compute_slices")}
+    findings.check()
+    result = DeploymentResult(plan=values.pop("deployment"), **values)
+    check_stated(raw, stated, result, "deployment", findings)
+    return result
+
+
+def deployment_shares(demand: Demand, deployment: Deployment | None) -> Raw:
+    """Return what a deployment leaves unused, outside and inside of its segments, as part of a document."""
+    return {
+        "external_fragmentation": None if deployment is None else deployment.external_fragmentation,
+        "internal_slack": None if deployment is None else deployment.internal_slack(demand),
+    }
+
+
+def deployment_result_summary(result: DeploymentResult, demand: Demand | None = None) -> Raw:
+    """Return a result of :func:`mig_opt.deploy` as ``mig-opt deploy --json`` prints it, with its ``demand``."""
+    return {
+        "status": result.status.value,
+        "method": result.method,
+        "gpus": result.gpus,
+        "lower_bound": result.lower_bound,
+        "compute_slices": result.compute_slices,
+        **({} if demand is None else deployment_shares(demand, result.deployment)),
+        "runtime_s": result.runtime_s,
+        "deployment": None if result.deployment is None else DEPLOYMENT.document(result.deployment),
+    }
+
+
+def _encoded_result(result: DeploymentResult) -> Raw:
+    return {
+        **deployment_result_summary(result),
+        "reason": result.reason,
+        "proven": list(result.proven),
+        "seed": result.seed,
+        "versions": dict(result.versions),
+    }
+
+
+DEPLOYMENT_RESULT = FileKind("deployment-result", _result, _encoded_result)
+read_deployment_result, write_deployment_result = DEPLOYMENT_RESULT.read, DEPLOYMENT_RESULT.write
+deployment_result_from_json, deployment_result_to_json = DEPLOYMENT_RESULT.from_json, DEPLOYMENT_RESULT.to_json
+
+
+def change_document(plan: ChangePlan) -> Raw:
+    """Return a change plan as part of a document, with the names of services in place of segments.
+
+    ``kept`` is the number of segments that go on all the time; ``interrupted`` are the services that lack throughput
+    on the way, each once.
+    """
+    return {
+        "kept": len(plan.kept),
+        "interrupted": list(dict.fromkeys(segment.service for segment in plan.interrupted)),
+        "duration_s": plan.duration,
+        "proven": list(plan.proven),
+        "steps": [
+            {
+                **{key: getattr(step, key) for key in ("kind", "gpu", "profile", "start", "begin", "end")},
+                "ends": step.ends and step.ends.service,
+                "begins": step.begins and step.begins.service,
+            }
+            for step in plan.steps
+        ],
+    }

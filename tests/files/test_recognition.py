@@ -1,0 +1,53 @@
+"""Recognition of the kind of a file."""
+
+from __future__ import annotations
+
+import json
+from typing import get_args
+
+import pytest
+
+from mig_opt.files.recognition import document_kind
+from mig_opt.files.shapes import Kind
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+def test_every_kind_by_its_schema(kind: str) -> None:
+    for version in (1, 2):
+        text = json.dumps({"schema": f"mig-opt/{kind}/{version}", "services": [], "tasks": []})
+        assert document_kind(text) == document_kind(b"\xef\xbb\xbf" + text.encode()) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"services": []}', "services"),
+        ('{"tasks": []}', "batch"),
+        ('{"schema": "mig-opt/fleet/1", "services": []}', None),
+        ('{"schema": 3, "services": []}', None),
+        ("{}", None),
+        ("[]", None),
+        ('{"services": [', None),
+        ("", None),
+    ],
+)
+def test_other_documents(text: str, kind: str | None) -> None:
+    assert document_kind(text) == kind
+
+
+def test_bytes_that_are_no_text() -> None:
+    assert document_kind(b"\xff") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("service,slo_s,rate_rps\nchat,1,2\n", "services"),
+        ("\n model , slo_latency_ms , request_rate_rps\n", "services"),
+        ("task,t1_s\na,1\n", "batch"),
+        ("model,scenario\n", "batch"),
+        ("", "batch"),
+    ],
+)
+def test_tables(text: str, kind: str) -> None:
+    assert document_kind(text, table=True) == kind
