@@ -7,6 +7,7 @@ from typing import Any
 
 from mig_opt.change.greedy import greedy
 from mig_opt.control import Callbacks, Control, Limits, Stop, check_run, run
+from mig_opt.control.threads import interruptibly
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.registry import Method
 from mig_opt.serving.change_plan import ChangePlan, ChangeResult, operation_costs
@@ -109,7 +110,7 @@ def plan_change(
         also=() if demand is None else wrong_demand(demand),
     )
     costs = operation_costs((*running.gpus, *deployment.gpus), operations)
-    problem = ChangeProblem.of(running, deployment, demand, costs)
+    problem, parts, interrupted = _begun(running, deployment, demand, costs)
     control = Control[ChangePlan](
         time_limit,
         int(seed),
@@ -120,12 +121,13 @@ def plan_change(
         deterministic=deterministic,
         judge=lambda plan: (len(plan.interrupted), plan.duration),
     )
-    parts = [_Part(problem, gpus) for gpus in problem.parts]
     inevitable = sum(problem.inevitable(gpus) for gpus in problem.parts)
 
     def work() -> None:
         control.raise_bound(inevitable, "these segments cannot but be interrupted")
         control.offer(_change_plan(problem, parts))
+        if interrupted:
+            raise KeyboardInterrupt
         for part in parts:
             part.improve(control, lambda: control.offer(_change_plan(problem, parts)))
         control.raise_bound(sum(part.least for part in parts), "no order of the steps interrupts fewer segments")
@@ -149,6 +151,28 @@ def plan_change(
         optimal=lambda: len(_change_plan(problem, parts).proven) == 2,
         conclude=conclude,
     )
+
+
+def _begun(
+    running: Deployment, deployment: Deployment, demand: Demand | None, costs: Mapping[str, OperationCosts]
+) -> tuple[ChangeProblem, list[_Part], bool]:
+    """Return a problem, its parts with their first plans, and whether Ctrl-C was pressed meanwhile.
+
+    It ends nothing here: without a first plan, whoever asks would lose the deployment that the change leads to.
+    """
+    begun: list[tuple[ChangeProblem, list[_Part]]] = []
+
+    def begin() -> None:
+        problem = ChangeProblem.of(running, deployment, demand, costs)
+        begun.append((problem, [_Part(problem, gpus) for gpus in problem.parts]))
+
+    try:
+        interruptibly(begin)
+    except KeyboardInterrupt:
+        if not begun:
+            raise
+        return *begun[0], True
+    return *begun[0], False
 
 
 class _Part:

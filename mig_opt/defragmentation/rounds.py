@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from mig_opt.fleet.state import FleetState, Migration
-from mig_opt.gpu.model import OperationCosts
+from mig_opt.gpu.model import OperationCosts, Placement
 
 
 def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int | None = None) -> tuple[int, ...]:
@@ -27,8 +27,13 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
     """
     found: list[int] = []
     taken: Counter[tuple[str, int]] = Counter()
-    for index, step in enumerate(migrations):
-        number = 1 + max((found[at] for at in range(index) if _waits(state, step, migrations[at])), default=0)
+    made: dict[tuple[int, str, int], int] = {}  # the round in which an instance was created
+    left: defaultdict[int, list[tuple[Placement, int]]] = defaultdict(list)  # the places that a GPU lost, with rounds
+    for step in migrations:
+        place, source = (state.gpu.placement(step.profile, start) for start in (step.to_start, step.start))
+        waits = [number for other, number in left[step.to_gpu] if place.excludes(other)]
+        number = 1 + max(waits, default=0)
+        number = max(number, 1 + made.get((step.gpu, step.profile, step.start), 0))
         owner = step.owner or step.name
         limits = [state.budgets.get(owner), per_owner if step.owner else None]
         most = min((limit for limit in limits if limit is not None), default=len(migrations))
@@ -36,6 +41,8 @@ def rounds_of(state: FleetState, migrations: Sequence[Migration], per_owner: int
             number += 1
         taken[owner, number] += 1
         found.append(number)
+        made[step.to_gpu, step.profile, step.to_start] = number
+        left[step.gpu].append((source, number))
     return tuple(found)
 
 
@@ -85,16 +92,3 @@ def seconds_of(
             free[step.gpu] = max(free.get(step.gpu, now), ready) + costs.of("destroy", state.gpu.profile(step.profile))
         now = max(free.values(), default=now)
     return now
-
-
-def _waits(state: FleetState, step: Migration, earlier: Migration) -> bool:
-    """Return True if a migration needs an earlier one to be over, for its place or since its instance is the same."""
-    if (step.gpu, step.profile, step.start) == (earlier.to_gpu, earlier.profile, earlier.to_start):
-        return True
-    if step.to_gpu != earlier.gpu:
-        return False
-    place, left = (
-        state.gpu.placement(step.profile, step.to_start),
-        state.gpu.placement(earlier.profile, earlier.start),
-    )
-    return place.excludes(left)

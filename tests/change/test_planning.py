@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import _thread
 import math
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise, permutations, product
@@ -19,6 +21,7 @@ from mig_opt.change.greedy import greedy
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
+from mig_opt.result import Status
 from mig_opt.serving.change_plan import ChangePlan, needs_during, operation_costs
 from mig_opt.serving.change_problem import ChangeProblem, Timetable
 from mig_opt.serving.demand import Demand, GpuPool, Service
@@ -229,6 +232,19 @@ def test_ctrl_c_keeps_the_best_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(plan.interrupted) == 1
     monkeypatch.setattr("mig_opt.models.serving.change_order.fewest_interruptions", pressed)
     assert planned(running, new).proven == ()
+
+
+def test_ctrl_c_while_the_first_plan_is_made_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(problem: ChangeProblem, gpus: Sequence[int]) -> Timetable:
+        _thread.interrupt_main()
+        time.sleep(0.2)  # Ctrl-C arrives meanwhile
+        return clumsy(problem, gpus)
+
+    monkeypatch.setattr("mig_opt.change.planning.greedy", interrupted)
+    running, new = SWAP
+    result = plan_change(running, new)
+    assert result.status is Status.INTERRUPTED
+    assert validate_change(running, new, result.plan).valid
 
 
 def clumsy(problem: ChangeProblem, gpus: Sequence[int]) -> Timetable:
