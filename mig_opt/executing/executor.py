@@ -16,6 +16,7 @@ from mig_opt.driver import MigInstance
 from mig_opt.errors import DriverError
 from mig_opt.executing.lanes import Lane, lanes_of
 from mig_opt.executing.machinery import Done, Driver, Machinery
+from mig_opt.executing.remote import CONNECTION
 from mig_opt.files.batch.journals import JournalFile
 
 Observer = Callable[[Journal, Event], object]
@@ -134,7 +135,7 @@ class Executor:
                 self._note("lost" if lane.state == "creating" else "destroyed", index)
             except DriverError as error:
                 refusals.append(str(error))
-                self._note("refused", index, text=str(error))
+                self._refuse(index, error)
         if not refusals:
             self._note("undo")
             self._machinery.clear()
@@ -253,8 +254,21 @@ class Executor:
         self._machinery.operate(gpu, index, destroy)
 
     def _refuse(self, index: int, error: DriverError, time: float | None = None) -> None:
+        lane = self._lanes[index]
+        creating = lane.state == "creating"
         self._note("refused", index, time, text=str(error))
-        self._lanes[index].state = "refused"
+        if creating and self._has_perhaps_made(index, error):
+            self._note("create", index, others=lane.others)  # still open: whoever goes on has to look
+        lane.state = "refused"
+
+    def _has_perhaps_made(self, index: int, error: DriverError) -> bool:
+        """Return True if a creation that was refused may have left something all the same."""
+        if error.cause == CONNECTION:
+            return True
+        try:
+            return self._lanes[index].half_made(self._there(index)) is not None
+        except DriverError:
+            return True
 
     def _take(self, done: Done) -> None:
         if done.task is not None:
@@ -274,6 +288,8 @@ class Executor:
             self._note("destroyed", index, done.time)
 
     def _take_task(self, done: Done, task: str) -> None:
+        if done.error is not None:
+            raise done.error
         index = self._journal.instance_of[task]
         attempt, code = self._lanes[index].attempts[task], done.value.code
         if code is None and attempt < _MOST_TRIES:

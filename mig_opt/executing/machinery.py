@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mig_opt.driver import MigInstance
+from mig_opt.errors import DriverError
 from mig_opt.executing.attempts import Outcome
 from mig_opt.gpu.model import Placement
 
@@ -116,9 +117,19 @@ class Threads:
         threading.Thread(target=work, name=f"driver of GPU {gpu}", daemon=True).start()
 
     def begin(self, task: str, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start a try at a task, and wait for it in a thread."""
+        """Start a try at a task, and wait for it in a thread.
+
+        Raises
+        ------
+        DriverError
+            If the machine refuses to start it.
+        """
         tries = self._of(name)
-        process = tries.begin(name, command, environment)
+        try:
+            process = tries.begin(name, command, environment)
+        except OSError as error:
+            reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on with --resume"
+            raise DriverError("start", reason) from error
         self._await(task, lambda: tries.wait(name, process))
 
     def _of(self, name: str) -> Tries:
@@ -131,8 +142,12 @@ class Threads:
 
     def _await(self, task: str, wait: Callable[[], Outcome]) -> None:
         def work() -> None:
-            outcome = wait()
-            self._done.put(Done(None, task, outcome.time, outcome))
+            try:
+                outcome = wait()
+            except Exception as error:
+                self._done.put(Done(None, task, self.now(), error=error))
+            else:
+                self._done.put(Done(None, task, outcome.time, outcome))
 
         threading.Thread(target=work, name=f"task {task}", daemon=True).start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.journal import Commands
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.driver import Patience
-from mig_opt.errors import InputError
+from mig_opt.errors import DriverError, InputError
 from mig_opt.executing import resume_schedule, run_schedule, undo_schedule
 from mig_opt.executing.attempts import Attempts
 from mig_opt.files.batch.batches import write_batch
@@ -233,6 +234,42 @@ def test_an_instance_that_appears_in_the_way_is_left_alone(machine: Machine, jou
     assert not found.complete
     assert "nothing is taken away: 2g.12gb at slice 0" in found.refusals[0]
     assert sorted(line[0] for line in ran(tmp_path)) == ["big", "right"]  # the other branch is not kept from running
+
+
+def test_an_instance_made_by_hand_after_a_refusal_is_left_alone(
+    machine: Machine, journal: Path, tmp_path: Path
+) -> None:
+    machine.fault("no-compute", -1)
+    assert not run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON).complete
+    machine.fault("no-compute", 0)
+    machine.add(0, "4g.24gb", 0)
+    assert not resume_schedule(journal, patience=SOON).complete
+    assert undo_schedule(journal, patience=SOON) == []
+    assert places(machine) == {("4g.24gb", 0)}
+
+
+def test_what_the_disk_refuses_is_told(
+    machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+
+        def fill(_: object, event) -> None:
+            if event.kind == "created":
+                disk.setattr(os, "write", full)
+
+        with pytest.raises(InputError, match=r"run.journal:\n.*No space left on device; mend that"):
+            run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, observe=fill)
+    assert resume_schedule(journal).complete
+    assert len(ran(tmp_path)) == 3
+
+
+def test_a_task_that_the_machine_does_not_start_is_told(machine: Machine, journal: Path) -> None:
+    commands = Commands({task.name: ("sh", "-c", "true", "x" * 3_000_000) for task in BATCH.tasks})
+    with pytest.raises(DriverError, match="task 'big' cannot be started: Argument list too long"):
+        run_schedule(BATCH, PLAN, commands, journal=journal)
 
 
 def test_two_processes_do_not_go_on_at_once(machine: Machine, journal: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -253,7 +253,8 @@ class JournalFile:
         self.journal.events.append(event)
         self._append(encoded(event))
         if event.kind in INTENTIONS and any("/" in gpu for gpu in self.journal.gpus):
-            os.fdatasync(self._file)
+            with self._told():
+                os.fdatasync(self._file)
             return
         if not self._syncer.is_alive():
             self._syncer.start()
@@ -268,8 +269,18 @@ class JournalFile:
 
     def _append(self, raw: Raw) -> None:
         data = json.dumps(raw, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        while data:
-            data = data[os.write(self._file, data) :]
+        with self._told():
+            while data:
+                data = data[os.write(self._file, data) :]
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raise what the disk refuses as an error of this file."""
+        try:
+            yield
+        except OSError as error:
+            message = f"cannot be written: {error.strerror}; mend that, and then go on with --resume"
+            raise InputError([Problem("", message)], str(self.path)) from None
 
     def close(self) -> None:
         """Close the file, with everything on disk, so that others may open it."""
@@ -278,7 +289,8 @@ class JournalFile:
         if self._syncer.is_alive():
             self._syncer.join()
         try:
-            os.fdatasync(self._file)
+            with self._told():
+                os.fdatasync(self._file)
         finally:
             os.close(self._file)
 
