@@ -205,7 +205,10 @@ def check_plan(
 
 
 def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem if the program of a command does not exist."""
+    """Yield a problem if the program of a command does not exist, or no program can be given its arguments."""
+    if any("\0" in word for word in words):
+        yield Problem(f"commands.{name}", "has the character \\0, which no program can be given; remove it")
+        return
     if shutil.which(words[0]) is None:
         message = f"there is no program {words[0]!r}, or it may not be run; give its path, or chmod +x"
         yield Problem(f"commands.{name}", message)

@@ -8,6 +8,7 @@ driver of a GPU does one operation at a time; of those that can be done, the one
 
 from __future__ import annotations
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
@@ -52,7 +53,15 @@ class Executor:
         self._busy: set[int] = set()  # GPUs whose driver has something to do
         self._lanes = lanes_of(self._journal)
 
-    def _note(self, kind: EventKind, lane: int | None = None, time: float | None = None, **details: object) -> None:
+    def _note(
+        self,
+        kind: EventKind,
+        lane: int | None = None,
+        time: float | None = None,
+        *,
+        told: bool = True,
+        **details: object,
+    ) -> None:
         """Note an event, and let the lane that it is about follow it."""
         when = self._machinery.now() if time is None else time
         instance = lane if "task" not in details else None
@@ -60,7 +69,7 @@ class Executor:
         self._file.append(event)
         if lane is not None:
             self._lanes[lane].take(event)
-        if self._observe is not None:
+        if told and self._observe is not None:
             self._observe(self._journal, event)
 
     # The whole
@@ -257,18 +266,18 @@ class Executor:
         lane = self._lanes[index]
         creating = lane.state == "creating"
         self._note("refused", index, time, text=str(error))
-        if creating and self._has_perhaps_made(index, error):
-            self._note("create", index, others=lane.others)  # still open: whoever goes on has to look
+        if creating and self._made_nothing(index, error):
+            # What is at its place later was made by somebody else. Who watches has been told already.
+            self._note("lost", index, told=False)
         lane.state = "refused"
 
-    def _has_perhaps_made(self, index: int, error: DriverError) -> bool:
-        """Return True if a creation that was refused may have left something all the same."""
+    def _made_nothing(self, index: int, error: DriverError) -> bool:
+        """Return True if a creation that was refused has certainly left nothing."""
         if error.cause == CONNECTION:
-            return True
-        try:
-            return self._lanes[index].half_made(self._there(index)) is not None
-        except DriverError:
-            return True
+            return False
+        with contextlib.suppress(DriverError):
+            return self._lanes[index].half_made(self._there(index)) is None
+        return False
 
     def _take(self, done: Done) -> None:
         if done.task is not None:

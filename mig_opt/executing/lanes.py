@@ -76,8 +76,6 @@ class Lane:
                 self.state = "gone"
             case "lost":
                 self.forget()
-            case "refused" if self.state == "creating":
-                self.state = "planned"  # what is there later was made by somebody else
             case "run" if task is not None:
                 self.attempts[task], self.running = event.attempt, task
                 with contextlib.suppress(ValueError):

@@ -128,7 +128,7 @@ class Threads:
         try:
             process = tries.begin(name, command, environment)
         except OSError as error:
-            reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on with --resume"
+            reason = f"task {task!r} cannot be started: {error.strerror}; mend that, and then go on"
             raise DriverError("start", reason) from error
         self._await(task, lambda: tries.wait(name, process))
 

@@ -144,11 +144,17 @@ def test_what_speaks_against_it_is_told_before_anything_is_changed(
 
 def test_all_problems_at_once(machine: Machine, journal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mig_opt.executing.entry.owner_of_partitions", lambda: "HAMi owns the partitions")
-    commands = Commands({"big": ("./no-such-program",), "left": ("true",)})
+    commands = Commands({"big": ("./no-such-program",), "left": ("true", "\0")})
     with pytest.raises(InputError) as error:
         run_schedule(BATCH, PLAN, commands, journal=journal, devices=["7"])
     text = str(error.value)
-    for part in ("'right'; add it", "no program './no-such-program'", "HAMi owns", "there is no GPU 7"):
+    for part in (
+        "'right'; add it",
+        "no program './no-such-program'",
+        "commands.left: has the character",
+        "HAMi owns",
+        "there is no GPU 7",
+    ):
         assert part in text
 
 
@@ -248,6 +254,25 @@ def test_an_instance_made_by_hand_after_a_refusal_is_left_alone(
     assert places(machine) == {("4g.24gb", 0)}
 
 
+def test_what_a_refused_creation_has_left_is_taken_back_whatever_comes_between(
+    machine: Machine, journal: Path, tmp_path: Path
+) -> None:
+    def stop(_: object, event) -> None:
+        if event.kind == "refused":
+            raise KeyboardInterrupt
+
+    for fault in ("no-compute", "in-use"):
+        machine.fault(fault, -1)
+    with pytest.raises(KeyboardInterrupt):
+        run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, patience=SOON, observe=stop)
+    assert places(machine) == {("4g.24gb", 0)}  # without a compute instance
+    assert undo_schedule(journal, patience=SOON) != []
+    for fault in ("no-compute", "in-use"):
+        machine.fault(fault, 0)
+    assert undo_schedule(journal, patience=SOON) == []
+    assert places(machine) == set()
+
+
 def test_what_the_disk_refuses_is_told(
     machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +289,20 @@ def test_what_the_disk_refuses_is_told(
             run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, observe=fill)
     assert resume_schedule(journal).complete
     assert len(ran(tmp_path)) == 3
+
+
+def test_a_journal_whose_first_line_the_disk_refuses_is_not_there(
+    machine: Machine, journal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "write", full)
+        with pytest.raises(InputError, match="No space left on device"):
+            run_schedule(BATCH, PLAN, note(tmp_path), journal=journal)
+    assert not journal.exists()
+    assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal).complete
 
 
 def test_a_task_that_the_machine_does_not_start_is_told(machine: Machine, journal: Path) -> None:

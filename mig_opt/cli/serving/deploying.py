@@ -39,7 +39,7 @@ from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 
 if TYPE_CHECKING:
-    from mig_opt.serving.change_plan import ChangePlan
+    from mig_opt.serving.change_plan import ChangePlan, ChangeResult
     from mig_opt.simulation.serving.capacity import Promise
 
 _CHANGE_TIME_LIMIT = 10.0
@@ -135,7 +135,12 @@ def deploy(
         result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)
         change = _change(demand, old, result, seconds)
 
-    _tell(demand, result, change, outputs, hints=_hints(result, time_limit), running=old)
+    hints, status = _hints(result, time_limit), result.status
+    if change is not None and change.status is Status.INTERRUPTED and status is not Status.INTERRUPTED:
+        hints, status = [*hints, "Interrupted while the steps were planned; better ones may exist."], change.status
+    code = EXIT_CODES.get(status, 0)
+    steps = None if change is None else change.plan
+    _tell(demand, result, steps, outputs, hints=hints, running=old, code=code)
 
 
 def _tell(
@@ -146,8 +151,9 @@ def _tell(
     *,
     hints: list[str],
     running: Deployment | None,
+    code: int,
 ) -> None:
-    """Write, draw and show a result, and end with the exit code of the command."""
+    """Write, draw and show a result, and end with an exit code."""
     from mig_opt.files.documents import write_text
     from mig_opt.files.serving.deployment_results import change_document, deployment_result_summary
     from mig_opt.files.serving.deployments import write_deployment
@@ -173,7 +179,7 @@ def _tell(
         show_remarks(remarks)
     if deployment is None and (outputs.as_json or to_stdout):
         _say_why_not(demand, result)
-    raise typer.Exit(EXIT_CODES.get(result.status, 0))
+    raise typer.Exit(code)
 
 
 def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
@@ -235,15 +241,15 @@ def _change(
     running: Deployment | None,
     result: DeploymentResult,
     costs: Mapping[str, OperationCosts] | None,
-) -> ChangePlan | None:
-    """Return the steps from what is running to the deployment, if there are both."""
+) -> ChangeResult | None:
+    """Plan the steps from what is running to the deployment, if there are both."""
     if running is None or result.deployment is None:
         return None
     from mig_opt.change import plan_change
 
     # Who has pressed Ctrl-C does not want to wait much longer.
     limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
-    return plan_change(running, result.deployment, demand=demand, operations=costs, time_limit=limit).plan
+    return plan_change(running, result.deployment, demand=demand, operations=costs, time_limit=limit)
 
 
 def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:

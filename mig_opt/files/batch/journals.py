@@ -238,7 +238,12 @@ class JournalFile:
             self._drop_torn_line()
         else:
             self.journal = journal
-            self._append(_encoded_head(journal))
+            try:
+                self._append(_encoded_head(journal))
+            except InputError:
+                os.close(self._file)
+                self.path.unlink()
+                raise
 
     def _drop_torn_line(self) -> None:
         data = self.path.read_bytes()
@@ -279,7 +284,7 @@ class JournalFile:
         try:
             yield
         except OSError as error:
-            message = f"cannot be written: {error.strerror}; mend that, and then go on with --resume"
+            message = f"cannot be written: {error.strerror}; mend that, and then go on"
             raise InputError([Problem("", message)], str(self.path)) from None
 
     def close(self) -> None:

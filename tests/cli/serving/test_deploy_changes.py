@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import _thread
 import json
+import time
 
 import pytest
 from command_line import refuses
 from services_file import CHAT, PROFILES, SEARCH, SERVICES, fleet, services
 
 from mig_opt.change import plan_change
+from mig_opt.change.greedy import greedy
 from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.serving.deployments import read_deployment
 from mig_opt.rollout import change_script
@@ -49,6 +52,20 @@ def test_the_steps_of_a_change(run, tmp_path):
     script = run("deploy", path, "--from", old, "--export", "nvidia-smi")
     assert (script.code, script.err) == (0, "")
     assert script.out == change_script(plan.plan)
+
+
+def test_ctrl_c_while_the_steps_are_planned_keeps_the_deployment(run, tmp_path, monkeypatch):
+    def interrupted(*problem):
+        _thread.interrupt_main()
+        time.sleep(0.2)  # Ctrl-C arrives meanwhile
+        return greedy(*problem)
+
+    monkeypatch.setattr("mig_opt.change.planning.greedy", interrupted)
+    path = services(tmp_path, services=[{**CHAT, "rate": 11.0}, {**SEARCH, "rate": 190.0}])
+    outcome = run("deploy", path, "--from", fleet(tmp_path), "-o", tmp_path / "new.json")
+    assert outcome.code == 130
+    assert "Interrupted while the steps were planned" in outcome.out
+    assert read_deployment(tmp_path / "new.json").segments
 
 
 def test_the_change_as_json(run, tmp_path):
