@@ -1,4 +1,4 @@
-"""Which kind of file a document is."""
+"""Recognition of the kind of file that a document is."""
 
 from __future__ import annotations
 

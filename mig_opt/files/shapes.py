@@ -1,4 +1,4 @@
-"""What the shapes of files are made of: types of values, and words that types cannot say.
+"""Parts of the shapes of files: types of values, and words that types cannot say.
 
 A *shape* is a dataclass with the keys of an object in a file. The shape of each kind of file stands beside its reader;
 its parts are mostly objects of the domain. Readers and JSON Schemas both follow from the shapes.
@@ -95,7 +95,7 @@ INSTANCE = {"gpu": 0, "profile": "2g.10gb", "start": 0}
 
 
 class Words(NamedTuple):
-    """What is said of the objects of a shape beside the types of their keys."""
+    """All that is said of the objects of a shape beside the types of their keys."""
 
     example: Mapping[str, Any]
     """An object with every key that it needs."""
