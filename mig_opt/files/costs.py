@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mig_opt.files.kinds import COSTS_BY_SIZE, FileKind, check_catalogued
+from mig_opt.files.kinds import FileKind, check_catalogued
 from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_keys, read_object
-from mig_opt.files.shapes import FROM_0, WORDS, GpuName, Words, by_size
+from mig_opt.files.shapes import WORDS, GpuName, Words
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
@@ -29,8 +29,8 @@ class CostsFile:
 
 _TABLES = ("create", "destroy")
 WORDS[CostsFile] = Words(
-    {"schema": "mig-opt/costs/1", "gpu": "A30-24GB", **COSTS_BY_SIZE},
-    {key: by_size(FROM_0) for key in _TABLES},
+    {"schema": "mig-opt/costs/1", "gpu": "A30-24GB", **WORDS[OperationCosts].example},
+    WORDS[OperationCosts].keys,
     described_by=OperationCosts,
 )
 

@@ -211,13 +211,13 @@ def check_writable(path: str | Path) -> None:
     """
     target = _target(path)
     if _replaceable(target):
-        with _writing_to(path), _temporary(target):
+        with writing_to(path), _temporary(target):
             pass
 
 
 def write_text(path: str | Path, text: str) -> None:
     """Write a UTF-8 file such that nobody ever sees a part of it: an existing file is replaced at the end."""
-    with _writing_to(path):
+    with writing_to(path):
         data = text.encode("utf-8")
     write_bytes(path, data)
 
@@ -225,7 +225,7 @@ def write_text(path: str | Path, text: str) -> None:
 def write_bytes(path: str | Path, data: bytes) -> None:
     """Write a file such that nobody ever sees a part of it: an existing file is replaced at the end."""
     target = _target(path)
-    with _writing_to(path):
+    with writing_to(path):
         if not _replaceable(target):
             target.write_bytes(data)
             return
@@ -247,13 +247,13 @@ def make_folder(path: str | Path) -> None:
     InputError
         If it cannot be made.
     """
-    with _writing_to(path):
+    with writing_to(path):
         Path(path).mkdir(exist_ok=True)
 
 
 def _target(path: str | Path) -> Path:
     """Return the file behind ``path``, links followed, if nothing speaks against writing it."""
-    with _writing_to(path):
+    with writing_to(path):
         target = Path(path).resolve()
         if target.is_dir():
             _refuse(path, "cannot be written: is a folder; name a file in it")
@@ -281,13 +281,14 @@ def _temporary(target: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _writing_to(path: str | Path) -> Iterator[None]:
+def writing_to(path: str | Path, advice: str = "") -> Iterator[None]:
+    """Raise what the disk refuses as an error of the file that is written; ``advice`` says what to do then."""
     try:
         yield
     except InputError:
         raise
     except (OSError, ValueError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
-        _refuse(path, f"cannot be written: {_reason(error)}")
+        _refuse(path, f"cannot be written: {_reason(error)}{advice}")
 
 
 def _reason(error: Exception) -> str:

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-COSTS_BY_SIZE = {"create": {"1": 0.1, "2": 0.1, "4": 0.1}, "destroy": {"1": 0.1, "2": 0.1, "4": 0.1}}
-WORDS[OperationCosts] = Words(COSTS_BY_SIZE, {key: by_size(FROM_0) for key in COSTS_BY_SIZE})
+_COSTS = {"1": 0.1, "2": 0.1, "4": 0.1}
+WORDS[OperationCosts] = Words(
+    {"create": _COSTS, "destroy": _COSTS}, {"create": by_size(FROM_0), "destroy": by_size(FROM_0)}
+)
 
 _COMMANDS = {"batch": "mig-opt solve", "services": "mig-opt deploy"}
 

@@ -57,10 +57,9 @@ class BatchFile:
     )
 
 
-TASK = {"name": "lu", "times": TIMES}
-BATCH_EXAMPLE = {"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [TASK]}
-WORDS[BatchFile] = Words(BATCH_EXAMPLE, described_by=Batch)
-WORDS[Task] = Words(TASK, {"name": NAME, "times": by_size(ABOVE_0), "memory_gb": ABOVE_0})
+_TASK = {"name": "lu", "times": TIMES}
+WORDS[BatchFile] = Words({"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "tasks": [_TASK]}, described_by=Batch)
+WORDS[Task] = Words(_TASK, {"name": NAME, "times": by_size(ABOVE_0), "memory_gb": ABOVE_0})
 WORDS[LiveInstance] = Words(INSTANCE, {**PLACED, "free": FROM_0})
 
 _KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)"

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,14 +16,15 @@ from pydantic import Field
 
 from mig_opt.batch.journal import INTENTIONS, Commands, Event, Journal
 from mig_opt.errors import InputError, Problem
-from mig_opt.files.batch.batches import BATCH, BATCH_EXAMPLE, BatchFile
-from mig_opt.files.batch.schedules import SCHEDULE, SCHEDULE_EXAMPLE, ScheduleFile
-from mig_opt.files.documents import decoded, file_path, parsed, read_bytes
+from mig_opt.files.batch.batches import BATCH, BatchFile
+from mig_opt.files.batch.schedules import SCHEDULE, ScheduleFile
+from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, writing_to
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.reading import Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import WORDS, Words
 
 _SCHEMA = "mig-opt/journal/1"
+_ADVICE = "; mend that, and then go on"
 
 Command = Annotated[
     tuple[str, ...], Field(json_schema_extra={"minItems": 1, "prefixItems": [{"type": "string", "minLength": 1}]})
@@ -56,8 +57,8 @@ class JournalHead:
 _COMMANDS_EXAMPLE = {"schema": "mig-opt/commands/1", "tasks": {"gaussian": ["./gaussian", "-s", "4096"]}}
 _HEAD_EXAMPLE = {
     "schema": _SCHEMA,
-    "batch": BATCH_EXAMPLE,
-    "schedule": SCHEDULE_EXAMPLE,
+    "batch": WORDS[BatchFile].example,
+    "schedule": WORDS[ScheduleFile].example,
     "commands": {"schema": "mig-opt/commands/1", "tasks": {"lu": ["./lu"]}},
     "gpus": ["GPU-8c5a3d6e-1f2b-4c3d-9e8f-0a1b2c3d4e5f"],
 }
@@ -258,7 +259,7 @@ class JournalFile:
         self.journal.events.append(event)
         self._append(encoded(event))
         if event.kind in INTENTIONS and any("/" in gpu for gpu in self.journal.gpus):
-            with self._told():
+            with writing_to(self.path, _ADVICE):
                 os.fdatasync(self._file)
             return
         if not self._syncer.is_alive():
@@ -274,18 +275,9 @@ class JournalFile:
 
     def _append(self, raw: Raw) -> None:
         data = json.dumps(raw, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
-        with self._told():
+        with writing_to(self.path, _ADVICE):
             while data:
                 data = data[os.write(self._file, data) :]
-
-    @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """Raise what the disk refuses as an error of this file."""
-        try:
-            yield
-        except OSError as error:
-            message = f"cannot be written: {error.strerror}; mend that, and then go on"
-            raise InputError([Problem("", message)], str(self.path)) from None
 
     def close(self) -> None:
         """Close the file, with everything on disk, so that others may open it."""
@@ -294,7 +286,7 @@ class JournalFile:
         if self._syncer.is_alive():
             self._syncer.join()
         try:
-            with self._told():
+            with writing_to(self.path, _ADVICE):
                 os.fdatasync(self._file)
         finally:
             os.close(self._file)

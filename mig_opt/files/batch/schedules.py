@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -57,7 +57,6 @@ class ResultFile:
 
 
 _SPAN = {**INSTANCE, "begin": 0.12, "end": 2.62}
-SCHEDULE_EXAMPLE: dict[str, Any] = {"schema": "mig-opt/schedule/1", "runs": []}
 _RESULT_EXAMPLE = {
     "schema": "mig-opt/result/1",
     "status": "feasible",
@@ -70,7 +69,7 @@ WORDS[Run] = Words({"task": "lu", **_SPAN})
 WORDS[Operation] = Words(
     {"kind": "create", **_SPAN}, {"kind": {"description": "Creation or destruction."}}, described_by=Run
 )
-WORDS[ScheduleFile] = Words(SCHEDULE_EXAMPLE, described_by=Schedule)
+WORDS[ScheduleFile] = Words({"schema": "mig-opt/schedule/1", "runs": []}, described_by=Schedule)
 WORDS[PointEntry] = Words({"seconds": 0.1, "makespan": 20.0, "lower_bound": 12.5}, described_by=TrajectoryPoint)
 WORDS[ResultFile] = Words(_RESULT_EXAMPLE, described_by=Result)
 
