@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import math
@@ -39,7 +40,7 @@ def file_path(path: object) -> Path:
 
 
 def read_text(path: str | Path) -> str:
-    """Return the text of a UTF-8 file, without a byte order mark."""
+    """Return the text of a file (UTF-8, or UTF-16 as PowerShell writes it), without a byte order mark."""
     return decoded(read_bytes(path), str(path))
 
 
@@ -59,11 +60,15 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def decoded(data: bytes, source: str) -> str:
-    """Return UTF-8 ``data`` as text, without a byte order mark."""
+    """Return ``data`` as text, without a byte order mark: UTF-8, or UTF-16 where such a mark says so."""
+    utf_16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
-        return data.decode("utf-8-sig")
+        return data.decode("utf-16" if utf_16 else "utf-8-sig")
     except UnicodeDecodeError as error:
-        _refuse(source, f"is not UTF-8 text (byte {error.object[error.start]:#04x} at {error.start}); save it as UTF-8")
+        name = "UTF-16" if utf_16 else "UTF-8"
+        _refuse(
+            source, f"is not {name} text (byte {error.object[error.start]:#04x} at {error.start}); save it as UTF-8"
+        )
 
 
 def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Problem]]:

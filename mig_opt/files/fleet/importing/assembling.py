@@ -42,6 +42,7 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
         product, where = seen.products.get(node, ("", ""))
         for index in range(seen.counts.get(node, 0)):
             seen.gpu(node, index, where, product=product)
+    _check_uuids(seen)
     _leave_out(seen)
     model = gpu or _kind(seen)
     if model is None:
@@ -55,6 +56,16 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
     if seen.findings.problems:
         return None
     return _state(seen, known, homes, model, name)
+
+
+def _check_uuids(seen: Sightings) -> None:
+    """Note GPUs that are seen twice, under two names of their node or two indices."""
+    known: dict[str, SeenGpu] = {}
+    for gpu in seen.gpus.values():
+        other = known.setdefault(gpu.uuid, gpu) if gpu.uuid else gpu
+        if other is not gpu:
+            same = _listed([(other.node, other.index)])
+            seen.wrong(gpu.where, f"{_listed([(gpu.node, gpu.index)])} has the UUID of {same}: it is the same GPU")
 
 
 def _leave_out(seen: Sightings) -> None:

@@ -69,16 +69,17 @@ def _read_line(line: Line, block: _Block, nodes: dict[str, _Node], seen: Sightin
     if not text.strip():
         return block if line.text.strip() else _NO_BLOCK
     pairs = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
-    begins = text[:1] not in " \t"
-    if begins and "jobid" in pairs:
+    begin = _PAIR.match(text.lstrip())
+    first = begin[1].lower() if begin else ""
+    if first == "jobid":
         block = "", pairs["jobid"], ""
-    elif begins and ("name" in pairs or "autodetect" in pairs) and "arch" not in pairs:
+    elif first in _GRES_KEYS and ("name" in pairs or "autodetect" in pairs) and "arch" not in pairs:
         _read_gres(line, text, pairs, nodes, seen)
         return _NO_BLOCK
-    elif begins and "nodename" in pairs:
+    elif first == "nodename":
         block = pairs["nodename"], "", ""
         nodes.setdefault(block[0], _Node()).shown = True
-    elif block == _NO_BLOCK:
+    elif block == _NO_BLOCK or not pairs:
         message = "is no line of gres.conf, nor of scontrol show node -d or show job -d"
         seen.wrong(line.where, f"{message}: {shown(text.strip(), 60)}")
     if block[0]:
