@@ -181,6 +181,9 @@ def test_a_pending_mode_in_xml() -> None:
             "line 3: a command failed",
         ),
         ("NodeName=a Arch=x86_64\n  Gres=gpu:1g.6gb:4\nwhat is this", "line 3: is no line of gres.conf"),
+        (f"$ ssh n1 nvidia-smi -L\n{LIST}\n$ ssh n1.x nvidia-smi -L\n{LIST}", "line 4: GPU 0 of n1.x has the UUID of"),
+        (f"{TABLE}\n$ !!\n{TABLE.replace('2  0:2', '3  2:2')}", "line 5: GPU 0 is shown in another way above"),
+        (f"{DEVICES}\n{DEVICES.replace('0    5', '0    6')}", "line 5: GPU 0 is shown in another way above"),
         (
             (PASTES / "pending-list.txt").read_text(),
             "line 1: says that MIG is not on yet on a GPU, and GPU 1 may be it",
