@@ -224,7 +224,7 @@ def _check_gpus(gpu: str | None, gpus: int | None) -> None:
 
 def check_number_of_gpus(gpus: int | None) -> None:
     """Refuse a number of GPUs that files do not hold either."""
-    from mig_opt.arguments import MOST_GPUS
+    from mig_opt.rules import MOST_GPUS
 
     if gpus is not None and not 1 <= gpus <= MOST_GPUS:
         refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
@@ -244,7 +244,7 @@ def parsed_share(option: str, text: str) -> float:
 
 def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     """Return the devices of a list such as ``0,1,node-2/0``; ``count`` is how many it must have, if that is known."""
-    from mig_opt.rollout.layouts import devices_of
+    from mig_opt.operations.rollout.layouts import devices_of
 
     if devices is None:
         return None
@@ -280,7 +280,7 @@ def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **out
     from mig_opt.files.documents import check_writable
 
     if chart is not None:
-        from mig_opt.plotting import check_plot_path
+        from mig_opt.views import check_plot_path
     checks, wanted = Checks(), {**outputs, "chart": chart}
     earlier: dict[str, Path] = {}
     for purpose, path in wanted.items():

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 from typer import Option
 
+from mig_opt.api.solve import partition_problems
+from mig_opt.api.solve import solve as run_method
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.cli import options
@@ -24,11 +26,9 @@ from mig_opt.cli.outcome import (
     say_infeasible,
 )
 from mig_opt.cli.screens import bullets, show, show_remarks
-from mig_opt.control import check_run
-from mig_opt.registry import AUTO, METHODS, get_method
-from mig_opt.result import Status
-from mig_opt.solving import partition_problems
-from mig_opt.solving import solve as run_method
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import AUTO, METHODS, get_method
+from mig_opt.method.result import Status
 
 _NO_PARTITION = "No partition has an instance for every task; methods that change partitions may find a schedule."
 
@@ -133,6 +133,6 @@ def solve(
 
 
 def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path) -> None:
-    from mig_opt.plotting import save_plot
+    from mig_opt.views import save_plot
 
     save_plot(batch, schedule, chart, lower_bound=result.lower_bound)

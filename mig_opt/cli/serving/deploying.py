@@ -29,12 +29,12 @@ from mig_opt.cli.serving.exporting import FORMATS, Outputs, check_export, export
 from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
 from mig_opt.cli.serving.promising import PromiseOptions, planned, promise_document, promise_rows
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
-from mig_opt.control import check_run
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
-from mig_opt.result import Status
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
+from mig_opt.method.result import Status
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult
 
@@ -95,8 +95,8 @@ def deploy(
     Exits with 0 if there is a deployment, 1 if there is none, and 130 after Ctrl-C, which ends the run but keeps the
     best deployment found so far.
     """
+    from mig_opt.api.deploy import updating
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.deploying import updating
 
     checks = Checks()
     only = only or None
@@ -183,7 +183,7 @@ def _tell(
 
 
 def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
-    from mig_opt.plotting import save_deployment_plot
+    from mig_opt.views import save_deployment_plot
 
     save_deployment_plot(deployment, chart, demand=demand)
 
@@ -192,8 +192,8 @@ def _run(
     demand: Demand, method: str, promise: Promise | None, *, only: Sequence[str] | None, **given: Any
 ) -> DeploymentResult:
     """Return what the method finds, with the promise if there is one."""
-    from mig_opt.deploying import deploy as run_method
-    from mig_opt.deploying.promises import deploy_with_promise
+    from mig_opt.api.deploy import deploy as run_method
+    from mig_opt.api.deploy.promises import deploy_with_promise
 
     if promise is None:
         return run_method(demand, method, only=only, **given)
@@ -202,7 +202,7 @@ def _run(
 
 def _load(services: str, given: options.ServicesOptions, export: str | None) -> Demand:
     """Return the demand, if a method and the export can work with it."""
-    from mig_opt.deploying import check_size
+    from mig_opt.api.deploy import check_size
 
     demand = load_services(services, given)
     if not demand.unservable():
@@ -219,7 +219,7 @@ def _what_runs(
     running: Path | None, demand: Demand | None, export: str | None, only: Sequence[str] | None, method: str
 ) -> Deployment | None:
     """Return what is running; refuse it if more has to change than the services that may."""
-    from mig_opt.deploying import what_stays
+    from mig_opt.api.deploy import what_stays
 
     old = None
     if running is not None:
@@ -245,7 +245,7 @@ def _change(
     """Plan the steps from what is running to the deployment, if there are both."""
     if running is None or result.deployment is None:
         return None
-    from mig_opt.change import plan_change
+    from mig_opt.api.change import plan_change
 
     # Who has pressed Ctrl-C does not want to wait much longer.
     limit = 1.0 if result.status is Status.INTERRUPTED else _CHANGE_TIME_LIMIT
@@ -273,7 +273,7 @@ def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *
 
 def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:
     """Return why there is no deployment: a line for each service that cannot be served, or the proof."""
-    from mig_opt.deploying import why_unservable
+    from mig_opt.api.deploy import why_unservable
 
     return why_unservable(demand) or [result.reason]
 
