@@ -17,7 +17,7 @@ _GPUS, _REPLICAS = f"{_PREFIX}gpu.count", f"{_PREFIX}gpu.replicas"
 _COUNT = re.compile(r"nvidia\.com/mig-(.+)\.count")
 _SINGLE = re.compile(r"(.+)-MIG-(.+)")
 _INVALID = "INVALID"
-_MOST = 1024
+_MOST = 4096
 
 
 def has_labels(part: Part) -> bool:
@@ -81,10 +81,9 @@ def _whole(node: Part) -> int | None:
     labels, capacity = node.texts("metadata", "labels"), node.texts("status", "capacity")
     # The label of replicas is about GPUs that are handed out whole: it is 0 if there are none.
     replicas = _number(node, _REPLICAS, labels)
-    numbers = {key: _number(node, key, capacity) or 0 for key in capacity if key.startswith(_PREFIX)}
-    if not any(number for key, number in numbers.items() if key.startswith(f"{_PREFIX}mig-")):
+    if not any(key.startswith(f"{_PREFIX}mig-") and text != "0" for key, text in capacity.items()):
         return 0 if replicas == 0 else None  # a plugin that does not run hands out nothing
-    handed = sum(numbers.get(f"{_PREFIX}{key}", 0) for key in ("gpu", "gpu.shared"))
+    handed = sum(_number(node, f"{_PREFIX}{key}", capacity) or 0 for key in ("gpu", "gpu.shared"))
     whole, rest = divmod(handed, replicas or 1)
     if rest or (whole and replicas == 0):
         node.wrong(f"has the label {_REPLICAS}={replicas}, and its status {_PREFIX}gpu: {handed}; they do not agree")
