@@ -10,13 +10,28 @@ from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
 from mig_opt.batch.integer_time import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.errors import Problem
+from mig_opt.batch.timing import retimed_schedule
+from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.partitions import find_partition, wrong_partition
 from mig_opt.method.control import Callbacks, Control, Stop, call, check_run, run
 from mig_opt.method.registry import AUTO, METHODS, get_method, methods
 from mig_opt.method.result import Status
-from mig_opt.validation import validate
+from mig_opt.rules import wrong_type
+from mig_opt.validation import ViolationCode, validate
+
+_BEYOND_TIMES = frozenset(
+    {
+        *(
+            ViolationCode.UNKNOWN_TASK,
+            ViolationCode.MISSING_TASK,
+            ViolationCode.REPEATED_TASK,
+            ViolationCode.UNKNOWN_GPU,
+        ),
+        *(ViolationCode.UNKNOWN_PLACEMENT, ViolationCode.INSUFFICIENT_MEMORY, ViolationCode.SIZE_NOT_PROFILED),
+    }
+)
+"""What no other times of the same runs can mend."""
 
 
 def solve(
@@ -31,6 +46,7 @@ def solve(
     stop: Stop | None = None,
     deterministic: bool = False,
     partition: str | Sequence[Placement] | None = None,
+    initial: Schedule | None = None,
 ) -> ScheduleResult:
     """Find a schedule of least makespan for a batch.
 
@@ -65,6 +81,9 @@ def solve(
         ``batch.gpu.maximal_partitions()`` or its instances as text, from the first slice to the last. In ``4+2+1`` a
         number stands for the profile of so many compute slices with the least memory; profiles (``1g.10gb``) may stand
         there as well.
+    initial : Schedule, optional
+        Where the run begins: the result is no longer than this. One that is only late, or not possible at its times,
+        keeps its places and their order, and gets the earliest times.
 
     Returns
     -------
@@ -91,6 +110,7 @@ def solve(
     """
     wrong = list(wrong_batch(batch))
     wrong += partition_problems(method, partition, None if wrong else batch)
+    wrong += () if isinstance(initial, Schedule | None) else (wrong_type("initial", initial, "a Schedule"),)
     check_run(
         METHODS,
         method,
@@ -103,6 +123,7 @@ def solve(
         deterministic=deterministic,
         also=wrong,
     )
+    begun = _starts(batch, initial)
     control = Control[Schedule](
         time_limit, int(seed), workers, callbacks, gap=gap, stop=stop, deterministic=deterministic
     )
@@ -118,6 +139,8 @@ def solve(
             control.refute("a task fits on no instance")
             return
         control.raise_bound(best_lower_bound(batch))
+        for schedule in begun:
+            control.offer(schedule)
         needed = _without_idle_gpus(batch)
         if found.warm_start and not control.done:
             call(far, needed, control)
@@ -144,6 +167,29 @@ def solve(
         same=equal_within_resolution,
         conclude=conclude,
     )
+
+
+def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
+    """Return the valid schedules with the places of ``initial`` and their order: itself, and with the earliest times.
+
+    Raises
+    ------
+    InputError
+        With what is wrong with it, if there is none.
+    """
+    if initial is None:
+        return []
+    found = validate(batch, initial)
+    beyond_times = [violation for violation in found.violations if violation.code in _BEYOND_TIMES]
+    valid = [found.schedule] if found.valid else []
+    ordered = all(math.isfinite(run.begin) for run in initial.runs)
+    if ordered and not any(violation.path.startswith(("runs", "tasks")) for violation in beyond_times):
+        timed = validate(batch, retimed_schedule(batch, initial.runs))
+        valid += [timed.schedule] if timed.valid else []
+    if not valid:
+        wrong = beyond_times or found.violations
+        raise InputError(Problem(f"initial.{violation.path}", violation.message) for violation in wrong)
+    return valid
 
 
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:

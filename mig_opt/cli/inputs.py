@@ -17,6 +17,7 @@ from mig_opt.gpu.model import GpuModel, OperationCosts
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
+    from mig_opt.batch.schedule import Schedule
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
@@ -149,6 +150,13 @@ def _own_gpu(document: str | bytes) -> str | None:
     with contextlib.suppress(InputError):
         return get_gpu(named).name
     return named
+
+
+def load_schedule(path: Path) -> Schedule:
+    """Return the schedule in a file."""
+    from mig_opt.files.batch.schedules import read_schedule
+
+    return read_schedule(path)
 
 
 def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:

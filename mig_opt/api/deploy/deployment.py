@@ -36,6 +36,7 @@ def deploy(
     gap: float = 0.0,
     stop: Stop | None = None,
     deterministic: bool = False,
+    initial: Deployment | None = None,
 ) -> DeploymentResult:
     """Find a deployment of fewest GPUs that serves every service in time.
 
@@ -65,6 +66,8 @@ def deploy(
     gap : float
         Share of the GPUs by which the lower bound may miss them for the run to end. With 0, fewer compute slices and
         changes are looked for even where no deployment has fewer GPUs.
+    initial : Deployment, optional
+        Where the run begins, a valid deployment: the result is no worse. Unlike ``running`` it need not be kept to.
 
     Returns
     -------
@@ -100,8 +103,9 @@ def deploy(
     """
     method = updating(method) if only is not None else method
     problems = list(wrong_demand(demand))
-    if running is not None and not isinstance(running, Deployment):
-        problems.append(wrong_type("running", running, "a Deployment (or left out)"))
+    for name, given in (("running", running), ("initial", initial)):
+        if given is not None and not isinstance(given, Deployment):
+            problems.append(wrong_type(name, given, "a Deployment (or left out)"))
     check_run(
         DEPLOY_METHODS,
         method,
@@ -116,6 +120,8 @@ def deploy(
     )
     if running is not None:
         check_instances(running=running)
+    if initial is not None:
+        _check_initial(initial, demand, only)
     found = get_deploy_method(method)
     standing = None if only is None else what_stays(found, running, only, demand)
     unservable = why_unservable(demand)
@@ -144,11 +150,22 @@ def deploy(
         control,
         demand,
         found,
-        lambda: _work(demand, found, control, unservable, running=running, standing=standing),
+        lambda: _work(demand, found, control, unservable, initial, running=running, standing=standing),
         violations=lambda deployment: validate_deployment(demand, deployment).violations,
         optimal=optimal,
         conclude=conclude,
     )
+
+
+def _check_initial(initial: Deployment, demand: Demand, only: object) -> None:
+    problems = [
+        Problem(f"initial.{violation.path}", violation.message)
+        for violation in validate_deployment(demand, initial).violations
+    ]
+    if only is not None:
+        problems.append(Problem("initial", "is not for runs in which only some services may change; leave it out"))
+    if problems:
+        raise InputError(problems)
 
 
 def _work(
@@ -156,6 +173,7 @@ def _work(
     method: Method,
     control: Control[Deployment],
     unservable: Sequence[str],
+    initial: Deployment | None,
     **fleets: Deployment | None,
 ) -> None:
     if unservable:
@@ -168,6 +186,8 @@ def _work(
     if lacking:
         control.refute(lacking)
         return
+    if initial is not None:
+        control.offer(initial)
     for each in (get_deploy_method("search"), method) if method.warm_start else (method,):
         if not control.done:
             call(each, demand, control, relaxation=relaxation, **fleets)

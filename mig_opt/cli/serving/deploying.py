@@ -26,7 +26,13 @@ from mig_opt.cli.outcome import (
 from mig_opt.cli.screens import bullets, show, show_remarks
 from mig_opt.cli.serving.daily import DayOptions, check_day_outputs, deploy_over_day
 from mig_opt.cli.serving.exporting import FORMATS, Outputs, check_export, exported
-from mig_opt.cli.serving.inputs import check_deployment_names, check_names, load_services, read_running
+from mig_opt.cli.serving.inputs import (
+    check_deployment_names,
+    check_names,
+    load_services,
+    read_deployment_for,
+    read_running,
+)
 from mig_opt.cli.serving.promising import PromiseOptions, planned, promise_document, promise_rows
 from mig_opt.cli.serving.screens import change_parts, deployment_table, result_card, services_table
 from mig_opt.errors import InputError
@@ -63,6 +69,9 @@ def deploy(
     running: Annotated[
         Path | None,
         Option("--from", metavar="OLD", help="What is running: as much as possible stays, the steps are shown."),
+    ] = None,
+    initial: Annotated[
+        Path | None, options.file("Deployment to begin with; the result is no worse.", "--initial")
     ] = None,
     only: Annotated[
         list[str] | None,
@@ -113,13 +122,16 @@ def deploy(
     demand = checks.attempt(_load, services, given, export)
     promise, headroom = checks.attempt(room.read) or (None, 0.0)
     checks.require(only is None or room.promise is None, "--only", "is not for --promise; leave out one of them")
-    inputs = [services, *(profiles or ()), *filter(None, [running, over_time.rates])]
+    inputs = [services, *(profiles or ()), *filter(None, [running, initial, over_time.rates])]
     day, old = checks.attempt(over_time.read, demand, headroom), None
     if daily:
         checks.attempt(check_day_outputs, inputs, output, export, chart)
     else:
         checks.attempt(check_outputs, inputs, chart, deployment=output)
         old = checks.attempt(_what_runs, running, demand, export, only, method)
+    begun = None if initial is None else checks.attempt(read_deployment_for, demand, initial)
+    plain = only is None and room.promise is None and not daily
+    checks.require(initial is None or plain, "--initial", "is not for --only, --promise or --rates; leave it out")
     checks.require(costs is None or running is not None, "--costs", "is for the steps of --from; leave it out")
     kinds = {*(old.gpus if old else ()), *(pool.gpu.name for pool in (demand.pools if demand else ()))}
     seconds = checks.attempt(_costs, costs, kinds)
@@ -132,7 +144,7 @@ def deploy(
         deploy_over_day(day, method, promise, outputs, step_by_step=alone, time_limit=limit, seed=seed)
     demand = planned(demand, headroom)
     with shown_progress(get_deploy_method(method).name, quiet=quiet or as_json):
-        result = _run(demand, method, promise, running=old, only=only, time_limit=limit, seed=seed)
+        result = _run(demand, method, promise, running=old, only=only, initial=begun, time_limit=limit, seed=seed)
         change = _change(demand, old, result, seconds)
 
     hints, status = _hints(result, time_limit), result.status
@@ -189,14 +201,20 @@ def _draw(demand: Demand, deployment: Deployment, chart: Path) -> None:
 
 
 def _run(
-    demand: Demand, method: str, promise: Promise | None, *, only: Sequence[str] | None, **given: Any
+    demand: Demand,
+    method: str,
+    promise: Promise | None,
+    *,
+    only: Sequence[str] | None,
+    initial: Deployment | None,
+    **given: Any,
 ) -> DeploymentResult:
     """Return what the method finds, with the promise if there is one."""
     from mig_opt.api.deploy import deploy as run_method
     from mig_opt.api.deploy.promises import deploy_with_promise
 
     if promise is None:
-        return run_method(demand, method, only=only, **given)
+        return run_method(demand, method, only=only, initial=initial, **given)
     return deploy_with_promise(demand, promise, method, **given)
 
 

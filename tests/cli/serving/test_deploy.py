@@ -108,7 +108,7 @@ def test_options_reach_the_method(run, monkeypatch):
     options = ("--method", "search", "--time-limit", 5, "--seed", 7, "--slo-share", 0.45, "--whole-ms")
     assert run("deploy", "parvagpu-s1", *options, "--max-processes", 2).code == 0
     demand = given.pop("demand")
-    assert given == {"method": "search", "time_limit": 5.0, "seed": 7, "running": None, "only": None}
+    assert given == {"method": "search", "time_limit": 5.0, "seed": 7, "running": None, "only": None, "initial": None}
     assert (demand.rule.share, demand.rule.whole_ms, demand.max_processes) == (0.45, True, 2)
     run("deploy", "parvagpu-s1")
     assert given["time_limit"] == 60.0
