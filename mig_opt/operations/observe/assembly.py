@@ -14,7 +14,7 @@ from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
 from mig_opt.operations.observe.places import Layout, arrangements, fewest_gpus
-from mig_opt.operations.observe.sightings import SeenGpu, SeenInstance, Sightings
+from mig_opt.operations.observe.sightings import SeenGpu, SeenInstance, Sightings, gpu_name
 from mig_opt.texts import plural
 
 Home = tuple[str, int]
@@ -38,56 +38,97 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
 
     ``gpu`` is the kind of GPU that the state is for, by default the only one that was seen.
     """
-    for node in [*seen.counts, *seen.products]:
-        product, where = seen.products.get(node, ("", ""))
-        for index in range(seen.counts.get(node, 0)):
-            seen.gpu(node, index, where, product=product)
-    _leave_out(seen)
+    for held in seen.instances:
+        on = None if held.gpu is None else seen.gpus.get((held.node, held.gpu))
+        held.product = (on.product if on else "") or held.product
+    if gpu is not None:
+        _name_the_unknown(seen, gpu)
+    _leave_out(seen, chosen=gpu is not None)
     model = gpu or _kind(seen)
     if model is None:
         return None
     _leave_out_others(seen, model)
+    if not seen.gpus and not seen.instances and not seen.findings.problems:
+        seen.wrong("", _nothing(seen, f"{model.name} with MIG"))
     known = list(_known(seen, model))
     if seen.findings.problems:
         return None
     homes = _homes(seen, known, model)
+    if seen.findings.problems:
+        return None
     _place(seen, known, homes, model, assume_places=assume_places)
     if seen.findings.problems:
         return None
+    seen.notes[:0] = seen.what_is_left_out()
     return _state(seen, known, homes, model, name)
 
 
-def _leave_out(seen: Sightings) -> None:
-    """Leave out GPUs that are not partitioned, and say so."""
-    whole: list[tuple[str, int | None]] = [home for home, gpu in seen.gpus.items() if gpu.mig is False]
-    strange: list[tuple[str, int | None]] = [
-        home for home, gpu in seen.gpus.items() if home not in whole and gpu.product and not kinds_of(gpu.product)
-    ]
-    for homes, reason in ((whole, "MIG is off"), (strange, "no GPU of the catalogue")):
-        if homes:
-            seen.notes.append(f"left out {plural(len(homes), 'GPU')} ({reason}): {_listed(homes)}")
-    seen.gpus = {home: gpu for home, gpu in seen.gpus.items() if home not in (*whole, *strange)}
+def _nothing(seen: Sightings, what: str) -> str:
+    return "; ".join([f"tells of no {what}", *seen.what_is_left_out()])
+
+
+def _name_the_unknown(seen: Sightings, model: GpuModel) -> None:
+    """Take the only product that the catalogue does not know for the chosen GPU, unless another one is that."""
+    products = {gpu.product for gpu in seen.gpus.values() if gpu.mig} | {held.product for held in seen.instances}
+    products.discard("")
+    unknown = [product for product in products if not kinds_of(product)]
+    others = {gpu.product for gpu in seen.gpus.values() if gpu.mig is not False} | products
+    if len(unknown) != 1 or any(model in kinds_of(product) for product in others):
+        return
+    ones: tuple[SeenGpu | SeenInstance, ...] = (*seen.gpus.values(), *seen.instances)
+    for one in ones:
+        one.product = model.name if one.product == unknown[0] else one.product
+    seen.notes.append(f"{unknown[0]} is no GPU of the catalogue; it is taken for {model.name}, as --gpu says")
+
+
+_UNKNOWN = "no GPU of the catalogue; if nvidia-smi mig -lgip lists the profiles of one that is, name that with --gpu"
+
+
+def _leave_out(seen: Sightings, *, chosen: bool) -> None:
+    """Leave out GPUs that are not partitioned, or of which that is not known, and say so."""
+    holding = {(held.node, held.gpu) for held in seen.instances}
+    off: set[tuple[str, int | None]] = set()
+    for home, gpu in list(seen.gpus.items()):
+        if gpu.mig is False:
+            off.add(home)
+            reason = "MIG is off"
+        elif gpu.product and not kinds_of(gpu.product):
+            reason = f"{gpu.product} is {_UNKNOWN}" if gpu.mig or home in holding else "no GPU of the catalogue"
+        elif gpu.mig is None and not holding & {home, (gpu.node, None)}:
+            reason = "whether MIG is on is not told" + (seen.tells_modes and f"; {seen.tells_modes} tells it")
+        else:
+            continue
+        seen.leave_out(reason, gpu_name(*home))
+        del seen.gpus[home]
+    unknown: dict[str, list[SeenInstance]] = defaultdict(list)
     for held in seen.instances:
-        home: tuple[str, int | None] = (held.node, held.gpu)
-        if home in whole:
-            seen.wrong(held.where, f"is an instance on a GPU on which MIG is off ({_listed([home])})")
-        elif home in strange:
-            seen.wrong(
-                held.where,
-                f"is an instance on a GPU that is not in the catalogue; see: mig-opt gpus ({_listed([home])})",
-            )
+        if (held.node, held.gpu) in off and held.gpu is not None:
+            message = f"is an instance on a GPU on which MIG is off ({gpu_name(held.node, held.gpu)})"
+            seen.wrong(held.where, message)
+        elif held.product and not kinds_of(held.product):
+            unknown[held.product].append(held)
+    for product, instances in unknown.items():
+        if chosen:
+            _drop(seen, instances, f"{product} is {_UNKNOWN}")
+        else:
+            message = f"is on a GPU of the kind {product}, which is {_UNKNOWN}; to leave it out, name another one"
+            seen.wrong(instances[0].where, message)
 
 
-def _listed(homes: Iterable[tuple[str, int | None]]) -> str:
-    names = [f"GPU {index} of {node}" if node else f"GPU {index}" for node, index in homes]
-    more = f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else ""
-    return ", ".join(names[:_MOST_SHOWN]) + more
+def _drop(seen: Sightings, instances: Iterable[SeenInstance], reason: str) -> None:
+    """Leave out instances, and say of which nodes they are unless their GPUs are known."""
+    dropped = list(instances)
+    for node in dict.fromkeys(held.node for held in dropped if held.gpu is None):
+        seen.leave_out(reason, node or "this machine", None)
+    gone = set(map(id, dropped))
+    seen.instances = [held for held in seen.instances if id(held) not in gone]
 
 
 def _kind(seen: Sightings) -> GpuModel | None:
     """Return the kind of the GPUs."""
-    products = {gpu.product for gpu in seen.gpus.values()} | {product for product, _ in seen.products.values()}
-    products.discard("")
+    counted = Counter(gpu.product for gpu in seen.gpus.values() if gpu.product)
+    elsewhere = Counter(held.product for held in seen.instances if held.product and held.product not in counted)
+    products = sorted({*counted, *elsewhere})
     kinds = [gpu for gpu in catalogue() if all(gpu in kinds_of(product) for product in products)]
     fitting = [gpu for gpu in kinds if all(_profile(gpu, held) for held in seen.instances)]
     if len(fitting) == 1:
@@ -95,33 +136,40 @@ def _kind(seen: Sightings) -> GpuModel | None:
     if seen.findings.problems:
         return None  # what is missing now may be what could not be read
     if not seen.gpus and not seen.instances:
-        seen.wrong("", "tells of no GPU with MIG")
+        seen.wrong("", _nothing(seen, "GPU with MIG"))
     elif not kinds:
-        counted = Counter(gpu.product for gpu in seen.gpus.values() if gpu.product)
-        several = ", ".join(f"{number} x {product}" for product, number in sorted(counted.items()))
-        seen.wrong("gpu", f"a state is of GPUs of one kind, and there are {several}; choose one of them with --gpu")
+        several = [
+            f"{counted[product]} x {product}"
+            if product in counted
+            else f"{plural(elsewhere[product], 'instance')} on {product}"
+            for product in products
+        ]
+        names = dict.fromkeys(f"--gpu {gpu.name}" for product in products for gpu in _fitting(seen, product))
+        message = f"a state is of GPUs of one kind, and there are {', '.join(several)}"
+        seen.wrong("gpu", f"{message}; choose one with {' or '.join(names)}")
     elif not fitting:
         # Told instance by instance, for the kind that has most of them.
         best = max(kinds, key=lambda gpu: sum(_profile(gpu, held) is not None for held in seen.instances))
         list(_known(seen, best))
     else:
-        names = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
-        seen.wrong("gpu", f"the text does not tell the kind of GPU, which may be {names}; give it with --gpu")
+        may_be = " or ".join(gpu.name for gpu in fitting[:_MOST_SHOWN])
+        seen.wrong("gpu", f"the text does not tell the kind of GPU, which may be {may_be}; give it with --gpu")
     return None
 
 
+def _fitting(seen: Sightings, product: str) -> Iterator[GpuModel]:
+    """Yield the kinds that a product may stand for and that can have its instances."""
+    instances = [held for held in seen.instances if held.product == product]
+    return (gpu for gpu in kinds_of(product) if all(_profile(gpu, held) for held in instances))
+
+
 def _leave_out_others(seen: Sightings, model: GpuModel) -> None:
-    others = [home for home, gpu in seen.gpus.items() if gpu.product and model not in kinds_of(gpu.product)]
-    if others:
-        seen.notes.append(f"left out {plural(len(others), 'GPU')} (not {model.name}): {_listed(others)}")
-        nodes = {node for node, _ in others}
-        seen.instances = [
-            held
-            for held in seen.instances
-            if (held.node, held.gpu) not in others and not (held.gpu is None and held.node in nodes)
-        ]
-        for home in others:
+    reason = f"not {model.name}"
+    for home, gpu in list(seen.gpus.items()):
+        if gpu.product and model not in kinds_of(gpu.product):
+            seen.leave_out(reason, gpu_name(*home))
             del seen.gpus[home]
+    _drop(seen, (held for held in seen.instances if held.product and model not in kinds_of(held.product)), reason)
 
 
 def _profile(gpu: GpuModel, held: SeenInstance) -> Profile | None:
@@ -159,12 +207,24 @@ def _homes(seen: Sightings, known: list[_Known], model: GpuModel) -> list[Home]:
         elif one.home not in seen.gpus:
             seen.gpus[one.home] = SeenGpu(*one.home, one.seen.where)
     for node, wanted in counted.items():
-        if not any(home[0] == node for home in seen.gpus):
-            where = next(one.seen.where for one in known if one.seen.node == node)
+        own = [gpu for home, gpu in seen.gpus.items() if home[0] == node]
+        where = next(one.seen.where for one in known if one.seen.node == node and one.home is None)
+        if any(gpu.mig is None for gpu in own) and len(own) > _needed(model, wanted):
+            message = f"tells of {len(own)} GPUs of {_node(node)}, and not on which of them MIG is on"
+            seen.wrong(where, f"{message}; {seen.tells_modes} tells it")
+        elif not own:
             for index in range(fewest_gpus(model, wanted)):
                 seen.gpus[node, index] = SeenGpu(node, index, where)
             seen.notes.append(f"{_node(node)} is taken to have the fewest GPUs on which its instances have room")
     return sorted(seen.gpus, key=lambda home: (_natural(home[0]), home[1]))
+
+
+def _needed(model: GpuModel, wanted: Counter[Profile]) -> int:
+    """Return a number of GPUs below which instances have no room, by their slices."""
+    return max(
+        -(-sum(profile.compute_slices * number for profile, number in wanted.items()) // model.compute_slices),
+        -(-sum(profile.memory_slices * number for profile, number in wanted.items()) // model.memory_slices),
+    )
 
 
 def _node(node: str) -> str:

@@ -45,6 +45,9 @@ def read_dra(parts: list[Part], seen: Sightings) -> None:
         for result in claim.entries("status", "allocation", "devices", "results"):
             if result.text("driver", needed=True) == DRIVER:
                 _allocate(result, user, nodes, devices, seen)
+    for gpu in seen.gpus.values():
+        # A GPU is announced without any partition, not even one that could exist, if MIG is off.
+        gpu.mig = bool(gpu.mig)
     seen.instances += (device.seen for device in devices.values() if not device.dynamic or device.seen.idle is False)
     read_budgets(parts, pods, seen)
 

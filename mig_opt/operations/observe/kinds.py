@@ -14,9 +14,38 @@ _MEMORY_DRIFT, _SIZE_DRIFT, _UNITS_DRIFT = 0.1, 0.06, 0.25
 Names drift with board and driver: 3g.39gb and 3g.40gb are the same profile.
 """
 
+_MAKERS = frozenset({"NVIDIA", "GRID", "TESLA", "MIG", ""})
+_BOARDS = (
+    ("A100", "40", "SXM SXM4 PCIE", "A100-40GB"),
+    ("A100", "80", "SXM SXM4 PCIE LC", "A100-80GB"),
+    ("A800", "80", "SXM4 PCIE LC", "A100-80GB"),
+    ("A800", "40", "SXM4 PCIE ACTIVE", None),  # so that "A800" alone stands for nothing
+    ("H100", "80", "SXM SXM5 PCIE HBM3 HBM2E", "H100-80GB"),
+    ("H100", "94", "SXM SXM5 NVL HBM3 HBM2E", "H100-NVL-94GB"),
+    ("H100", "96", "SXM SXM5 HBM3", "H100-96GB"),
+    ("H800", "80", "SXM5 PCIE HBM3", "H100-80GB"),
+    ("H20", "96", "HBM3", "H100-96GB"),
+    ("H200", "141", "SXM SXM5 NVL HBM3E", "H200-141GB"),
+    # Grace Hopper is called after the memory of its CPU, too.
+    ("GH200", "96 120 480", "HBM3", "H100-96GB"),
+    ("GH200", "144", "HBM3E", "GH200-144GB"),
+    ("B200", "180", "", "B200-180GB"),
+    ("GB200", "186", "", "GB200-186GB"),
+    ("B300", "269", "SXM6 AC", "B300-269GB"),
+    ("GB300", "278", "", "GB300-278GB"),
+    ("A30", "24", "PCIE", "A30-24GB"),
+    ("RTX-PRO-6000", "96", "BLACKWELL SERVER WORKSTATION MAX Q EDITION", "RTX-PRO-6000-96GB"),
+)
+"""Boards with MIG: family, sizes in GB that their names may have, other words, and the GPU of the catalogue.
+
+A name with any other word is of a board that nobody has compared with the catalogue: A100-SXM-64GB, H20-3e, A100X.
+"""
+
 
 def kinds_of(product: str) -> tuple[GpuModel, ...]:
     """Return the GPUs of the catalogue that a product name may stand for; none if it has no MIG, or is unknown.
+
+    A name that ends with ``...`` has been cut.
 
     Examples
     --------
@@ -25,28 +54,19 @@ def kinds_of(product: str) -> tuple[GpuModel, ...]:
     >>> [gpu.name for gpu in kinds_of("a100")]
     ['A100-40GB', 'A100-80GB']
     """
-    words = [word for word in re.split(r"[\s_-]+", product.upper()) if word not in ("NVIDIA", "GRID", "TESLA", "")]
-    text = "-".join(words)
-    named = [gpu for gpu in catalogue() if any(_stands_for(text, name) for name in (gpu.name, *gpu.aliases))]
-    exact = [gpu for gpu in named if text in {name.upper() for name in (gpu.name, *gpu.aliases)} and "-" in text]
-    if exact:
-        return tuple(exact)
-    sizes = {float(found[1]) for word in words if (found := re.fullmatch(r"(\d+)GB?", word))}
-    of_size = [gpu for gpu in named if gpu.memory_gb in sizes]
-    if of_size:
-        return tuple(of_size)
-    of_board = [gpu for gpu in named if ("NVL" in words) == ("NVL" in gpu.label.split()) and "NVL" in words]
-    if of_board or len(words) == 1 or not words:
-        return tuple(of_board or named)
-    family = [gpu for gpu in named if words[0] in {alias.upper() for alias in gpu.aliases}]
-    return tuple(family or named)
+    text = re.sub(r"[^\s_-]*\.\.\.$", "", product.upper())
+    name = "-".join(word for word in re.split(r"[\s_-]+", text) if word not in _MAKERS)
+    found = {kind for family, sizes, words, kind in _BOARDS if _stands_for(name, family, sizes.split(), words.split())}
+    return () if None in found else tuple(gpu for gpu in catalogue() if gpu.name in found)
 
 
-def _stands_for(text: str, name: str) -> bool:
-    """Return True if a product name, words joined by hyphens, is of the family of a name of the catalogue."""
-    name = name.upper()
-    family = name if name.startswith("RTX") else name.partition("-")[0]
-    return text == family or text.startswith(f"{family}-")
+def _stands_for(name: str, family: str, sizes: list[str], words: list[str]) -> bool:
+    """Return True if a name, words joined by hyphens, may be that of a board."""
+    if name != family and not name.startswith(f"{family}-"):
+        return False
+    rest = name.removeprefix(family).split("-")[1:]
+    allowed = {*words, *(f"{size}{unit}" for size in sizes for unit in ("G", "GB"))}
+    return allowed.issuperset(rest)
 
 
 def profile_named(

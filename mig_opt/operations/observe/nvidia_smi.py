@@ -23,7 +23,7 @@ _INSTANCE = re.compile(r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\
 _COMPUTE = re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
 _RULE = re.compile(r"\s*|[+|][-=+]*[+|]")
 _HEAD = re.compile(r"\|[\sA-Za-z:]+\|")
-_NOTHING = re.compile(r"No (MIG-enabled devices|(GPU|compute) instances) found.*", re.IGNORECASE)
+_NOTHING = re.compile(r"No (MIG-enabled devices|GPU instances|compute instances) found.*", re.IGNORECASE)
 _REFUSED = re.compile(
     r".*(Insufficient Permissions|command not found|has failed|couldn't communicate).*", re.IGNORECASE
 )
@@ -59,13 +59,14 @@ class _Node:
     computing: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # name and line by GPU and instance
     used: list[SeenDevice] = field(default_factory=list)  # of the screen and the XML
     kinds: set[str] = field(default_factory=set)
+    nothing: dict[str, str] = field(default_factory=dict)  # what there is none of, and the line that says so
 
 
 def looks_like_nvidia_smi(text: str) -> bool:
     """Return True if a text has something that nvidia-smi prints about instances."""
     return bool(
         re.search(
-            r"<nvidia_smi_log|No MIG-enabled|"
+            r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
             r"^(\S+: ?)?(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
             text,
             re.MULTILINE,
@@ -75,12 +76,16 @@ def looks_like_nvidia_smi(text: str) -> bool:
 
 def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
     """Add what texts of nvidia-smi tell."""
+    seen.tells_modes = "nvidia-smi or nvidia-smi -q -x"
     nodes: dict[str, _Node] = {}
     for source in sources:
         for name, lines in source.by_node().items():
-            _read_lines(lines, nodes.setdefault(name, _Node(name)), seen)
+            node = nodes.setdefault(name, _Node(name))
+            _read_lines(lines, node, seen)
+            node.nothing |= {found[1].lower(): at for at, text in lines if (found := _NOTHING.fullmatch(text))}
     for node in nodes.values():
         _join(node, seen)
+        _read_modes(node, seen)
     kinds = set.union(*(node.kinds for node in nodes.values()))
     unknown = sum(held.idle is None for held in seen.instances)
     if unknown:
@@ -141,6 +146,7 @@ def _read_device(found: re.Match[str], gpu: int | None, where: str, node: _Node,
     if any((device.gpu, device.index) == (gpu, index) for device in node.devices):
         seen.wrong(where, f"device {index} of GPU {gpu} is listed more than once")
         return
+    seen.gpu(node.name, gpu, where, mig=True)
     node.devices.append(_Device(gpu, index, found[1], found[3], int(old[1]) if old else None, where))
 
 
@@ -152,7 +158,7 @@ def _read_row(table: str, line: Line, node: _Node, seen: Sightings) -> None:
         return
     gpu = int(found[1])
     if table == "compute instances":
-        seen.gpu(node.name, gpu, line.where)
+        seen.gpu(node.name, gpu, line.where, mig=True)
         node.computing.setdefault((gpu, int(found[2])), (found[3], line.where))
         return
     start, slices, instance = int(found[5]), int(found[6]), int(found[4])
@@ -160,12 +166,27 @@ def _read_row(table: str, line: Line, node: _Node, seen: Sightings) -> None:
     if other is not None:
         seen.wrong(line.where, f"instance {instance} of GPU {gpu} is in {other.where} already")
         return
-    seen.gpu(node.name, gpu, line.where)
+    seen.gpu(node.name, gpu, line.where, mig=True)
     node.placed.append(
         SeenInstance(
             *(node.name, gpu, line.where, found[2], int(found[3])), start=start, slices=slices, instance=instance
         )
     )
+
+
+def _read_modes(node: _Node, seen: Sightings) -> None:
+    """Add what it says about the modes of GPUs that nvidia-smi found no instances."""
+    gpus = [index for name, index in seen.gpus if name == node.name]
+    where = next(iter(node.nothing.values()), None)
+    if where is None:
+        return
+    off = node.nothing.get("mig-enabled devices")
+    if not gpus:
+        reason = "MIG is off" if off else "no instances, and nvidia-smi -L, which lists GPUs, is not in the text"
+        seen.leave_out(reason, node.name or "this machine", None)
+    for index in gpus if off else gpus[:1] if len(gpus) == 1 else ():
+        # That there are no instances is said only if MIG is on somewhere.
+        seen.gpu(node.name, index, off or where, mig=not off)
 
 
 _ByInstance = dict[tuple[int | None, int | None], SeenInstance]
@@ -185,6 +206,9 @@ def _join(node: _Node, seen: Sightings) -> None:
             held.uuid, held.profile = held.uuid or device.uuid, held.profile or _whole(device.profile)
         elif not node.placed:
             _add_device(device, instance, node, by_id, seen)
+        elif device.instance is not None or _without_place(device, node):
+            message = f"device {device.index} of GPU {device.gpu} is on no instance of the table of GPU instances"
+            seen.wrong(device.where, f"{message}: the two outputs are of different moments")
     for (gpu, instance), (name, where) in node.computing.items():
         if (gpu, instance) not in by_id and node.placed:
             seen.wrong(where, f"instance {instance} of GPU {gpu} is not in the table of GPU instances")
@@ -198,6 +222,14 @@ def _join(node: _Node, seen: Sightings) -> None:
         )
         held.idle = held.idle if computes else True
     seen.instances += by_id.values()
+
+
+def _without_place(device: _Device, node: _Node) -> bool:
+    """Return True if a GPU has more devices, up to this one, than instances; parts of instances may share one."""
+    before = [other for other in node.devices if other.gpu == device.gpu and other.index <= device.index]
+    whole = sum(_whole(other.profile) == other.profile for other in before)
+    placed = sum(held.gpu == device.gpu for held in node.placed)
+    return whole > placed or not placed
 
 
 def _add_used(found: SeenDevice, node: _Node, by_id: _ByInstance, seen: Sightings) -> None:

@@ -43,9 +43,8 @@ def read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenD
         elif found := _ROWS[table].fullmatch(text):
             tables[table].append((found, where))
             if table == "NVIDIA-SMI":
-                # Old drivers cut long names; what is left may stand for several kinds.
-                gpu, product = int(found[1]), "" if found[2].endswith("...") else found[2]
-                seen.gpu(node, gpu, where, product=product)
+                gpu = int(found[1])
+                seen.gpu(node, gpu, where, product=found[2])
         elif _ROW.fullmatch(text):
             message = f"is no row of the table of {_WORDS[table]}, like {_EXAMPLES[table]}"
             seen.wrong(where, f"{message}: {shown(text.strip(), 60)}")
@@ -67,6 +66,6 @@ def _device(
     found: re.Match[str], where: str, running: list[tuple[int, str, str]] | None, node: str, seen: Sightings
 ) -> SeenDevice:
     gpu, instance, _, index, memory, units = map(int, found.groups())
-    seen.gpu(node, gpu, where)
+    seen.gpu(node, gpu, where, mig=True)
     processes = None if running is None else tuple(name for on, of, name in running if (on, of) == (gpu, str(instance)))
     return SeenDevice(gpu, index, instance, (units, float(memory)), processes, where)

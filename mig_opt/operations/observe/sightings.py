@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mig_opt.files.values import Findings
+from mig_opt.texts import plural
 
 NODE_PREFIX = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*): ?(.*)")
 """What tools that run a command on many nodes put before each line of its output."""
@@ -58,8 +59,9 @@ class Source:
 class SeenGpu:
     """GPU of a node.
 
-    ``product`` and ``uuid`` are empty where the source does not tell them, ``mig`` is None then. The text of ``where``
-    says where it is spoken of; it is asked for only in messages, since it may take long.
+    ``product`` and ``uuid`` are empty where the source does not tell them, ``mig`` is None then; a product that ends
+    with ``...`` has been cut. The text of ``where`` says where it is spoken of; it is asked for only in messages, since
+    it may take long.
     """
 
     node: str
@@ -87,6 +89,7 @@ class SeenInstance:
     name: str = ""
     owner: str = ""
     idle: bool | None = None
+    product: str = ""  # of its GPU, where that is not seen itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +112,24 @@ class Sightings:
     manager: str = ""
     gpus: dict[tuple[str, int], SeenGpu] = field(default_factory=dict)
     instances: list[SeenInstance] = field(default_factory=list)
-    counts: dict[str, int] = field(default_factory=dict)  # GPUs of a node, where they are counted and not listed
-    products: dict[str, tuple[str, object]] = field(default_factory=dict)  # of the GPUs of a node, and where it stands
     budgets: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    left_out: dict[str, list[tuple[str, int | None]]] = field(default_factory=dict)  # by reason: what, number of GPUs
+    tells_modes: str = ""  # what tells on which GPUs MIG is on, where the source may not
+
+    def leave_out(self, reason: str, what: str, gpus: int | None = 1) -> None:
+        """Note that GPUs are left out; their number is None for a node of which it is not known."""
+        self.left_out.setdefault(reason, []).append((what, gpus))
+
+    def what_is_left_out(self) -> list[str]:
+        """Return a note for each reason."""
+        notes = []
+        for reason, entries in self.left_out.items():
+            gpus, nodes = sum(number or 0 for _, number in entries), sum(number is None for _, number in entries)
+            counted = [plural(gpus, "GPU")] if gpus else []
+            counted += [f"the GPUs of {plural(nodes, 'node')}"] if nodes else []
+            notes.append(f"left out {' and '.join(counted)} ({reason}): {listed([what for what, _ in entries])}")
+        return notes
 
     def wrong(self, where: object, message: str) -> None:
         """Note what is wrong, and where."""
@@ -125,10 +142,27 @@ class Sightings:
             earlier = getattr(seen, name)
             if value in ("", None):
                 continue
-            if earlier not in ("", None, value):
-                of_node = f" of {node}" if node else ""
-                message = f"GPU {index}{of_node} has another {name} ({value}) than in {seen.where} ({earlier})"
-                self.wrong(where, message)
-            else:
+            if earlier in ("", None, value) or _cut(earlier, value):
                 setattr(seen, name, value)
+            elif name == "mig":
+                now, then = ("on", "off") if value else ("off", "on")
+                self.wrong(where, f"MIG is {now} on {gpu_name(node, index)}, and {then} in {seen.where}")
+            elif not _cut(value, earlier):
+                message = f"{gpu_name(node, index)} has another {name} ({value}) than in {seen.where} ({earlier})"
+                self.wrong(where, message)
         return seen
+
+
+def _cut(cut: object, whole: object) -> bool:
+    """Return True if a text is the begin of another one, with dots for the rest."""
+    return str(cut).endswith("...") and str(whole).startswith(str(cut)[:-3])
+
+
+def gpu_name(node: str, index: int) -> str:
+    """Return the words for a GPU."""
+    return f"GPU {index} of {node}" if node else f"GPU {index}"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Return a list of names, with the number of those beyond the first ones."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
