@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import Problem
+from mig_opt.rules import MOST_GPUS, wrong_integer
 from mig_opt.texts import number_ranges
 
 

@@ -28,7 +28,7 @@ from mig_opt.cli.screens import (
 )
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.devices import Device, gpu_name, gpu_names
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment

@@ -33,7 +33,7 @@ from mig_opt.files.serving.deployments import deployment_from_json
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Status, TrajectoryPoint
+from mig_opt.method.result import Status, TrajectoryPoint
 
 moments = st.floats(min_value=0, max_value=1e9)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)
