@@ -182,7 +182,7 @@ def started(batch: Batch, state: FleetState, busy_until: float | None, source: s
     if batch.gpu != state.gpu:
         refuse("gpu", f"the state is of {state.gpu.name}, and the batch of {batch.gpu.name}; give one of them", source)
     with options_named({"initial": "--from"}):
-        return batch.replace(gpus=state.gpus, initial=initial)
+        return batch.replace(gpus=state.gpus, initial=initial, devices=state.devices)
 
 
 def is_state(path: Path) -> bool:
@@ -206,7 +206,7 @@ def running_in_state(demand: Demand | None, path: Path) -> Deployment:
 
     state = read_state(path)
     if demand is None:
-        return Deployment((state.gpu.name,) * state.gpus, ())
+        return Deployment((state.gpu.name,) * state.gpus, (), state.devices)
     try:
         return deployment_in(state, demand)
     except InputError as error:
@@ -252,12 +252,12 @@ def parsed_share(option: str, text: str) -> float:
 
 def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     """Return the devices of a list such as ``0,1,node-2/0``; ``count`` is how many it must have, if that is known."""
-    from mig_opt.operations.rollout.layouts import devices_of
+    from mig_opt.operations.rollout.layouts import addresses
 
     if devices is None:
         return None
     names = [name.strip() for name in devices.split(",")]
-    devices_of(len(names) if count is None else count, names)
+    addresses(len(names) if count is None else count, names)
     return names
 
 

@@ -112,7 +112,8 @@ def _gpus(state: FleetState) -> Part:
         held = state.on(index)
         users = ", ".join(dict.fromkeys(one.owner or one.name for one in held if one.owner or one.name))
         node = [state.nodes[index]] if state.nodes else []
-        rows.append([str(index), *node, gpu_map(state, held), users])
+        number = state.devices[index].index if state.devices else index
+        rows.append([str(number), *node, gpu_map(state, held), users])
     columns = [">GPU", *(["node"] if state.nodes else []), "slices", "/in use by"]
     remarks = [f"The first {MOST_ROWS} of {state.gpus} GPUs are shown."] if state.gpus > MOST_ROWS else []
     remarks.append("One column for each memory slice, .. is free" + (", ~ is idle." if state.idle else "."))

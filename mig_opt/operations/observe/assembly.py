@@ -11,6 +11,7 @@ from mig_opt.batch.batch import instance_problems
 from mig_opt.files.documents import shown
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
 from mig_opt.operations.observe.places import Layout, arrangements, fewest_gpus
@@ -312,6 +313,9 @@ def _state(seen: Sightings, known: list[_Known], homes: list[Home], model: GpuMo
     if seen.findings.problems:
         return None
     nodes = tuple(node for node, _ in homes)
+    indices = tuple(index for _, index in homes)
     uuids = tuple(seen.gpus[home].uuid for home in homes)
     state = FleetState(model, len(homes), instances, name, manager=seen.manager, budgets=seen.budgets)
-    return replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())
+    state = replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())
+    usual = tuple(device.index for device in devices_of(nodes, (), ()))
+    return state if indices == usual else replace(state, indices=indices)

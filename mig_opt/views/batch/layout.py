@@ -11,6 +11,7 @@ from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.views.texts import BOUND, INK, colour_of, spell_seconds
 
 EARLIER = "#d4d4d4"
@@ -128,7 +129,7 @@ class ScheduleLayout:
             title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
         bound = [] if lower_bound is None else [Line(lower_bound, "lower bound", BOUND, dashed=True)]
         lines = Line(schedule.makespan, "makespan", INK, dashed=False), *bound
-        return cls(batch, schedule, lines, title, tuple(f"GPU {gpu}" for gpu in range(batch.gpus)))
+        return cls(batch, schedule, lines, title, tuple(f"GPU {gpu_name(batch.devices, g)}" for g in range(batch.gpus)))
 
     @classmethod
     def of_execution(cls, batch: Batch, plan: Schedule, measured: Schedule, title: str | None) -> ScheduleLayout:
@@ -141,7 +142,9 @@ class ScheduleLayout:
         operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]
         both = Schedule((*plan.runs, *runs), (*(plan.operations or ()), *operations))
         names = [
-            f"{word} {gpu}" if batch.gpus > 1 else word for word in ("plan", "measured") for gpu in range(batch.gpus)
+            f"{word} {gpu_name(batch.devices, gpu)}" if batch.gpus > 1 else word
+            for word in ("plan", "measured")
+            for gpu in range(batch.gpus)
         ]
         lines = (
             Line(measured.makespan, "measured", INK, dashed=False),

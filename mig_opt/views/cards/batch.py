@@ -84,7 +84,7 @@ def _strips(layout: ScheduleLayout) -> Iterator[Strip]:
     for run in layout.runs():
         box = Box.of(layout.batch, run, run.begin, run.end)
         top = run.gpu * (slices + _GAP) + box.slices.start
-        title = f"{run.task}, {run.profile} of GPU {run.gpu}, {spell_span(run.begin, run.end)}"
+        title = f"{run.task}, {run.profile} of {layout.panel_names[run.gpu]}, {spell_span(run.begin, run.end)}"
         share = (run.end - run.begin) / last
         yield Strip(run.begin / last, share, top, len(box.slices), colours[run.task], title)
 

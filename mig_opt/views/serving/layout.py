@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import gpu_name, gpu_names
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
-from mig_opt.texts import number_ranges, plural
+from mig_opt.texts import plural
 from mig_opt.views.texts import colour_of, elide, one_line
 
 UNUSED, EMPTY, LINES = "#e4e4e4", "#fafafa", "#9a9a9a"
@@ -123,8 +124,8 @@ class DeploymentLayout:
         """Return what stands beside a row, with the ``kind`` of GPU if there are several."""
         name = row.model.name if kind else ""
         if len(row.gpus) == 1:
-            return f"GPU {row.gpus[0]}\n{name}".rstrip()
-        gpus, *rest = number_ranges(row.gpus).split(", ")
+            return f"GPU {gpu_name(self.deployment.devices, row.gpus[0])}\n{name}".rstrip()
+        gpus, *rest = gpu_names(self.deployment.devices, row.gpus).split(", ")
         while rest and len(gpus) + len(rest[0]) < _LONGEST_LABEL:
             gpus += f", {rest.pop(0)}"
         return f"{len(row.gpus)} x {name or 'GPU'}\n{gpus}{', …' if rest else ''}"
