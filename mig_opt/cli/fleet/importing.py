@@ -17,7 +17,7 @@ from mig_opt.fleet.state import FleetState
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.files.fleet.importing.entry import Format, StateImport
+    from mig_opt.operations.observe.state_import import Format, StateImport
 
 
 def import_(
@@ -50,8 +50,8 @@ def import_(
     asked. What is left out, or not in SOURCE, is said on standard error.
     """
     from mig_opt.files.documents import decoded
-    from mig_opt.files.fleet.importing.entry import import_state, state_from_text
-    from mig_opt.files.fleet.importing.sightings import Source
+    from mig_opt.operations.observe.sightings import Source
+    from mig_opt.operations.observe.state_import import import_state, state_from_text
 
     names = source or []
     checks = Checks()
@@ -112,7 +112,8 @@ def _gpus(state: FleetState) -> Part:
         held = state.on(index)
         users = ", ".join(dict.fromkeys(one.owner or one.name for one in held if one.owner or one.name))
         node = [state.nodes[index]] if state.nodes else []
-        rows.append([str(index), *node, gpu_map(state, held), users])
+        number = state.devices[index].index if state.devices else index
+        rows.append([str(number), *node, gpu_map(state, held), users])
     columns = [">GPU", *(["node"] if state.nodes else []), "slices", "/in use by"]
     remarks = [f"The first {MOST_ROWS} of {state.gpus} GPUs are shown."] if state.gpus > MOST_ROWS else []
     remarks.append("One column for each memory slice, .. is free" + (", ~ is idle." if state.idle else "."))
