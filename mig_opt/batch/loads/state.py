@@ -89,7 +89,7 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
         around=np.array([case for _, case in rows]),
         first=np.array(first),
         last=np.array([single[root] for root in tree.roots]),
-        gpu=np.array([place.gpu for place in batch.places]),
+        gpu=np.array([batch.gpus.index(place.gpu) for place in batch.places]),
         wait_one=np.array([tree.nodes[node].late_one if case else tree.nodes[node].wait_one for node, case in rows]),
         wait_two=np.array([tree.nodes[node].late_two if case else tree.nodes[node].wait_two for node, case in rows]),
         leaves=np.array([len(tree.leaves[node]) for node, _ in rows]),
