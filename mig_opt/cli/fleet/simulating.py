@@ -217,8 +217,8 @@ def _compared(
 ) -> tuple[Iterator[Part], dict[str, object], TraceBounds | Acceptance]:
     """Return what to show of simulations of one trace, the same as a document, and their bounds."""
     if done[0].reject:
-        limits = admission_limits(done[0].trace, time_limit, quiet=quiet)
-        return admission_parts(done, limits), admission_document(done, limits), limits.bounds
+        limits = admission_limits(done, time_limit, quiet=quiet)
+        return admission_parts(done, limits), admission_document(done, limits), limits.other_bounds or limits.bounds
     references = _references(done[0].trace, time_limit, quiet=quiet)
     return _parts(done, references), _document(done, references), references.bounds
 
@@ -327,5 +327,8 @@ def _gap_parts(done: Sequence[Simulation], references: References) -> Iterator[P
     ]
     yield table(["~gap in %", *(f">{words[goal]}/{against[kind]}" for kind in kinds for goal in _GOALS)], rows)
     if "optimum" in kinds:
-        remark = "optimum: of schedules that know the future, but neither migrate jobs nor slow them down by PCIe."
+        remark = (
+            "optimum: of schedules that know the future and give jobs the profiles that they ask for, but neither"
+            " migrate them nor slow them down by PCIe."
+        )
         yield from ("", note(remark))

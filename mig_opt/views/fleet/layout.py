@@ -27,6 +27,7 @@ LONGEST = 44  # characters of a name
 MARKS = {RunOutcome.OUT_OF_MEMORY: "out of memory", RunOutcome.STOPPED: "stopped by the scheduler"}
 BOUND_SIGN = "lower bound: no scheduler is better"
 UPPER_SIGN = "upper bound: no scheduler accepts more"
+ASKED_SIGN = "upper bound: no scheduler that gives what is asked for accepts more"
 _BOUND_S = 10.0  # seconds for each upper bound
 IDLE_SIGN = "instance without a job"
 
@@ -124,9 +125,9 @@ class SimulationLayout:
     def _ratios(self) -> Iterator[Comparison]:
         from mig_opt.models.fleet.admission import acceptance_bound
 
-        most = self._bounds
+        most, as_asked = self._bounds, all(log.as_asked() for log in self.logs)
         if not isinstance(most, Acceptance):
-            most = acceptance_bound(self.trace, time_limit=_BOUND_S)
+            most = acceptance_bound(self.trace, as_asked=as_asked, time_limit=_BOUND_S)
         for name, heading, goal in (
             ("accepted jobs", "Accepted jobs", "jobs"),
             ("accepted slices", "Accepted compute slices", "slices"),
@@ -134,7 +135,9 @@ class SimulationLayout:
         ):
             values = tuple(100 * getattr(each.metrics.acceptance, goal) for each in self.simulations)
             wordings = tuple(f"{value:.1f}" for value in values)
-            yield Comparison(name, heading, values, 100 * getattr(most, goal), wordings, "%", UPPER_SIGN)
+            yield Comparison(
+                name, heading, values, 100 * getattr(most, goal), wordings, "%", ASKED_SIGN if as_asked else UPPER_SIGN
+            )
 
     def _times(self) -> Iterator[Comparison]:
         from mig_opt.fleet.bounds import TraceBounds, trace_bounds
