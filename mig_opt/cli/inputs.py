@@ -14,6 +14,7 @@ from mig_opt.cli.outcome import Checks, options_named, refuse, say
 from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
@@ -230,13 +231,15 @@ def check_number_of_gpus(gpus: int | None) -> None:
         refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
 
 
+def share_in(text: str) -> float:
+    """Return what ``0.003`` or ``0.3%`` stands for; not a number (NaN) if it is neither."""
+    number = number_in(text.strip().removesuffix("%").strip())
+    return math.nan if isinstance(number, str) else number / (100 if text.strip().endswith("%") else 1)
+
+
 def parsed_share(option: str, text: str) -> float:
     """Return the share that ``0.003`` or ``0.3%`` stands for."""
-    number = text.strip().removesuffix("%")
-    try:
-        share = float(number) / (100 if number != text.strip() else 1)
-    except ValueError:
-        share = math.nan
+    share = share_in(text)
     if not 0 <= share <= 1:
         refuse(option, f"must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is {text!r}")
     return share
