@@ -20,7 +20,7 @@ import numpy as np
 from report import describe, markdown, parser_of, save, start
 
 from mig_opt import Job, OperationCosts, Trace, admission_bound, admission_optimum, get_gpu, read_trace, simulate
-from mig_opt.registry import policies
+from mig_opt.method.registry import policies
 from mig_opt.simulation.fleet.simulator import check_policy, policy_label
 
 GPU = get_gpu("A100")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from report import describe, parser_of, save
 
 from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu, validate_migrations
-from mig_opt.defragmentation import greedy_migrations
+from mig_opt.api.defragment import greedy_migrations
 
 A100 = get_gpu("A100")
 NAMES = ("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb")

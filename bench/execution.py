@@ -17,8 +17,8 @@ from report import describe, parser_of, save
 
 from mig_opt import Batch, OperationCosts, Task, load_instance, solve, validate
 from mig_opt.batch.journal import Commands
-from mig_opt.executing import Execution, run_schedule
 from mig_opt.files.batch.journals import read_journal
+from mig_opt.operations.execute import Execution, run_schedule
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "helpers"))
 from nvml_machine import Machine  # type: ignore[import-not-found]  # a helper of the tests

@@ -31,13 +31,13 @@ from report import describe, markdown, parser_of, save
 from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve, validate
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timeline import Slot
-from mig_opt.control import Control
 from mig_opt.gpu.model import Placement
 from mig_opt.heuristics.batch.far import far, far_behind, far_published
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
 from mig_opt.heuristics.batch.far.concatenation import joined as joining
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, ScalingName, TimesName
+from mig_opt.method.control import Control
 
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
 """Where the repository has the scheduler that draws its figures; it is the one with moves and swaps."""

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import partial
 
 from mig_opt import Batch, Schedule, generate_batch
-from mig_opt.control import Control
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import best_published, far, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.allocation import AllocationFamily
@@ -19,7 +18,8 @@ from mig_opt.heuristics.batch.far.published import PublishedPlan
 from mig_opt.heuristics.batch.far.refinement import Refinement
 from mig_opt.heuristics.batch.far.repartitioning import Repartitioning
 from mig_opt.instances.batch import ScalingName, TimesName
-from mig_opt.registry import get_method
+from mig_opt.method.control import Control
+from mig_opt.method.registry import get_method
 
 Figures = dict[str, float]
 """Figures of a cell by name."""

@@ -15,10 +15,10 @@ from functools import partial
 from report import describe, parser_of, save
 
 from mig_opt import Batch, Schedule, concatenate, generate_batch, handover, plan_stream, solve
-from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import best_plan, far
 from mig_opt.heuristics.batch.far.concatenation import JOINS, EndState, joined
 from mig_opt.instances.batch import ScalingName, TimesName
+from mig_opt.method.control import Control
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 TIMES: tuple[TimesName, ...] = ("WideTimes", "NarrowTimes")

@@ -15,9 +15,9 @@ from report import describe, parser_of, save
 
 from mig_opt import Batch, generate_batch, load_instance, solve, validate
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.heuristics.batch.far import far
 from mig_opt.instances.batch import ScalingName
+from mig_opt.method.control import Control
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 REPEATS = 7

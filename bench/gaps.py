@@ -14,7 +14,7 @@ from pathlib import Path
 
 from report import Told, describe, markdown, missing_rows, resumable, save, some_of, something_wrong, start
 
-from mig_opt.registry import get_method, methods
+from mig_opt.method.registry import get_method, methods
 from mig_opt.studies import GeneratedBatches, MethodSettings, Study, StudyRows, read_study, run_study, study_rows
 from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import Figures, Judged

@@ -14,8 +14,8 @@ from report import describe, parser_of, save
 from mig_opt import Batch, Status, generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.instances.batch import ScalingName
+from mig_opt.method.control import Control
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.dual_price_bound import raise_bound_by_dual_prices
 from mig_opt.models.batch.load_program import LoadProgram

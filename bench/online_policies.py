@@ -18,7 +18,7 @@ from report import Told, describe, markdown, remarks, resumable, save, something
 from mig_opt import write_trace
 from mig_opt.files.fleet.openb import import_trace
 from mig_opt.instances.fleet.registry import trace_families
-from mig_opt.registry import policies
+from mig_opt.method.registry import policies
 from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study, run_study, study_rows
 from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import GOALS, Goal, grouped

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from report import describe, markdown, parser_of, save
 
 from mig_opt import Job, Trace, get_gpu, simulate
-from mig_opt.registry import policies
+from mig_opt.method.registry import policies
 
 SIZES = {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4}
 GROWTH = (10, 100, 1_000, 10_000)

@@ -17,7 +17,7 @@ from mig_opt import generate_batch, get_gpu, load_instance
 from mig_opt.gpu.partitions import find_partition
 from mig_opt.heuristics.batch.far import far, far_printed, far_published, far_unrefined
 from mig_opt.heuristics.batch.far.concatenation import EndState, arranged
-from mig_opt.registry import get_method
+from mig_opt.method.registry import get_method
 
 
 def partitions(_cut: bool) -> Group:

@@ -19,10 +19,10 @@ from parvagpu_scaling import figure9, figure10, figure11
 from serving import PRINTED
 
 from mig_opt import Deployment, deploy, get_gpu
-from mig_opt.control import Control
-from mig_opt.heuristics.serving.demand_matching import Need, match
-from mig_opt.heuristics.serving.filling import FilledGpus, PlannedSegment, offer_plans
+from mig_opt.heuristics.serving.demand_match import Need, match
+from mig_opt.heuristics.serving.fill import FilledGpus, PlannedSegment, offer_plans
 from mig_opt.heuristics.serving.parvagpu import optimize, relocate
+from mig_opt.method.control import Control
 from mig_opt.serving.bounds import Relaxation
 
 

@@ -30,9 +30,8 @@ from parvagpu_measures import (
 from serving import PRINTED
 
 from mig_opt import Demand, Deployment, SloRule
-from mig_opt.control import Control
-from mig_opt.heuristics.serving.demand_matching import Need, match
-from mig_opt.heuristics.serving.filling import (
+from mig_opt.heuristics.serving.demand_match import Need, match
+from mig_opt.heuristics.serving.fill import (
     FilledGpus,
     PlannedSegment,
     fit,
@@ -40,6 +39,7 @@ from mig_opt.heuristics.serving.filling import (
     offer_plans,
     start_order,
 )
+from mig_opt.method.control import Control
 
 
 def program(cut: bool) -> Group:

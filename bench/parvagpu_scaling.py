@@ -25,8 +25,8 @@ from parvagpu_measures import (
 from serving import copies
 
 from mig_opt import Demand, Deployment
-from mig_opt.control import Control
-from mig_opt.registry import get_deploy_method
+from mig_opt.method.control import Control
+from mig_opt.method.registry import get_deploy_method
 
 REPEATS = 15
 

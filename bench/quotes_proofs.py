@@ -16,8 +16,8 @@ from result_tables import NoFigureError, Table, numbers_of, said, table
 
 from mig_opt import generate_batch, load_instance, solve
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads.branches import branches_of
-from mig_opt.loads.layouts import number_of_layouts
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.layouts import number_of_layouts
 
 # From the shell, and in a process where all is loaded
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from runs import PYJOBSHOP, Run
 
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.studies import environment, rows
 from mig_opt.studies.rows import failures
 
 __all__ = ["PACKAGES", "Records", "Row", "contradictions", "fingerprint", "pairs_of_optima"]
 
 OTHER_PROBLEMS = (
-    *("serving", "fleet", "change", "defragmentation", "deploying", "driver", "executing", "rollout", "simulation"),
-    *("concatenation", "explaining", "files", "list_decoder", "proving", "requests", "streaming", "study"),
+    *("serving", "fleet", "operations", "simulation", "change", "defragment", "deploy", "explain", "prove", "stream"),
+    *("concatenation", "files", "list_decoder", "requests", "study"),
 )
 """Parts of the package that have no part in the runs of this study."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from report import Told, describe, foreign_rows, markdown, resumable, save, some_of, something_wrong, start
 
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.studies import BundledBatch, GeneratedBatches, MethodSettings, Study, StudyRows, run_study, study_rows
 from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import Figures, Judged

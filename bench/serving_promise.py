@@ -27,7 +27,7 @@ from mig_opt import (
     simulate_requests,
     write_deployment,
 )
-from mig_opt.deploying.promises import deploy_with_promise
+from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.errors import InputError
 
 SHARE = 0.99

@@ -18,7 +18,7 @@ from report import describe, markdown, parser_of, save, start
 from mig_opt import Trace, generate_trace, simulate, trace_bounds, trace_optimum
 from mig_opt.fleet.bounds import _Need, _weightings
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end
-from mig_opt.registry import policies
+from mig_opt.method.registry import policies
 
 WHOLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("pcie-4", {}),

@@ -75,11 +75,11 @@ def test_modules_and_files_exist(source: Path) -> None:
 
 
 def test_what_does_not_exist_is_noticed() -> None:
-    assert exists("mig_opt.solving.solve")
-    assert exists("mig_opt.result.Result.lower_bound")
+    assert exists("mig_opt.api.solve.solve")
+    assert exists("mig_opt.method.result.Result.lower_bound")
     assert exists("mig_opt.gpu")
-    assert not exists("mig_opt.solving.sovle")
-    assert not exists("mig_opt.result.Result.upper_bound")
+    assert not exists("mig_opt.api.solve.sovle")
+    assert not exists("mig_opt.method.result.Result.upper_bound")
     assert not exists("mig_opt.nowhere")
 
 

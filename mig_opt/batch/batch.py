@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, ProfileSet, wrong_size
-from mig_opt.registry import imported
+from mig_opt.method.registry import imported
+from mig_opt.rules import wrong_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +209,7 @@ class Batch:
         return self.replace(operations=OperationCosts.zero(self.gpu))
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.batch:batch_card")(self))
+        return str(imported("mig_opt.views.cards.batch:batch_card")(self))
 
     def to_frame(self) -> Any:
         """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read_batch` reads.
@@ -234,7 +234,7 @@ class Batch:
            a   4.0   2.5     -
            b     -     -   3.0
         """
-        return imported("mig_opt.notebook.batch:batch_frame")(self)
+        return imported("mig_opt.views.cards.batch:batch_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
         """Draw the run times of the tasks, as :func:`mig_opt.plot_batch` does.
@@ -260,7 +260,7 @@ class Batch:
         >>> load_instance("rodinia-a30").plot().axes[0].get_xlabel()
         'seconds on an instance (logarithmic)'
         """
-        return imported("mig_opt.plotting:plot_batch")(self, title=title)
+        return imported("mig_opt.views:plot_batch")(self, title=title)
 
 
 def wrong_batch(batch: object) -> Iterator[Problem]:

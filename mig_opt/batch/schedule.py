@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mig_opt.arguments import wrong_type
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.errors import Problem
-from mig_opt.registry import imported
-from mig_opt.result import Result, Rows
+from mig_opt.method.registry import imported
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import wrong_type
 
 OperationKind = Literal["create", "destroy"]
 
@@ -124,7 +124,7 @@ class Schedule:
         )
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.batch:schedule_card")(self))
+        return str(imported("mig_opt.views.cards.batch:schedule_card")(self))
 
     def to_frame(self) -> Any:
         """Return the runs, by GPU and begin, as a pandas frame.
@@ -146,7 +146,7 @@ class Schedule:
         task  gpu profile  start  begin  end
            a    0 4g.24gb      0   0.13 2.13
         """
-        return imported("mig_opt.notebook.batch:schedule_frame")(self)
+        return imported("mig_opt.views.cards.batch:schedule_frame")(self)
 
     def plot(self, batch: Batch, *, lower_bound: float | None = None, title: str | None = None) -> Any:
         """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.plot_schedule` does.
@@ -178,7 +178,7 @@ class Schedule:
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """
-        return imported("mig_opt.plotting:plot_schedule")(batch, self, lower_bound=lower_bound, title=title)
+        return imported("mig_opt.views:plot_schedule")(batch, self, lower_bound=lower_bound, title=title)
 
 
 def wrong_types(batch: object, schedule: object) -> Iterator[Problem]:
@@ -225,7 +225,7 @@ class ScheduleResult(Result[Schedule]):
         ]
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.batch:schedule_result_card")(self))
+        return str(imported("mig_opt.views.cards.batch:schedule_result_card")(self))
 
     def to_frame(self) -> Any:
         """Return the runs of the schedule as a pandas frame.
@@ -247,7 +247,7 @@ class ScheduleResult(Result[Schedule]):
         >>> print(len(frame), *frame.columns)
         8 task gpu profile start begin end
         """
-        return imported("mig_opt.notebook.batch:result_frame")(self)
+        return imported("mig_opt.views.cards.batch:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
         """Draw the schedule with its lower bound, as :func:`mig_opt.plot_schedule` does.
@@ -274,4 +274,4 @@ class ScheduleResult(Result[Schedule]):
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """
-        return imported("mig_opt.notebook.batch:plotted_result")(self, title=title)
+        return imported("mig_opt.views.cards.batch:plotted_result")(self, title=title)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch, Task
@@ -144,6 +144,42 @@ def sequenced_schedule(batch: Batch, instances: Sequence[PlannedInstance]) -> Sc
             if not waiting[later]:
                 heapq.heappush(ready, (clear[later], later, "create"))
     return timed_schedule(batch, instances, order)
+
+
+def retimed_schedule(batch: Batch, runs: Iterable[Run]) -> Schedule:
+    """Return a schedule with the places of some runs and their order, each as early as it may be.
+
+    A run shares the instance of the one before it at its place, unless a run in between needs some of its slices.
+
+    Parameters
+    ----------
+    batch : Batch
+        The batch.
+    runs : iterable of Run
+        One of each task, where it can run; their times only tell their order.
+
+    Examples
+    --------
+    >>> from mig_opt import Batch, Task, get_gpu
+    >>> batch = Batch((Task("a", {1: 4.0, 2: 2.5}), Task("b", {2: 2.0})), get_gpu("A30"))
+    >>> late = [Run("a", 0, "2g.12gb", 0, 5.0, 7.5), Run("b", 0, "2g.12gb", 0, 9.0, 11.0)]
+    >>> [(run.task, run.begin) for run in retimed_schedule(batch, late).runs]
+    [('a', 0.12), ('b', 2.62)]
+    """
+    instances = live_instances(batch)
+    alive: dict[int, list[PlannedInstance]] = defaultdict(list)
+    for instance in instances:
+        alive[instance.gpu].append(instance)
+    tasks = {task.name: task for task in batch.tasks}
+    for run in sorted(runs, key=lambda run: (run.begin, run.end)):
+        placement, there = batch.gpu.placement(run.profile, run.start), alive[run.gpu]
+        same = next((instance for instance in there if instance.placement.shape == placement.shape), None)
+        if same is None:
+            same = PlannedInstance(run.gpu, placement)
+            instances.append(same)
+            alive[run.gpu] = [one for one in there if not one.placement.conflicts(placement)] + [same]
+        same.tasks.append(tasks[run.task])
+    return sequenced_schedule(batch, instances)
 
 
 def _successions(batch: Batch, instances: Sequence[PlannedInstance]) -> tuple[list[list[int]], list[int]]:

@@ -12,9 +12,9 @@ from mig_opt.cli.screens import bullets, card, note, seconds, show, table
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.costs import DRIVER, CostTable, cost_tables
 from mig_opt.gpu.model import GpuModel, OperationCosts
-from mig_opt.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
-from mig_opt.registry import methods as known_methods
-from mig_opt.result import versions_with
+from mig_opt.method.registry import AUTO, Method, deploy_methods, get_deploy_method, get_method
+from mig_opt.method.registry import methods as known_methods
+from mig_opt.method.result import versions_with
 
 if TYPE_CHECKING:
     from mig_opt.instances.bundled import Finding, InstanceInfo
@@ -214,7 +214,7 @@ def _show_gpu(model: GpuModel) -> None:
 
 def methods(as_json: options.Json = False) -> None:
     """List the methods of solve and deploy, the policies of simulate."""
-    from mig_opt.registry import policies
+    from mig_opt.method.registry import policies
     from mig_opt.simulation.fleet.simulator import policy_options
 
     known = {"solve": known_methods(), "deploy": deploy_methods()}

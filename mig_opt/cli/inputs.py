@@ -18,6 +18,7 @@ from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
+    from mig_opt.batch.schedule import Schedule
     from mig_opt.fleet.state import FleetState
     from mig_opt.fleet.trace import Trace
     from mig_opt.instances.bundled import InstanceKind
@@ -152,6 +153,13 @@ def _own_gpu(document: str | bytes) -> str | None:
     return named
 
 
+def load_schedule(path: Path) -> Schedule:
+    """Return the schedule in a file."""
+    from mig_opt.files.batch.schedules import read_schedule
+
+    return read_schedule(path)
+
+
 def load_trace(name: str, gpu: str | None, gpus: int | None) -> Trace:
     """Return the trace that TRACE, ``--gpu`` and ``--gpus`` stand for."""
     from mig_opt.files.fleet.traces import read_trace, trace_from_json
@@ -225,7 +233,7 @@ def _check_gpus(gpu: str | None, gpus: int | None) -> None:
 
 def check_number_of_gpus(gpus: int | None) -> None:
     """Refuse a number of GPUs that files do not hold either."""
-    from mig_opt.arguments import MOST_GPUS
+    from mig_opt.rules import MOST_GPUS
 
     if gpus is not None and not 1 <= gpus <= MOST_GPUS:
         refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
@@ -247,7 +255,7 @@ def parsed_share(option: str, text: str) -> float:
 
 def parsed_devices(devices: str | None, count: int | None) -> list[str] | None:
     """Return the devices of a list such as ``0,1,node-2/0``; ``count`` is how many it must have, if that is known."""
-    from mig_opt.rollout.layouts import devices_of
+    from mig_opt.operations.rollout.layouts import devices_of
 
     if devices is None:
         return None
@@ -283,7 +291,7 @@ def check_outputs(inputs: Iterable[str | Path], chart: Path | None = None, **out
     from mig_opt.files.documents import check_writable
 
     if chart is not None:
-        from mig_opt.plotting import check_plot_path
+        from mig_opt.views import check_plot_path
     checks, wanted = Checks(), {**outputs, "chart": chart}
     earlier: dict[str, Path] = {}
     for purpose, path in wanted.items():

@@ -16,8 +16,8 @@ import typer
 from mig_opt.cli.interruption import INTERRUPTED, interrupted
 from mig_opt.cli.pointing import error_text
 from mig_opt.errors import DriverError, InputError, PolicyError, Problem, SolverError
-from mig_opt.registry import Method
-from mig_opt.result import Result, Status
+from mig_opt.method.registry import Method
+from mig_opt.method.result import Result, Status
 from mig_opt.texts import printable
 
 P = ParamSpec("P")

@@ -66,7 +66,7 @@ def _text(source: str) -> str | None:
 
 def _place(path: str, text: str, source: str) -> list[str]:
     """Return the lines that show a place: its line and column, the text there, and a mark below it."""
-    from mig_opt.files.locating import place_of
+    from mig_opt.files.locations import place_of
 
     place = place_of(path, text)
     if place is None:

@@ -41,10 +41,10 @@ def profile(
     was interrupted. A size on which a task runs out of memory is left
     out. Exits with 0 if all is measured, 1 if a task has failed otherwise or something could not be done.
     """
-    from mig_opt.executing.profiling import ProfilePlan, profile_tasks
     from mig_opt.files.batch.batches import write_batch
     from mig_opt.files.batch.journals import read_commands
     from mig_opt.files.serving.profiles import write_profiles
+    from mig_opt.operations.execute.profiles import ProfilePlan, profile_tasks
 
     checks = Checks()
     words = checks.attempt(read_commands, commands)

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.rules import wrong_type
 
 Document = str | bytes | Mapping[str, Any]
 """JSON text, or the object that it stands for."""

@@ -11,14 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, parsed, read_text, rendered, shown, write_text
-from mig_opt.files.reading import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import FROM_0, KINDS, WORDS, Kind, Words, by_size
 from mig_opt.files.tables import told_by_row
+from mig_opt.files.values import REPORTED, EntryReader, Findings, Raw, encoded, read_keys, read_object
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.rules import MOST_GPUS
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch

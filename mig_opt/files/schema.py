@@ -23,7 +23,7 @@ from mig_opt.files.serving.deployments import DeploymentFile
 from mig_opt.files.serving.profiles import ProfilesFile
 from mig_opt.files.shapes import WORDS, Keywords, Kind
 from mig_opt.files.studies import StudyFile
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 
 FILES: dict[Kind, type] = {
     "batch": BatchFile,

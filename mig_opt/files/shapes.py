@@ -14,9 +14,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 from pydantic import Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import shown
+from mig_opt.rules import MOST_GPUS
 
 Kind = Literal[
     "batch",

@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_origin, get_type_hints
 
-from mig_opt.arguments import MOST_SEEDS
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import Document, file_path, read_text
 from mig_opt.files.kinds import read_document
-from mig_opt.files.reading import Findings, Raw, read_keys, read_object
 from mig_opt.files.shapes import ABOVE_0, FROM_1, GPUS, SHARE, WORDS, Keywords, NotEmpty, Whole, Words
-from mig_opt.study import (
+from mig_opt.files.values import Findings, Raw, read_keys, read_object
+from mig_opt.method.study import (
     BatchFromFile,
     BatchSource,
     BundledBatch,
@@ -28,6 +27,7 @@ from mig_opt.study import (
     TraceFromFile,
     TraceSource,
 )
+from mig_opt.rules import MOST_SEEDS
 
 
 @dataclass(frozen=True, slots=True)

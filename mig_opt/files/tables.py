@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.reading import Findings, Raw, read_gpu
+from mig_opt.files.values import Findings, Raw, read_gpu
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.texts import number_in
 

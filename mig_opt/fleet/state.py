@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mig_opt.arguments import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
 from mig_opt.batch.batch import LiveInstance, instance_problems
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.result import Result, Rows
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import MOST_GPUS, entries_of, make_tuples, wrong_integer, wrong_type
 
 MOST_WEIGHT = 1_000_000
 """Largest weight of a migration."""

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mig_opt.errors import InputError, Problem, nearest
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

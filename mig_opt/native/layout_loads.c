@@ -1,4 +1,4 @@
-/* Bound of a layout from the loads of its paths, with tasks divided; mig_opt/loads/layout_loads.py says what it does. */
+/* Bound of a layout from the loads of its paths, with tasks divided; mig_opt/batch/loads/layout_loads.py says what it does. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/loads/layout_values.py, layout_prices.py and
+/* Values, dual prices and sets of tasks in the branches of a layout; mig_opt/batch/loads/layout_values.py, layout_prices.py and
  * layout_sets.py say what each function does. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Large neighbourhoods searched exactly; mig_opt/loads/neighbourhood.py says what the search is. */
+/* Large neighbourhoods searched exactly; mig_opt/batch/loads/neighbourhood.py says what the search is. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* State of the local search; mig_opt/loads/state.py says what each structure and function is. */
+/* State of the local search; mig_opt/batch/loads/state.py says what each structure and function is. */
 #ifndef MIG_OPT_STATE_H
 #define MIG_OPT_STATE_H
 

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from mig_opt.arguments import wrong_type
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Result, Rows, card
+from mig_opt.method.result import Result, Rows, card
+from mig_opt.rules import wrong_type
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment
 

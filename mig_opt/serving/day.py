@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mig_opt.arguments import wrong_number, wrong_type
 from mig_opt.batch.integer_time import as_decimal
 from mig_opt.errors import InputError, Problem
-from mig_opt.result import Result, Rows
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import wrong_number, wrong_type
 from mig_opt.serving.change_plan import ChangePlan
 from mig_opt.serving.demand import Demand, wrong_demand
 from mig_opt.serving.deployment import Deployment

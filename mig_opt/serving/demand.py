@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from mig_opt.arguments import make_tuples, wrong_integer, wrong_number, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.rules import make_tuples, wrong_integer, wrong_number, wrong_type
 from mig_opt.serving.profile_table import Point, ProfileTable, front, smallest_profile
 
 ENOUGH = 1 - 5e-10

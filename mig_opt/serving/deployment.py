@@ -8,12 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from mig_opt.arguments import make_tuples, wrong_type
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, Placement
-from mig_opt.registry import imported
-from mig_opt.result import Result, Rows
+from mig_opt.method.registry import imported
+from mig_opt.method.result import Result, Rows
+from mig_opt.rules import make_tuples, wrong_type
 from mig_opt.serving.demand import Demand, Option
 
 
@@ -220,7 +220,7 @@ class Deployment:
         )
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.serving:deployment_card")(self))
+        return str(imported("mig_opt.views.cards.serving:deployment_card")(self))
 
     def to_frame(self) -> Any:
         """Return the segments, by GPU and start slice, as a pandas frame.
@@ -235,7 +235,7 @@ class Deployment:
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.serving:deployment_frame")(self)
+        return imported("mig_opt.views.cards.serving:deployment_frame")(self)
 
     def plot(self, demand: Demand | None = None, *, title: str | None = None) -> Any:
         """Draw the segments on their GPUs, as :func:`mig_opt.plot_deployment` does.
@@ -257,7 +257,7 @@ class Deployment:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.plotting:plot_deployment")(self, demand, title=title)
+        return imported("mig_opt.views:plot_deployment")(self, demand, title=title)
 
 
 def segment_of(service: str, gpu: int, placement: Placement, option: Option) -> Segment:
@@ -332,7 +332,7 @@ class DeploymentResult(Result[Deployment]):
         ]
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.serving:deployment_result_card")(self))
+        return str(imported("mig_opt.views.cards.serving:deployment_result_card")(self))
 
     def to_frame(self) -> Any:
         """Return the segments of the deployment as a pandas frame.
@@ -347,7 +347,7 @@ class DeploymentResult(Result[Deployment]):
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.serving:result_frame")(self)
+        return imported("mig_opt.views.cards.serving:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
         """Draw the deployment, as :func:`mig_opt.plot_deployment` does.
@@ -367,4 +367,4 @@ class DeploymentResult(Result[Deployment]):
         InputError
             If matplotlib is not installed, or there is no deployment.
         """
-        return imported("mig_opt.notebook.serving:plotted_result")(self, title=title)
+        return imported("mig_opt.views.cards.serving:plotted_result")(self, title=title)

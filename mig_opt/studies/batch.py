@@ -9,23 +9,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.api.solve import partition_problems, solve
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.certificate import batch_digest
 from mig_opt.batch.integer_time import RESOLUTION, Ticks
 from mig_opt.batch.schedule import Schedule, ScheduleResult
-from mig_opt.control import check_run
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import load_instance
-from mig_opt.registry import METHODS, get_method
-from mig_opt.result import Status, relative_gap
-from mig_opt.solving import partition_problems, solve
-from mig_opt.studies.environment import peak_bytes
-from mig_opt.studies.rows import Outcome, shielded
-from mig_opt.studies.runs import StudyRun, combinations
-from mig_opt.study import (
+from mig_opt.method.control import check_run
+from mig_opt.method.registry import METHODS, get_method
+from mig_opt.method.result import Status, relative_gap
+from mig_opt.method.study import (
     DEFAULT_TIME_LIMIT,
     BatchFromFile,
     BatchSource,
@@ -34,6 +30,10 @@ from mig_opt.study import (
     MethodSettings,
     Study,
 )
+from mig_opt.rules import MOST_GPUS, wrong_integer, wrong_type
+from mig_opt.studies.environment import peak_bytes
+from mig_opt.studies.rows import Outcome, shielded
+from mig_opt.studies.runs import StudyRun, combinations
 from mig_opt.texts import plural
 from mig_opt.validation import validate
 

@@ -18,11 +18,11 @@ from mig_opt.batch.bounds import _Coverage, _Measured, best_lower_bound, lower_b
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
-from mig_opt.control import Control
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.heuristics.batch.far import far
+from mig_opt.method.control import Control
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 EPS = 2e-9

@@ -17,7 +17,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from mig_opt.registry import METHODS, Method, methods
+from mig_opt.method.registry import METHODS, Method, methods
 from mig_opt.studies import GeneratedBatches, StudyRows, study_rows
 
 

@@ -20,7 +20,7 @@ from online_policy_results import PolicyResult, ratio, winning
 
 from mig_opt import read_trace
 from mig_opt.instances.fleet.registry import trace_families
-from mig_opt.registry import Method, policies
+from mig_opt.method.registry import Method, policies
 from mig_opt.studies import GeneratedTraces, TraceFromFile
 
 PODS = SHARED / "alibaba_openb" / "openb_pod_list_default.csv"
@@ -38,7 +38,7 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
         (("migm-new",), "memory mixes"),
         (("strange",), "other families"),
     ]
-    new = Method("newest", "policy", "", "", "mig_opt.heuristics.fleet.queueing:FirstFit")
+    new = Method("newest", "policy", "", "", "mig_opt.heuristics.fleet.queues:FirstFit")
     monkeypatch.setattr("online_policies.policies", lambda: (*policies(), new))
     assert online_policies.planned().policies[-1].policy == "newest"
 

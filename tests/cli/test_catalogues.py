@@ -16,8 +16,8 @@ from mig_opt.files.shapes import Kind
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.instances.batch import generate_batch
 from mig_opt.instances.bundled import FewestGpus, Finding, instance_info, instance_names
-from mig_opt.registry import deploy_methods, methods, policies
-from mig_opt.result import Status
+from mig_opt.method.registry import deploy_methods, methods, policies
+from mig_opt.method.result import Status
 from mig_opt.simulation.fleet.simulator import policy_options
 
 

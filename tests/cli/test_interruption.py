@@ -17,10 +17,10 @@ from command_line import MODULE, Outcome, method_that
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.cli.progress import LiveLine
-from mig_opt.control import Control
 from mig_opt.files.batch.batches import read_batch
 from mig_opt.files.batch.schedules import read_schedule
 from mig_opt.heuristics.batch.far import far
+from mig_opt.method.control import Control
 from mig_opt.validation import validate
 
 

@@ -12,9 +12,9 @@ import pytest
 from documents import READERS
 
 from mig_opt import InputError, read_batch, read_demand, read_rates, read_recorded, read_trace
-from mig_opt.files.fleet.importing.entry import state_from_text
-from mig_opt.files.locating import place_of
+from mig_opt.files.locations import place_of
 from mig_opt.files.templates import template
+from mig_opt.operations.observe.state_import import state_from_text
 from mig_opt.studies import read_study
 from mig_opt.texts import number_in
 

@@ -13,7 +13,7 @@ from places import DOCS
 
 from mig_opt.errors import InputError
 from mig_opt.files.schema import FILES, json_schema
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 
 
 def places_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

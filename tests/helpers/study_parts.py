@@ -11,8 +11,8 @@ from online_worlds import job, trace
 
 from mig_opt import Batch, InputError, write_trace
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
-from mig_opt.registry import Method
+from mig_opt.method.control import Control
+from mig_opt.method.registry import Method
 from mig_opt.studies import (
     GeneratedBatches,
     MethodSettings,

@@ -14,7 +14,7 @@ import pytest
 from places import PROJECT
 
 from mig_opt import native
-from mig_opt.loads.subsets import subset_sums
+from mig_opt.batch.loads.subsets import subset_sums
 from mig_opt.native import NUMBER, loop
 
 BUILD = PROJECT / "hatch_build.py"

@@ -15,7 +15,7 @@ from study_parts import FAR, FIRST_FIT, resumed, trace_document, two_jobs
 
 from mig_opt import Trace, generate_trace, trace_bounds, write_trace
 from mig_opt.fleet.bounds import TraceBounds
-from mig_opt.registry import Method
+from mig_opt.method.registry import Method
 from mig_opt.simulation import Simulation, simulate
 from mig_opt.studies import (
     GeneratedBatches,

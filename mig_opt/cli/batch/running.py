@@ -37,8 +37,8 @@ from mig_opt.errors import DriverError, InputError
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.executing import Execution
-    from mig_opt.executing.executor import Observer
+    from mig_opt.operations.execute import Execution
+    from mig_opt.operations.execute.executor import Observer
 
 _JOURNAL = "run.journal"
 
@@ -90,7 +90,7 @@ def run(
     JOURNAL, which needs no other argument.
     Exits with 0 if all is done, 1 if tasks have failed or something could not be done, 130 after Ctrl-C.
     """
-    from mig_opt.executing import resume_schedule, undo_schedule
+    from mig_opt.operations.execute import resume_schedule, undo_schedule
 
     checks = Checks()
     checks.require(resume is None or undo is None, "--undo", "and --resume exclude each other; give one of them")
@@ -147,9 +147,9 @@ def _begin(
     dry_run: bool,
     quiet: bool,
 ) -> Execution:
-    from mig_opt.executing import run_schedule
     from mig_opt.files.batch.journals import read_commands
     from mig_opt.files.batch.schedules import read_schedule
+    from mig_opt.operations.execute import run_schedule
 
     checks = Checks()
     problem = checks.attempt(load_batch, batch, gpu, gpus, costs=costs)
@@ -165,9 +165,9 @@ def _begin(
 
 def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: list[str] | None) -> None:
     """Show the steps and everything that is in their way, and end the command."""
-    from mig_opt.driver import Patience
-    from mig_opt.executing.entry import check_machines, check_plan
-    from mig_opt.executing.machines import Machines
+    from mig_opt.operations.driver import Patience
+    from mig_opt.operations.execute.machines import Machines
+    from mig_opt.operations.execute.schedules import check_machines, check_plan
 
     plan, problems = check_plan(batch, schedule, commands, devices)
     unchecked = ""
@@ -327,7 +327,7 @@ def _show(execution: Execution, journal: Path, files: Mapping[str, Path | None],
         show_remarks(remarks)
     chart = files["chart"]
     if chart is not None:
-        from mig_opt.plotting import save_execution_plot
+        from mig_opt.views import save_execution_plot
 
         journal_of = execution.journal
         save_execution_plot(journal_of.batch, journal_of.schedule, execution.measured()[1], chart)

@@ -15,7 +15,7 @@ from mig_opt.cli.inputs import check_outputs, load_costs, load_state, parsed_dev
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, runtime, show, show_remarks, status, table
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
@@ -67,10 +67,10 @@ def defragment(
 
     Exits with 0 if there is a plan, 1 if there is none, and 130 after Ctrl-C.
     """
+    from mig_opt.api.defragment import defragment as plan
+    from mig_opt.api.defragment.defragmentation import defragment_problems
     from mig_opt.cli.progress import shown_progress
-    from mig_opt.control import check_run
-    from mig_opt.defragmentation import defragment as plan
-    from mig_opt.defragmentation.entry import defragment_problems
+    from mig_opt.method.control import check_run
 
     checks = Checks()
     room = None if wanted is None else checks.attempt(_profiles, wanted)
@@ -170,7 +170,7 @@ def _written(
     """Write the files that are wanted, if there is a plan; return what to say about them."""
     from mig_opt.files.documents import write_text
     from mig_opt.files.fleet.states import write_state
-    from mig_opt.rollout import migration_script
+    from mig_opt.operations.rollout import migration_script
 
     if result.plan is None or result.migrations is None:
         return [f"There is no plan to write to {path}." for path in (output, script) if path is not None]
@@ -188,7 +188,7 @@ def _written(
 def _for_slurm(state: FleetState, result: DefragmentationResult, path: Path | None) -> list[str]:
     """Write the lines for Slurm if they are wanted and there is a plan; return what to say about it."""
     from mig_opt.files.documents import write_text
-    from mig_opt.rollout import slurm_change
+    from mig_opt.operations.rollout import slurm_change
 
     if path is None:
         return []
@@ -233,7 +233,7 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
 
 def _lasting(result: DefragmentationResult, costs: OperationCosts | None) -> dict[str, Any]:
     """Return how long the operations of a plan take, and by which costs, if both are there."""
-    from mig_opt.defragmentation.rounds import seconds_of
+    from mig_opt.api.defragment.rounds import seconds_of
 
     if costs is None or result.migrations is None:
         return {}

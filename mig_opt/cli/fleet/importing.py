@@ -17,7 +17,7 @@ from mig_opt.fleet.state import FleetState
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
-    from mig_opt.files.fleet.importing.entry import Format, StateImport
+    from mig_opt.operations.observe.state_import import Format, StateImport
 
 
 def import_(
@@ -50,8 +50,8 @@ def import_(
     asked. What is left out, or not in SOURCE, is said on standard error.
     """
     from mig_opt.files.documents import decoded
-    from mig_opt.files.fleet.importing.entry import import_state, state_from_text
-    from mig_opt.files.fleet.importing.sightings import Source
+    from mig_opt.operations.observe.sightings import Source
+    from mig_opt.operations.observe.state_import import import_state, state_from_text
 
     names = source or []
     checks = Checks()

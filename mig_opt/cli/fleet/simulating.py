@@ -18,8 +18,8 @@ from mig_opt.cli.fleet.rejecting import MOST_OPTIMAL, admission_document, admiss
 from mig_opt.cli.inputs import check_outputs, load_costs, load_state, load_trace, plotted, written
 from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
-from mig_opt.control import check_run
-from mig_opt.result import relative_gap
+from mig_opt.method.control import check_run
+from mig_opt.method.result import relative_gap
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def simulate(
 
 def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
     """Return a trace of whose run times schedulers know no more than an option says."""
-    from mig_opt.fleet.declaring import declare_times
+    from mig_opt.fleet.declared_times import declare_times
 
     with options_named(_DECLARED):
         return declare_times(trace, number_in(knowledge.strip()), seed=seed)
@@ -203,7 +203,7 @@ def _write_log(done: Sequence[Simulation], log: Path) -> None:
 
 
 def _draw(bounds: TraceBounds | Acceptance, done: Sequence[Simulation], chart: Path) -> None:
-    from mig_opt.plotting import save_simulation_plot
+    from mig_opt.views import save_simulation_plot
 
     save_simulation_plot(done, chart, bounds=bounds)
 
@@ -236,7 +236,7 @@ def _references(trace: Trace, time_limit: float | None, *, quiet: bool) -> Refer
 
 
 def _document(done: Sequence[Simulation], references: References) -> dict[str, object]:
-    from mig_opt.fleet.declaring import declared_error
+    from mig_opt.fleet.declared_times import declared_error
 
     trace = done[0].trace
     document: dict[str, object] = {
@@ -270,7 +270,7 @@ def _document(done: Sequence[Simulation], references: References) -> dict[str, o
 
 def _parts(done: Sequence[Simulation], references: References) -> Iterator[Part]:
     """Yield everything to be shown about simulations of one trace."""
-    from mig_opt.fleet.declaring import declared_error
+    from mig_opt.fleet.declared_times import declared_error
 
     trace, bounds = done[0].trace, references.lower_bounds
     named = f"{trace.name} ({plural(len(trace.jobs), 'job')})"

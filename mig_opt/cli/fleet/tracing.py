@@ -18,7 +18,7 @@ from mig_opt.fleet.trace import Trace
 from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
-    from mig_opt.fleet.describing import TraceSummary
+    from mig_opt.fleet.description import TraceSummary
     from mig_opt.instances.fleet.family import TraceFamily
 
 _OutputOption = Annotated[Path | None, options.output("Write to a .json or .csv file, not to standard output.")]
@@ -229,7 +229,7 @@ def describe(
 ) -> None:
     """Show what a trace asks of its fleet."""
     from mig_opt.fleet.bounds import trace_bounds
-    from mig_opt.fleet.describing import describe_trace
+    from mig_opt.fleet.description import describe_trace
 
     found = load_trace(trace, gpu, gpus)
     summary = describe_trace(found)
@@ -274,7 +274,7 @@ def _summary_card(trace: Trace, summary: TraceSummary) -> Part:
 
 
 def _quantile_table(summary: TraceSummary) -> Part:
-    from mig_opt.fleet.describing import QUANTILES
+    from mig_opt.fleet.description import QUANTILES
 
     heads = {0.0: "least", 0.5: "median", 1.0: "most"}
     figures = {"gap s": summary.gaps, "work s": summary.work, "memory GB": summary.memory}

@@ -64,7 +64,7 @@ class PromiseOptions:
 
 def promise_rows(result: DeploymentResult) -> Rows:
     """Return the rows of a card that say what was promised, simulated and claimed; none without a promise."""
-    from mig_opt.deploying.promises import PromiseResult
+    from mig_opt.api.deploy.promises import PromiseResult
 
     if not isinstance(result, PromiseResult) or result.promise is None:
         return []
@@ -90,7 +90,7 @@ def promise_rows(result: DeploymentResult) -> Rows:
 
 def promise_document(result: DeploymentResult) -> dict[str, object]:
     """Return the keys that ``deploy --promise --json`` has beside the others; none without a promise."""
-    from mig_opt.deploying.promises import PromiseResult
+    from mig_opt.api.deploy.promises import PromiseResult
 
     if not isinstance(result, PromiseResult) or result.promise is None:
         return {}
@@ -120,7 +120,7 @@ def _late_shares(simulation: RequestSimulation) -> list[dict[str, object]]:
 
 def day_promise_rows(result: DayResult) -> Rows:
     """Return the rows of the card of a day that say what was promised and simulated; none without a promise."""
-    from mig_opt.deploying.day_promises import DayPromiseResult
+    from mig_opt.api.deploy.day_promises import DayPromiseResult
 
     if not isinstance(result, DayPromiseResult) or result.promise is None or result.day is None:
         return []
@@ -140,7 +140,7 @@ def day_promise_rows(result: DayResult) -> Rows:
 
 def day_promise_document(result: DayResult) -> dict[str, object]:
     """Return the keys that ``deploy --rates --promise --json`` has beside the others; none without a promise."""
-    from mig_opt.deploying.day_promises import DayPromiseResult
+    from mig_opt.api.deploy.day_promises import DayPromiseResult
 
     if not isinstance(result, DayPromiseResult) or result.promise is None:
         return {}

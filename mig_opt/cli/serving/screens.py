@@ -26,7 +26,7 @@ from mig_opt.cli.screens import (
     verdict,
 )
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.serving.change_plan import ChangePlan, ChangeStep
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment

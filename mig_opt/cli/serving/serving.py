@@ -151,7 +151,7 @@ def serve(
 
 
 def _draw(promise: float | None, simulation: RequestSimulation, chart: Path) -> None:
-    from mig_opt.plotting import save_latency_plot
+    from mig_opt.views import save_latency_plot
 
     save_latency_plot(simulation, chart, promise=promise)
 

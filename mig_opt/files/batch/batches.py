@@ -14,7 +14,6 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems, sprea
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
-from mig_opt.files.reading import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.files.shapes import (
     ABOVE_0,
     FROM_0,
@@ -31,6 +30,7 @@ from mig_opt.files.shapes import (
     by_size,
 )
 from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
+from mig_opt.files.values import Findings, Raw, encoded, gpu_of, in_place, read_object
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 _SPREAD: dict[str, Any] = {

@@ -12,8 +12,8 @@ from pydantic import Field
 from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoad
 from mig_opt.files.batch.schedules import SCHEDULE, ScheduleFile
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import WORDS, Versions, Words
+from mig_opt.files.values import Findings, Raw, encoded, read_keys
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from mig_opt.files.batch.batches import BATCH, BatchFile
 from mig_opt.files.batch.schedules import SCHEDULE, ScheduleFile
 from mig_opt.files.documents import decoded, file_path, parsed, read_bytes, writing_to
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import Findings, Raw, encoded, read_keys, read_object
 from mig_opt.files.shapes import WORDS, Words
+from mig_opt.files.values import Findings, Raw, encoded, read_keys, read_object
 
 _SCHEMA = "mig-opt/journal/1"
 _ADVICE = "; mend that, and then go on"

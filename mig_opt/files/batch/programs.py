@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from mig_opt._version import __version__
+from mig_opt.api.solve import solve
 from mig_opt.batch.batch import Batch, check_placeable
 from mig_opt.errors import InputError, Problem, problems_of
 from mig_opt.files.documents import check_writable, write_text
-from mig_opt.solving import solve
 
 _COMMENT = {".lp": "\\", ".mps": "*"}
 """The formats, each with what begins a line of comment."""

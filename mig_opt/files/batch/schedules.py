@@ -11,9 +11,9 @@ from pydantic import Field
 
 from mig_opt.batch.schedule import Operation, Run, Schedule, ScheduleResult
 from mig_opt.files.kinds import FileKind, check_stated
-from mig_opt.files.reading import Findings, Raw, encoded, read_keys
 from mig_opt.files.shapes import INSTANCE, WORDS, Seconds, Versions, Words
-from mig_opt.result import Result, Status, TrajectoryPoint
+from mig_opt.files.values import Findings, Raw, encoded, read_keys
+from mig_opt.method.result import Result, Status, TrajectoryPoint
 
 
 @dataclass(frozen=True, slots=True)

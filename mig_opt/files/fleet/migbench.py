@@ -15,14 +15,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
-from mig_opt.arguments import MOST_GPUS, wrong_integer
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import integer, read_text, shown
-from mig_opt.files.reading import Findings
 from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.values import Findings
 from mig_opt.fleet.trace import Job, Trace
 from mig_opt.gpu.catalogue import gpu_noting
 from mig_opt.gpu.model import GpuModel, Profile
+from mig_opt.rules import MOST_GPUS, wrong_integer
 
 Sizes = Literal["smallest", "any"]
 """Instances that a job may have: the smallest one with its memory, or any that is as large or larger."""

@@ -13,9 +13,9 @@ from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
-from mig_opt.files.reading import Findings, Raw, gpu_of, in_place
 from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
+from mig_opt.files.values import Findings, Raw, gpu_of, in_place
 from mig_opt.fleet.state import (
     MOST_WEIGHT,
     DefragmentationResult,

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
-from mig_opt.arguments import wrong_number
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, write_text
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
-from mig_opt.files.reading import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.files.shapes import ABOVE_0, FROM_0, NAME, TIMES, WORDS, GpuCount, GpuName, NotEmpty, Words, by_size
 from mig_opt.files.tables import (
     check_columns,
@@ -28,9 +26,11 @@ from mig_opt.files.tables import (
     time_column,
     times_in,
 )
+from mig_opt.files.values import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.fleet.trace import MOST_SMS, PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.rules import wrong_number
 from mig_opt.texts import number_in
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 from mig_opt.files.documents import file_path, read_text
-from mig_opt.files.reading import Findings
 from mig_opt.files.tables import check_columns, number, read_rows
+from mig_opt.files.values import Findings
 from mig_opt.serving.rates import RateTable
 
 _CLOCK = re.compile(r"([0-9]{1,4}):([0-5][0-9])(?::([0-5][0-9]))?")

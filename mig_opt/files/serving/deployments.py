@@ -9,11 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from mig_opt.arguments import MOST_GPUS
 from mig_opt.errors import InputError
 from mig_opt.files.documents import Document, file_path, parsed, read_text, shown, write_text
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.files.shapes import INSTANCE, WORDS, Words
 from mig_opt.files.tables import (
     below_comments,
@@ -23,7 +21,9 @@ from mig_opt.files.tables import (
     table_text,
     told_by_row,
 )
+from mig_opt.files.values import Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.gpu.model import GpuModel, wrong_size
+from mig_opt.rules import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile

@@ -15,9 +15,9 @@ from pydantic import Field
 from mig_opt.errors import InputError, Problem
 from mig_opt.files.documents import file_path, read_text, shown
 from mig_opt.files.kinds import FileKind
-from mig_opt.files.reading import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Keywords, NotEmpty, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, told_by_row
+from mig_opt.files.values import EntryReader, Findings, Raw, encoded, gpu_of, read_keys
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import repeated
 from mig_opt.serving.profile_table import Point, ProfileTable, table_problems

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import PlannedInstance, live_instances, sequenced_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.gpu.partitions import partitions_for
+from mig_opt.method.control import Control
 
 _SECONDS_PER_TASK, _SECONDS_PER_PLAN = 1.5e-6, 1e-4
 """What it takes to give the tasks to the instances of a partition."""

@@ -1,9 +1,10 @@
 """The method ``search``: better schedules than FAR's from the loads of the slices.
 
-FAR's schedule is where it begins. From there the local search on the load tree (:mod:`mig_opt.loads.local_search`)
-finds assignments of tasks to placements whose longest path through any slice is short, operations included. That is
-nearly all of a makespan: what is missing is where operations wait for the driver. So each assignment that could be
-better than the best schedule is timed, outer instances before inner ones, and the best is kept.
+FAR's schedule is where it begins. From there the local search on the load tree
+(:mod:`mig_opt.batch.loads.local_search`) finds assignments of tasks to placements whose longest path through any slice
+is short, operations included. That is nearly all of a makespan: what is missing is where operations wait for the
+driver. So each assignment that could be better than the best schedule is timed, outer instances before inner ones, and
+the best is kept.
 
 It can be stopped at any time, and begins to gain after some milliseconds. Its neighbourhoods are what makes the
 difference: about ten tasks find their best places at once, among all ways to place them (docs/explanation/search.md).
@@ -16,10 +17,10 @@ from collections.abc import Sequence
 
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
+from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
-from mig_opt.loads.local_search import Incumbent, TimedSearch
+from mig_opt.method.control import Control
 
 _PATIENCE, _LONGEST_PATIENCE = 4, 200
 """Cycles without gain after which it ends where there is no limit of time: for each task, and at most."""

@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Placement, Profile
-from mig_opt.heuristics.serving.demand_matching import SPARE
-from mig_opt.heuristics.serving.filling import PlannedSegment, deployment_of
+from mig_opt.heuristics.serving.demand_match import SPARE
+from mig_opt.heuristics.serving.fill import PlannedSegment, deployment_of
+from mig_opt.method.control import Control
 from mig_opt.serving.demand import Demand, Option
 from mig_opt.serving.deployment import Deployment
 

@@ -3,9 +3,9 @@
 The load program divides tasks; here each placement has whole ones. The patterns that a GPU can run within some time are
 too many to be listed, so the linear program, a restricted master problem, has only those of interest so far as columns
 (Gilmore and Gomory, 1961; Desrosiers and Luebbecke, 2005). It gives dual prices of the tasks. At these prices dynamic
-programming (:mod:`mig_opt.loads.pricing`) finds the patterns of most value: they give a bound, and those of negative
-reduced cost are added to the program. The bound is computed in whole numbers from the dual prices alone, so it needs no
-trust in the solver of the program.
+programming (:mod:`mig_opt.batch.loads.columns`) finds the patterns of most value: they give a bound, and those of
+negative reduced cost are added to the program. The bound is computed in whole numbers from the dual prices alone, so it
+needs no trust in the solver of the program.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mig_opt.batch.integer_batch import IntegerBatch
-from mig_opt.loads.branches import Branches, branches_of
-from mig_opt.loads.pricing import DualBound, FilledMember, Pattern, PricingProblem, grain_of
-from mig_opt.loads.subsets import Integers, Reals
+from mig_opt.batch.loads.branches import Branches, branches_of
+from mig_opt.batch.loads.columns import DualBound, FilledMember, Pattern, PricingProblem, grain_of
+from mig_opt.batch.loads.subsets import Integers, Reals
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.highs import Highs
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from mig_opt.batch.integer_batch import IntegerBatch, Place
-from mig_opt.loads.tree import LoadTree
+from mig_opt.batch.loads.tree import LoadTree
 from mig_opt.models.batch.search import BlockSearch, M
 from mig_opt.models.solvers.backend import solve_program
 from mig_opt.models.solvers.highs import Highs

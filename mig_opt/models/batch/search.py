@@ -20,8 +20,8 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
 from mig_opt.errors import SolverError
+from mig_opt.method.control import Control
 from mig_opt.models.batch.slots import BlockForm, BlockFormulation
 from mig_opt.models.solvers.backend import IntegerOutcome, Request
 

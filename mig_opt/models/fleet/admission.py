@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from mig_opt.arguments import wrong_choice, wrong_flag, wrong_type
-from mig_opt.control import Callbacks, Control, Limits, Stop, check_run, run
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.admission import Acceptance, Admission, AdmissionGoal, admission_weights
 from mig_opt.fleet.trace import Trace, check_jobs
+from mig_opt.method.control import Callbacks, Control, Limits, Stop, check_run, run
+from mig_opt.method.registry import Method
+from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.admission_programs import (
     UNITS,
     AdmissionProblem,
@@ -25,8 +26,7 @@ from mig_opt.models.fleet.admission_programs import (
 from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request, Values, solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
-from mig_opt.registry import Method
-from mig_opt.result import Result, Rows
+from mig_opt.rules import wrong_choice, wrong_flag, wrong_type
 from mig_opt.validation.fleet.admissions import check_admission
 
 _NOISE = 1e-7

@@ -12,13 +12,13 @@ from typing import get_args
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Callbacks, Control, Stop, check_run, run
 from mig_opt.errors import Problem
 from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.trace import Trace, batch_of
+from mig_opt.method.control import Callbacks, Control, Stop, check_run, run
+from mig_opt.method.registry import Method
+from mig_opt.method.result import Result, Rows
 from mig_opt.models.fleet.arrivals import TraceGoal, best_schedule, seconds_of
-from mig_opt.registry import Method
-from mig_opt.result import Result, Rows
 from mig_opt.validation import validate
 
 _METHOD = Method(

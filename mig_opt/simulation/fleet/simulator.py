@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, cast
 
-from mig_opt.arguments import wrong_flag, wrong_integer, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.fleet.log import Log, RunOutcome
 from mig_opt.fleet.state import FleetState
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import geometry_of
-from mig_opt.registry import Method, get_policy, imported
+from mig_opt.method.registry import Method, get_policy, imported
+from mig_opt.rules import wrong_flag, wrong_integer, wrong_type
 from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
-from mig_opt.simulation.fleet.standing import StartingPolicy, standing
+from mig_opt.simulation.fleet.running_jobs import StartingPolicy, standing
 from mig_opt.texts import number_in
 
 _LOG = logging.getLogger(__name__)
@@ -86,7 +86,7 @@ class Simulation:
         return measure(self.log, power)
 
     def _repr_html_(self) -> str:
-        return str(imported("mig_opt.notebook.fleet:simulation_card")(self))
+        return str(imported("mig_opt.views.cards.fleet:simulation_card")(self))
 
     def to_frame(self) -> Any:
         """Return the jobs, in the order of their arrivals, as a pandas frame.
@@ -101,7 +101,7 @@ class Simulation:
         InputError
             If pandas is not installed.
         """
-        return imported("mig_opt.notebook.fleet:simulation_frame")(self)
+        return imported("mig_opt.views.cards.fleet:simulation_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
         """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.plot_simulation` does.
@@ -121,7 +121,7 @@ class Simulation:
         InputError
             If matplotlib is not installed.
         """
-        return imported("mig_opt.plotting:plot_simulation")(self, title=title)
+        return imported("mig_opt.views:plot_simulation")(self, title=title)
 
 
 def simulate(

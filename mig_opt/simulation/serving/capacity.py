@@ -19,8 +19,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from mig_opt.arguments import wrong_number, wrong_share, wrong_type
 from mig_opt.errors import InputError, Problem
+from mig_opt.rules import wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import remembered

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mig_opt.arguments import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.errors import InputError, Problem, nearest
+from mig_opt.rules import wrong_integer, wrong_number, wrong_share, wrong_type
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, Service, wrong_demand
 from mig_opt.serving.deployment import Deployment, Segment

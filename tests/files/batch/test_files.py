@@ -31,7 +31,7 @@ from mig_opt.files.documents import rendered
 from mig_opt.files.schema import json_schema
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.model import OperationCosts
-from mig_opt.result import Status, TrajectoryPoint
+from mig_opt.method.result import Status, TrajectoryPoint
 
 moments = st.floats(min_value=0, max_value=1e9)
 names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12).filter(str.strip)

@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mig_opt import FleetState, InputError, import_state
-from mig_opt.files.fleet.importing.entry import Format, StateImport, state_from_text
-from mig_opt.files.fleet.importing.kinds import kinds_of, profile_named
 from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.operations.observe.kinds import profile_named
+from mig_opt.operations.observe.state_import import Format, StateImport, state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 FILES = sorted(FORMS.iterdir())
@@ -282,7 +282,7 @@ def test_several_kinds_of_gpus_need_a_choice() -> None:
     (found,) = complaints(text)
     assert found == (
         "gpu: a state is of GPUs of one kind, and there are 3 x NVIDIA A100-SXM4-40GB, 1 x NVIDIA H100 80GB HBM3; "
-        "choose one of them with --gpu"
+        "choose one with --gpu A100-40GB or --gpu H100-80GB"
     )
     chosen = state_from_text(text, gpu="H100")
     assert places(chosen.state) == [(0, "7g.80gb", 0)]
@@ -327,26 +327,6 @@ def test_lines_of_gres_conf_that_cannot_be_read() -> None:
     )
     text = "\n".join(lines)
     assert [line.partition(": ")[0] for line in complaints(text, gpu="A100")] == [f"line {n}" for n in (2, 3, 4, 5, 7)]
-
-
-@pytest.mark.parametrize(
-    ("product", "kind"),
-    [
-        ("NVIDIA A100-SXM4-40GB", "A100-40GB"),
-        ("NVIDIA A100 80GB PCIe", "A100-80GB"),
-        ("A100-PCIE-40GB", "A100-40GB"),
-        ("NVIDIA-A800-SXM4-80GB", "A100-80GB"),
-        ("NVIDIA H100 80GB HBM3", "H100-80GB"),
-        ("NVIDIA H100 PCIe", "H100-80GB"),
-        ("NVIDIA H100 NVL", "H100-NVL-94GB"),
-        ("NVIDIA H200", "H200-141GB"),
-        ("NVIDIA A30", "A30-24GB"),
-        ("NVIDIA B200", "B200-180GB"),
-        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000-96GB"),
-    ],
-)
-def test_names_of_boards(product: str, kind: str) -> None:
-    assert [gpu.name for gpu in kinds_of(product)] == [kind]
 
 
 def test_every_profile_is_found_by_its_name_number_and_label() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from mig_opt import InputError
-from mig_opt.files.fleet.importing.entry import state_from_text
-from mig_opt.files.fleet.importing.manifests import read_yaml
-from mig_opt.files.fleet.importing.sightings import Source
-from mig_opt.files.reading import Findings
+from mig_opt.files.values import Findings
+from mig_opt.operations.observe.manifests import read_yaml
+from mig_opt.operations.observe.sightings import Source
+from mig_opt.operations.observe.state_import import state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 NAMES = sorted(file.name for file in FORMS.glob("*.json"))

@@ -36,7 +36,7 @@ from mig_opt.files.serving.deployments import (
     write_deployment,
 )
 from mig_opt.instances.bundled import load_demand
-from mig_opt.result import Status
+from mig_opt.method.result import Status
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 
 PUBLISHED = SHARED / "parvagpu" / "published_deployments"

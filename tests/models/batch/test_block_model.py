@@ -17,14 +17,14 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule, timed_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.method.control import Control
+from mig_opt.method.result import Status
 from mig_opt.models.batch.block_model import BlockModel
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.models.batch.slots import BlockForm
 from mig_opt.models.solvers.backend import Request, SolverOutcome
 from mig_opt.models.solvers.cpsat import run
-from mig_opt.result import Status
 from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")

@@ -31,7 +31,7 @@ from mig_opt import (
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import cp as cp_module
 from mig_opt.models.batch import search
 from mig_opt.models.batch.block_model import BlockModel

@@ -13,12 +13,12 @@ from strategies import realistic_batches, tiny_batches
 
 from mig_opt import Batch, OperationCosts, Status, Task, generate_batch, get_gpu, solve, validate
 from mig_opt.batch.integer_time import equal_within_resolution
+from mig_opt.batch.loads.branches import branches_of
+from mig_opt.batch.loads.layout_sets import LayoutSets
 from mig_opt.batch.schedule import Schedule
 from mig_opt.batch.timing import nested_schedule
-from mig_opt.control import Control
 from mig_opt.gpu.model import GpuModel, Profile
-from mig_opt.loads.branches import branches_of
-from mig_opt.loads.layout_sets import LayoutSets
+from mig_opt.method.control import Control
 from mig_opt.models.batch import layout_proof
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch

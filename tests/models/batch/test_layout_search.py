@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mig_opt import generate_batch, solve, validate
 from mig_opt.batch.batch import Batch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import layout_search
 from mig_opt.models.batch.bounded_layouts import BoundedLayouts
 from mig_opt.models.batch.cp import CpSearch

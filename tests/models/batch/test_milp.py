@@ -36,7 +36,7 @@ from mig_opt import (
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
+from mig_opt.method.control import Control
 from mig_opt.models.batch import milp as milp_module
 from mig_opt.models.batch.block_program import BlockProgram
 from mig_opt.models.batch.slots import BlockForm

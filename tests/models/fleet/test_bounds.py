@@ -15,15 +15,15 @@ from online_worlds import Chaos
 
 from mig_opt import OperationCosts, catalogue, generate_trace, get_gpu, simulate, validate
 from mig_opt.batch.schedule import Schedule
-from mig_opt.control import Control
 from mig_opt.errors import InputError
 from mig_opt.fleet.bounds import trace_bounds
-from mig_opt.fleet.describing import describe_trace
+from mig_opt.fleet.description import describe_trace
 from mig_opt.fleet.trace import Job, Trace, batch_of
+from mig_opt.method.control import Control
+from mig_opt.method.registry import policies
+from mig_opt.method.result import Status
 from mig_opt.models.fleet.arrivals import best_schedule, seconds_of
 from mig_opt.models.fleet.optimum import TraceOptimum, trace_optimum
-from mig_opt.registry import policies
-from mig_opt.result import Status
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 GOALS = ("makespan", "completion")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from online_worlds import Chaos, assert_sound, audit, columns, traces
 
 from mig_opt import Simulation, Trace, policies, simulate
-from mig_opt.registry import get_policy
+from mig_opt.method.registry import get_policy
 from mig_opt.simulation import RunOutcome
 from mig_opt.simulation.fleet.simulator import policy_options
 

@@ -20,7 +20,7 @@ from mig_opt import (
     write_trace,
 )
 from mig_opt.instances.fleet.registry import generate_trace
-from mig_opt.simulation.fleet.standing import standing
+from mig_opt.simulation.fleet.running_jobs import standing
 from mig_opt.validation.fleet.logs import check_log
 
 A100 = get_gpu("A100")

@@ -9,7 +9,7 @@ The annealing (Kirkpatrick et al., Science 220, 1983) moves a job in the order, 
 the list from there on, in some microseconds. All of it is in C: ``mig_opt/native/list_decoder.c``, whose structures
 have the fields of the named tuples here.
 
-Operations are estimated as in :class:`mig_opt.heuristics.batch.list_scheduling.Placing`, but for the driver's queue
+Operations are estimated as in :class:`mig_opt.heuristics.batch.list_schedule.Placing`, but for the driver's queue
 at the start. All seconds count from the moment of planning.
 """
 

@@ -12,7 +12,7 @@ from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.fleet.trace import Trace
 from mig_opt.gpu.geometry import Geometry, members
 from mig_opt.gpu.model import Profile
-from mig_opt.heuristics.fleet.planning.experience import Experience
+from mig_opt.heuristics.fleet.planning.calibration import Experience
 from mig_opt.heuristics.fleet.planning.list_decoder import (
     Availability,
     DecoderProblem,
