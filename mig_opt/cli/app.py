@@ -18,7 +18,8 @@ from typer.models import ArgumentInfo, OptionInfo
 from mig_opt._version import __version__
 from mig_opt.cli.commands import COMMANDS, GROUPS, epilog, heading
 from mig_opt.cli.logs import begin_log
-from mig_opt.cli.outcome import prepare_streams, report
+from mig_opt.cli.outcome import report
+from mig_opt.cli.streams import prepare_streams
 from mig_opt.texts import number_in
 
 _SETTINGS: dict[str, Any] = {

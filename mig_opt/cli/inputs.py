@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mig_opt.cli.outcome import Checks, options_named, refuse, say
+from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
@@ -39,7 +40,12 @@ _INSTANCES = {
 
 def piped(name: str) -> bytes | None:
     """Return the content of standard input if ``name`` stands for it; it can be read only once."""
-    return sys.stdin.buffer.read() if name == STANDARD_INPUT else None
+    if name != STANDARD_INPUT:
+        return None
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", "standard input")
 
 
 def is_table(name: str | Path) -> bool:
@@ -219,9 +225,10 @@ def _load_for_fleet(
 ) -> T:
     """Return what a file or standard input holds, for other GPUs if they are given."""
     _check_gpus(gpu, gpus)
-    if name == STANDARD_INPUT:
+    document = piped(name)
+    if document is not None:
         label = "standard input"
-        return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
+        return from_json(document, gpu=gpu, gpus=gpus, name=label, source=label)
     return read(name, gpu, gpus)
 
 
