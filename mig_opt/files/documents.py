@@ -90,7 +90,7 @@ def parsed(document: Document, source: str) -> tuple[dict[str, Any], list[Proble
         return repeats[-1]
 
     try:
-        value = json.loads(without_comments(document), object_pairs_hook=collect, parse_int=_integer)
+        value = json.loads(without_comments(document), object_pairs_hook=collect, parse_int=integer)
     except json.JSONDecodeError as error:
         if not document.strip():
             _refuse(source, "is empty, a JSON object {...} is wanted")
@@ -145,7 +145,8 @@ def _parts(value: object, path: str) -> Iterator[tuple[str, object]]:
             yield from _parts(entry, f"{path}[{index}]")
 
 
-def _integer(digits: str) -> int | float:
+def integer(digits: str) -> int | float:
+    """Return an integer of a JSON text; one with very many digits as a float, which any message can show."""
     return int(digits) if len(digits) <= _LONGEST_INTEGER else float(digits)
 
 

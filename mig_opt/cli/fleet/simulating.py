@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import time
@@ -21,7 +20,7 @@ from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
 from mig_opt.method.control import check_run
 from mig_opt.method.result import relative_gap
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.cli.progress import Bar
@@ -177,11 +176,8 @@ def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
     """Return a trace of whose run times schedulers know no more than an option says."""
     from mig_opt.fleet.declared_times import declare_times
 
-    sigma: float | None = None
-    with contextlib.suppress(ValueError):
-        sigma = float(knowledge)
     with options_named(_DECLARED):
-        return declare_times(trace, knowledge if sigma is None else sigma, seed=seed)
+        return declare_times(trace, number_in(knowledge.strip()), seed=seed)
 
 
 def _watched(bar: Bar, policy: str, before: int) -> Observer:

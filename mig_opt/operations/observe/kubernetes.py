@@ -12,7 +12,7 @@ from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # it let
 from typing import Any, TypeVar
 
 from mig_opt.errors import InputError
-from mig_opt.files.documents import parsed, shown, without_comments
+from mig_opt.files.documents import integer, parsed, shown, without_comments
 from mig_opt.files.values import Findings, Raw
 from mig_opt.operations.observe.manifests import LinedObject, looks_like_yaml, read_yaml
 from mig_opt.operations.observe.sightings import Sightings, Source
@@ -54,7 +54,7 @@ class _LinedDecoder(json.JSONDecoder):
     """Decoder that notes the line of each object; slow, so it is only asked when something is wrong."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(parse_int=integer)
         self.parse_object = self._object
         self.scan_once = py_make_scanner(self)
 

@@ -22,7 +22,7 @@ _PAIR = re.compile(r"([A-Za-z_/]+)=(\"[^\"]*\"|\S*)")
 _PROFILE = re.compile(r"(?:(.*?)_)?((?:\d+c\.)?\d+g\.\d+gb\S*)")
 _DEVICE = re.compile(r"/dev/nvidia(\d{1,4})")
 _GRES = re.compile(r"gpu(?::([^:()]+|\(null\)))?:(\d{1,4})(?:\((S|IDX):([^)]*)\))?")
-_RANGES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_RANGES = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*")
 _GRES_KEYS = frozenset(
     "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid".split()  # noqa: SIM905 - shorter
 )
