@@ -22,7 +22,7 @@ from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.simulation import simulate
 from mig_opt.views import check_plot_path
-from mig_opt.views.page import Mark, uncovered
+from mig_opt.views.scene import Box, uncovered
 
 needs_bokeh = pytest.mark.usefixtures("bokeh")
 
@@ -172,10 +172,10 @@ spans = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5), st.integers(0,
 def test_uncovered_parts_are_where_no_other_box_is(
     under: list[tuple[int, int, int, int]], over: list[tuple[int, int, int, int]]
 ) -> None:
-    def marks(boxes: list[tuple[int, int, int, int]]) -> list[Mark]:
-        return [Mark(left, left + wide, top, top + high, "#000000", "") for left, wide, top, high in boxes]
+    def marks(boxes: list[tuple[int, int, int, int]]) -> list[Box]:
+        return [Box(left, left + wide, top, top + high, "#000000", "") for left, wide, top, high in boxes]
 
-    def cells(boxes: list[Mark]) -> list[float]:
+    def cells(boxes: list[Box]) -> list[float]:
         return sorted(cell + 0.5 for box in boxes for cell in range(int(box.left), int(box.right)))
 
     covers = marks(over)

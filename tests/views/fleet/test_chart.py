@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from charts import artists, assert_texts_apart, extent, key
+from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from online_worlds import NO_COSTS, Scripted, job, place, trace
 
@@ -127,9 +128,9 @@ def test_runs_are_where_they_were() -> None:
 def test_migrations_are_marked_on_the_fragmentation() -> None:
     done = moved()
     (marks,) = artists(plot_simulation(done), "migrations:").values()
-    assert isinstance(marks, Line2D)
-    assert list(marks.get_xdata()) == [3.0]
-    assert marks.get_ydata() == pytest.approx(fragmentation_steps(done.log).at(np.array([3.0])))
+    assert isinstance(marks, PathCollection)
+    (level,) = fragmentation_steps(done.log).at(np.array([3.0]))
+    assert marks.get_offsets().tolist() == [[3.0, pytest.approx(level)]]
 
 
 def test_many_migrations_are_counted() -> None:
