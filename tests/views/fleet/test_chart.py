@@ -229,13 +229,6 @@ def test_nothing_is_left_on_the_screen_when_nothing_runs() -> None:
     assert_texts_apart(plot_simulation(simulate(world, "static", partition="7")))
 
 
-def test_equal_pictures_are_equal_files(tmp_path: Path) -> None:
-    done = simulate(two_jobs(), "first-fit")
-    for name in ("a.svg", "b.svg"):
-        save_simulation_plot(done, tmp_path / name)
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
-
-
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
     done = simulate(two_jobs(), "first-fit")
     with pytest.raises(InputError, match="simulations: needs at least one"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 from charts import artists, assert_texts_apart, extent, key
@@ -16,7 +15,7 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.views import plot_deployment, save_deployment_plot
+from mig_opt.views import plot_deployment
 from mig_opt.views.serving.rows import rows_of
 
 MODELS = ["bert-large", "densenet-121", "densenet-169", "inceptionv3", "mobilenetv2", "resnet-50", "vgg-16", "vgg-19"]
@@ -213,15 +212,3 @@ def test_what_is_not_there_is_reported_at_once() -> None:
     with pytest.raises(InputError) as error:
         plot_deployment(wrong)
     assert [problem.path for problem in error.value.problems] == ["gpus[0]", "segments[0].gpu", "segments[1].profile"]
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(("suffix", "magic"), [(".png", b"\x89PNG"), (".svg", b"<?xml"), (".pdf", b"%PDF")])
-def test_equal_deployments_are_equal_files(tmp_path: Path, suffix: str, magic: bytes) -> None:
-    one, two = tmp_path / f"one{suffix}", tmp_path / f"two{suffix}"
-    for path in (one, two):
-        save_deployment_plot(fleet(2, MODELS), path, title="fleet")
-    assert one.read_bytes().startswith(magic)
-    assert one.read_bytes() == two.read_bytes()
-    with pytest.raises(InputError, match=r"charts are written as .png, .pdf, .svg or .html"):
-        save_deployment_plot(fleet(2, LONG), tmp_path / "one.gif")
