@@ -27,6 +27,8 @@ _METADATA: dict[str, dict[str, str | None]] = {
 """The formats of matplotlib, each with what has to be blanked so that equal charts are equal files."""
 
 _PAGE = "html"
+_LIBRARIES = (("matplotlib", "charts need", "plot"), ("bokeh", "pages to explore (.html) need", "html"))
+"""What draws images, and pages: the package, who needs it, and the extra that has it."""
 
 _SAVING: dict[Any, Any] = {
     "svg.hashsalt": "mig-opt",
@@ -67,14 +69,14 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
         check_writable(target)
     except InputError as error:
         problems += [Problem(str(target), problem.message) for problem in error.problems]
-    problems += _bokeh_problems() if _format(target) == _PAGE else _matplotlib_problems()
+    problems += _missing(_format(target))
     if problems:
         raise InputError(problems)
 
 
 def draw(scene: Callable[[], Scene]) -> Figure:
     """Return a scene as a figure, if it can be made and matplotlib is installed."""
-    made = _made(scene, _matplotlib_problems())
+    made = _made(scene, _missing("png"))
     from mig_opt.views.image import draw_image
 
     with _any_characters():
@@ -133,16 +135,9 @@ def _format(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _matplotlib_problems() -> list[Problem]:
-    return _missing("matplotlib", "charts need matplotlib", "plot")
-
-
-def _bokeh_problems() -> list[Problem]:
-    return _missing("bokeh", "pages to explore (.html) need bokeh", "html")
-
-
-def _missing(package: str, need: str, extra: str) -> list[Problem]:
-    """Return the problem that a package is not installed, if that is so."""
+def _missing(kind: str) -> list[Problem]:
+    """Return the problem that what draws a kind of file is not installed, if that is so."""
+    package, need, extra = _LIBRARIES[kind == _PAGE]
     if importlib.util.find_spec(package) is not None:
         return []
-    return [Problem("", f'{need}, which is not installed: pip install "mig-opt[{extra}]"')]
+    return [Problem("", f'{need} {package}, which is not installed: pip install "mig-opt[{extra}]"')]

@@ -131,7 +131,7 @@ def plot_execution(batch: Batch, plan: Schedule, measured: Schedule, *, title: s
 def save_execution_plot(
     batch: Batch, plan: Schedule, measured: Schedule, path: str | os.PathLike[str], *, dpi: float = 150
 ) -> None:
-    """Write the chart of :func:`plot_execution` to a file.
+    """Write the chart of :func:`plot_execution` to a file, as :func:`save_plot` does for schedules.
 
     Parameters
     ----------
@@ -141,11 +141,6 @@ def save_execution_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`save_plot`.
     """
     save(lambda: execution_scene(batch, plan, measured), path, dpi)
 

@@ -31,12 +31,9 @@ class Comparison:
     unit: str = "seconds"
     sign: str = _LOWER_SIGN
 
-    @property
-    def spelled_bound(self) -> str:
-        """The bound with its unit; empty without one."""
-        if self.bound is None:
-            return ""
-        return spell_seconds(self.bound) if self.unit == "seconds" else f"{self.bound:.1f} {self.unit}"
+    def spell(self, value: float) -> str:
+        """Return a value with its unit."""
+        return spell_seconds(value) if self.unit == "seconds" else f"{value:.1f} {self.unit}"
 
     @property
     def most(self) -> float:

@@ -120,11 +120,6 @@ def save_simulation_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_simulation` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
     save(lambda: simulation_scene(simulations, bounds, title), path, dpi)
 
@@ -281,7 +276,7 @@ def _bars(done: Sequence[Simulation], names: Sequence[str], bounds: TraceBounds 
             bars[role].append(Box(0.0, value, index + 0.15, index + 0.85, colour, gid, name, [wording], beside=wording))
         marks: list[Mark] = [Boxes(role, boxes) for role, boxes in bars.items()]
         if figure.bound is not None:
-            gid, words = f"{'upper' if reject else 'lower'}-bound:{number}", f"({figure.spelled_bound})"
+            gid, words = f"{'upper' if reject else 'lower'}-bound:{number}", f"({figure.spell(figure.bound)})"
             marks.append(Rule(gid, figure.bound, figure.sign, words, BOUND, dashed=True, keyed=True))
         # Beside a bar of seconds there is more to say.
         axis = Axis(figure.unit, (0, (1.3 if reject else 1.75) * figure.most), most_ticks=5)

@@ -72,11 +72,6 @@ def save_day_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_day` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
     save(lambda: day_scene(result, title), path, dpi)
 

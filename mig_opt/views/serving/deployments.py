@@ -53,7 +53,8 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
     -------
     matplotlib.figure.Figure
         The group ids of the artists say what they are: ``segment:<index>`` (in the deployment), ``label:<index>``,
-        ``lost:<index>``, ``gpu:<first of the row>``, ``row:<...>`` and ``empty:<...>`` and ``unused:<...>:<slice>``.
+        ``lost:<index>``, ``gpu:<first of the row>``, ``empty:<...>`` and ``unused:<...>:<slice>``; labels of rows are
+        ``row:<number of the row>``.
 
     Raises
     ------
@@ -90,11 +91,6 @@ def save_deployment_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_deployment` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
     save(lambda: deployment_scene(deployment, demand, title), path, dpi)
 

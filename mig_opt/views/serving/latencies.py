@@ -76,11 +76,6 @@ def save_latency_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_latencies` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
     save(lambda: latency_scene(simulation, promise, title), path, dpi)
 
