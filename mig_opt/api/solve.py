@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mig_opt.batch.batch import Batch, wrong_batch
@@ -191,7 +192,21 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
     if not valid:
         wrong = beyond_times or found.violations
         raise InputError(Problem(f"initial.{violation.path}", violation.message) for violation in wrong)
-    return valid
+    return [_on_first_gpus(batch, schedule) for schedule in valid]
+
+
+def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
+    """Return a schedule without a gap between the GPUs that it uses: methods leave out those that nobody needs."""
+    live = {entry.gpu for entry in batch.initial}
+    idle = (gpu for gpu in range(batch.gpus) if gpu not in live)
+    number = {gpu: gpu if gpu in live else next(idle) for gpu in sorted({run.gpu for run in schedule.runs} | live)}
+    return replace(
+        schedule,
+        runs=tuple(replace(run, gpu=number[run.gpu]) for run in schedule.runs),
+        operations=tuple(
+            replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
+        ),
+    )
 
 
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:
