@@ -97,6 +97,7 @@ from .gpu.catalogue import get_gpu as get_gpu
 from .gpu.costs import CostTable as CostTable
 from .gpu.costs import cost_tables as cost_tables
 from .gpu.costs import get_costs as get_costs
+from .gpu.devices import Device as Device
 from .gpu.model import GpuModel as GpuModel
 from .gpu.model import OperationCosts as OperationCosts
 from .gpu.model import Placement as Placement

@@ -69,7 +69,7 @@ def deployment_in(state: FleetState, demand: Demand) -> Deployment:
         )
     if problems:
         raise InputError(problems)
-    return Deployment((state.gpu.name,) * state.gpus, tuple(segments))
+    return Deployment((state.gpu.name,) * state.gpus, tuple(segments), state.devices)
 
 
 def _point(state: FleetState, held: HeldInstance, service: Service, demand: Demand) -> Point | None:

@@ -110,7 +110,7 @@ NOT_RUN = [
     for page, block in BLOCKS
     if block.mark.startswith("not run")
     for program, command in re.findall(
-        r"^(?:\$ )?(?:sudo )?(mig-opt|python bench/\w+\.py)\b *(.*)$", block.text.replace("\\\n", ""), re.MULTILINE
+        r"^(?:\$ )?(?:sudo )?(mig-opt|python -m bench\.[\w.]+) *(.*)$", block.text.replace("\\\n", ""), re.MULTILINE
     )
 ]
 """Commands of the package, and studies."""
@@ -123,8 +123,8 @@ def test_commands_that_are_not_run_have_their_options(program: str, command: str
     if program == "mig-opt":
         assert options <= options_of(words)
     else:
-        texts = [path.read_text(encoding="utf-8") for path in BENCH.glob("*.py")]
-        assert (PROJECT / program.removeprefix("python ")).is_file()
+        texts = [path.read_text(encoding="utf-8") for path in BENCH.rglob("*.py")]
+        assert (PROJECT / f"{program.removeprefix('python -m ').replace('.', '/')}.py").is_file()
         assert [option for option in options if not any(f'"{option}"' in text for text in texts)] == []
 
 

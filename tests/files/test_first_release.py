@@ -15,7 +15,14 @@ from mig_opt.files.schema import FILES, json_schema
 FOLDER = Path(__file__).parent / "release_1_0"
 STORED = sorted(FOLDER.glob("*.json"))
 
-LATER: dict[str, set[str]] = {"trace": {"declared"}}
+_DEVICES = {"devices", "index", "node", "uuid"}
+LATER: dict[str, set[str]] = {
+    "batch": _DEVICES,
+    "deployment": _DEVICES,
+    "deployment-result": _DEVICES,
+    "state": {"indices"},
+    "trace": {"declared"},
+}
 """Keys that kinds of files have since then, all of them optional."""
 LATER_KINDS: set[str] = set()
 """Kinds of files that there are since then."""

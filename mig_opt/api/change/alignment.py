@@ -81,6 +81,7 @@ def align(running: Deployment, deployment: Deployment) -> Deployment:
             dataclasses.replace(segment, gpu=partners[segment.gpu], start=starts[segment])
             for segment in deployment.segments
         ),
+        running.devices,
     )
 
 

@@ -236,4 +236,5 @@ def _change_plan(problem: ChangeProblem, parts: Sequence[_Part]) -> ChangePlan:
         max((step.end for step in steps), default=0.0),
         ("interruptions", "duration")[: fewest + shortest],
         "exact" if any(part.asked for part in parts) else "heuristic",
+        problem.devices,
     )

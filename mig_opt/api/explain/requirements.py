@@ -14,6 +14,7 @@ from decimal import Decimal
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task
 from mig_opt.batch.integer_time import Ticks, as_decimal
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 _DECIMALS = 3
@@ -90,7 +91,11 @@ class Requirements:
             RequirementKind.GPUS, "gpus", f"there {are} {batch.gpus} x {batch.gpu.name}", "with more GPUs"
         )
         self.operations = tuple(_operations(batch))
-        self._live = {_busy(index, live): index for index, live in enumerate(batch.initial) if live.free > 0}
+        self._live = {
+            _busy(index, live, gpu_name(batch.devices, live.gpu)): index
+            for index, live in enumerate(batch.initial)
+            if live.free > 0
+        }
         self._tasks = {_must_run(index, task): index for index, task in enumerate(batch.tasks)}
         decimals = max(ticks.decimals, _DECIMALS) if (ticks := Ticks.of(batch)).exact else None
         self._imagined = [_imagined_times(batch.gpu, task, decimals) for task in batch.tasks]
@@ -217,8 +222,8 @@ def _operations(batch: Batch) -> Iterator[Requirement]:
         )
 
 
-def _busy(index: int, live: LiveInstance) -> Requirement:
-    name = f"instance {live.profile}@{live.start} on GPU {live.gpu}"
+def _busy(index: int, live: LiveInstance, gpu: str) -> Requirement:
+    name = f"instance {live.profile}@{live.start} on GPU {gpu}"
     text = f"{name} exists and is busy until {spelled(live.free)} s"
     return Requirement(RequirementKind.LIVE, f"initial[{index}].free", text, f"if {name} were free at once")
 

@@ -34,6 +34,7 @@ from mig_opt.cli.screens import (
     table,
 )
 from mig_opt.errors import DriverError, InputError
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.texts import plural
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def run(
         Option(
             "--devices",
             metavar="LIST",
-            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: 0,1,...]",
+            help="Index, UUID or PCI address of each GPU, after HOST/ in other machines.  [default: known, or 0,1,...]",
         ),
     ] = None,
     journal: Annotated[
@@ -167,13 +168,13 @@ def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: lis
     """Show the steps and everything that is in their way, and end the command."""
     from mig_opt.operations.driver import Patience
     from mig_opt.operations.execute.machines import Machines
-    from mig_opt.operations.execute.schedules import check_machines, check_plan
+    from mig_opt.operations.execute.schedules import check_machines, check_plan, device_names
 
     plan, problems = check_plan(batch, schedule, commands, devices)
     unchecked = ""
     try:
         with Machines("rehearsal", Path(), ".", Patience(limit=0)) as machines:
-            if any("/" not in device for device in devices or [""]):
+            if any("/" not in name for name in device_names(batch, devices) or [""]):
                 machines.driver("")
             problems += check_machines(machines, batch, plan, devices).problems
     except InputError as error:
@@ -187,7 +188,8 @@ def _rehearse(batch: Batch, schedule: Schedule, commands: Commands, devices: lis
         place = f"{each.profile}@{each.start}"
         for step in each.steps:
             command = " ".join(commands.tasks[step.label]) if step.is_run else ""
-            rows.append((step.begin, [seconds(step.begin), str(each.gpu), place, step.label.strip("()"), command]))
+            where = gpu_name(batch.devices, each.gpu), place
+            rows.append((step.begin, [seconds(step.begin), *where, step.label.strip("()"), command]))
     rows.sort(key=lambda row: row[0])
     show(card(batch_rows(batch)), "", table([">at s", "GPU", "instance", "step", "/command"], [row for _, row in rows]))
     remark = (
@@ -242,7 +244,8 @@ class _View:
             self._late = event.time - journal.began - planned
         elif event.kind in ("create", "destroy") and event.instance is not None:
             place = journal.lifetimes[event.instance]
-            self._doing = {**self._doing, place.gpu: f"{event.kind} {place} of GPU {place.gpu}"}
+            name = gpu_name(journal.batch.devices, place.gpu)
+            self._doing = {**self._doing, place.gpu: f"{event.kind} {place} of GPU {name}"}
         elif event.instance is not None:
             gpu = journal.lifetimes[event.instance].gpu
             self._doing = {key: text for key, text in self._doing.items() if key != gpu}
@@ -362,10 +365,10 @@ def _rows(execution: Execution) -> Rows:
 
 
 def _steps(execution: Execution) -> Part:
-    several = execution.journal.batch.gpus > 1
+    batch = execution.journal.batch
     rows = []
     for step in execution.steps:
-        place = f"{step.profile}@{step.start}" + (f" of {step.gpu}" if several else "")
+        place = f"{step.profile}@{step.start}" + (f" of {gpu_name(batch.devices, step.gpu)}" if batch.gpus > 1 else "")
         name = step.task or step.kind
         rows.append(
             [place, name, *(f"{value:.3f}" for value in (*step.planned, *step.measured)), f"{step.longer:+.3f}"]

@@ -15,6 +15,7 @@ from mig_opt.cli.inputs import check_outputs, load_costs, load_state, parsed_dev
 from mig_opt.cli.outcome import DEFAULT_TIME_LIMIT, EXIT_CODES, Checks, options_named, print_json, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Cell, Part, card, noted, runtime, show, show_remarks, status, table
 from mig_opt.fleet.state import DefragmentationResult, FleetState, HeldInstance
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.method.result import Status
 from mig_opt.texts import plural
 
@@ -225,7 +226,8 @@ def _rows(result: DefragmentationResult) -> Iterator[tuple[str, Cell]]:
             yield f"free {result.freeing}", f"{before} before, {after} after, at most {result.most_free} of {of}"
         yield "fragmentation", f"{result.fragmentation_before:.4f} before, {result.fragmentation:.4f} after"
     if result.room:
-        yield "room for", ", ".join(f"{profile}@{start} of GPU {gpu}" for gpu, profile, start in result.room)
+        room = (f"{profile}@{start} of GPU {gpu_name(state.devices, gpu)}" for gpu, profile, start in result.room)
+        yield "room for", ", ".join(room)
     if result.proven:
         yield "proven", ", then ".join(_GOALS[goal] for goal in result.proven)
     yield "runtime", runtime(result)
@@ -245,7 +247,7 @@ def _maps(result: DefragmentationResult) -> Part:
     before, after = result.state, result.after
     assert after is not None
     maps = [
-        [str(gpu), gpu_map(before, held), gpu_map(after, later)]
+        [gpu_name(before.devices, gpu), gpu_map(before, held), gpu_map(after, later)]
         for gpu, (held, later) in enumerate(zip(_by_gpu(before), _by_gpu(after), strict=True))
     ]
     changed = [row for row in maps if row[1] != row[2]]
@@ -295,10 +297,11 @@ def _steps(result: DefragmentationResult) -> Part:
     migrations = result.migrations or ()
     owners = any(migration.owner for migration in migrations)
     rounds = result.plan.rounds if result.plan else ()
-    nodes = result.state.nodes
+    devices = result.state.devices
 
     def place(gpu: int, start: int) -> str:
-        return f"{nodes[gpu]} {gpu}@{start}" if nodes else f"{gpu}@{start}"
+        node, index = (devices[gpu].node, devices[gpu].index) if devices else ("", gpu)
+        return f"{node} {index}@{start}".lstrip()
 
     rows = (
         [

@@ -31,6 +31,7 @@ from mig_opt.files.shapes import (
 )
 from mig_opt.files.tables import check_columns, check_times, gpu_of_table, number, read_rows, time_column, times_in
 from mig_opt.files.values import Findings, Raw, encoded, gpu_of, in_place, read_object
+from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 
 _SPREAD: dict[str, Any] = {
@@ -55,6 +56,7 @@ class BatchFile:
     spread: Annotated[Mapping[str, Mapping[int, float]], Field(json_schema_extra={"additionalProperties": _SPREAD})] = (
         field(default_factory=dict)
     )
+    devices: tuple[Device, ...] = ()
 
 
 _TASK = {"name": "lu", "times": TIMES}
@@ -62,7 +64,7 @@ WORDS[BatchFile] = Words({"schema": "mig-opt/batch/1", "gpu": "A100-40GB", "task
 WORDS[Task] = Words(_TASK, {"name": NAME, "times": by_size(ABOVE_0), "memory_gb": ABOVE_0})
 WORDS[LiveInstance] = Words(INSTANCE, {**PLACED, "free": FROM_0})
 
-_KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)"
+_KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)|devices.*"
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
 
 
@@ -127,6 +129,7 @@ def _batch(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, name
 
 def _problems(gpu: GpuModel, values: dict[str, Any]) -> list[Problem]:
     found = batch_problems(gpu, values["gpus"], values["tasks"], values["operations"], values["initial"])
+    found += device_problems(values["devices"], values["gpus"])
     spread = values["spread"]
     return [*found, *spread_problems(spread if isinstance(spread, dict) else {})]  # what cannot be read is reported
 
@@ -165,6 +168,8 @@ def _encoded(batch: Batch) -> Raw:
     document = encoded_fleet(batch, "tasks") | encoded_operations(batch)
     if batch.initial:
         document["initial"] = [encoded(live) for live in batch.initial]
+    if batch.devices:
+        document["devices"] = [encoded(device) for device in batch.devices]
     if batch.parallel_operations:
         document["parallel_operations"] = True
     if batch.source:

@@ -14,17 +14,17 @@ from mig_opt.errors import Problem
 from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
 from mig_opt.files.values import Findings, Raw, gpu_of, in_place
 from mig_opt.fleet.state import (
     MOST_WEIGHT,
     DefragmentationResult,
     FleetState,
     HeldInstance,
-    Migration,
     surroundings_problems,
 )
 from mig_opt.gpu.model import GpuModel
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,7 @@ class StateFile:
     instances: tuple[HeldInstance, ...]
     gpus: GpuCount = 1
     nodes: tuple[str, ...] = ()
+    indices: tuple[int, ...] = ()
     uuids: tuple[str, ...] = ()
     manager: str = ""
     budgets: Mapping[str, int] = field(default_factory=dict)
@@ -104,9 +105,8 @@ def _state(
     raw = in_place(raw, gpu=gpu, gpus=gpus)
     model = gpu_of(raw, findings)
     # Without a kind of GPU only the indices of the GPUs can be wrong.
-    values = read_fleet(
-        StateFile, raw, findings, model, _problems, known_without_gpu=r".*\.(gpu|weight)|(nodes|uuids|budgets).*"
-    )
+    known = r".*\.(gpu|weight)|(nodes|indices|uuids|budgets).*"
+    values = read_fleet(StateFile, raw, findings, model, _problems, known_without_gpu=known)
     return FleetState(**values, name=name)
 
 
@@ -132,13 +132,13 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
             findings.add(f"{where}, {key}", f"must be yes or no, is {shown(cells[key])}")
         entry[key] = _FLAGS.get(text, False)
     entry.update(
-        {key: whole_number(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
+        {key: number_in(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
     )
     return entry
 
 
 def _encoded(state: FleetState) -> Raw:
-    others = {key: getattr(state, key) for key in ("nodes", "uuids", "manager", "budgets")}
+    others = {key: getattr(state, key) for key in ("nodes", "indices", "uuids", "manager", "budgets")}
     given = {key: list(value) if isinstance(value, tuple) else value for key, value in others.items() if value}
     return encoded_fleet(state, "instances") | given
 
@@ -161,11 +161,19 @@ def defragmentation_document(result: DefragmentationResult) -> dict[str, Any]:
         "reason": result.reason,
         "runtime_s": result.runtime_s,
         "seed": result.seed,
-        "room": [{"gpu": gpu, "profile": profile, "start": start} for gpu, profile, start in result.room],
+        "room": [
+            {"gpu": gpu, "profile": profile, "start": start, **_device(result.state, gpu)}
+            for gpu, profile, start in result.room
+        ],
         **_freed(result),
         "rounds": len(result.rounds),
         "steps": [
-            {**dataclasses.asdict(step), **_nodes(result.state, step), "round": number}
+            {
+                **dataclasses.asdict(step),
+                **_device(result.state, step.gpu),
+                **_device(result.state, step.to_gpu, "to_"),
+                "round": number,
+            }
             for number, step in zip(result.plan.rounds, result.plan.migrations, strict=True)
         ]
         if result.plan
@@ -182,8 +190,10 @@ def _freed(result: DefragmentationResult) -> dict[str, Any]:
     return {"freeing": result.freeing, **kept, "weight": result.objective}
 
 
-def _nodes(state: FleetState, step: Migration) -> dict[str, str]:
-    """Return nodes and UUIDs of the GPUs of a migration, where the state has them."""
-    nodes = {"node": state.nodes[step.gpu], "to_node": state.nodes[step.to_gpu]} if state.nodes else {}
-    uuids = {"uuid": state.uuids[step.gpu], "to_uuid": state.uuids[step.to_gpu]} if state.uuids else {}
-    return nodes | uuids
+def _device(state: FleetState, gpu: int, prefix: str = "") -> dict[str, str | int]:
+    """Return what a GPU is, where the state tells it; ``prefix`` is that of the keys."""
+    if not state.devices:
+        return {}
+    device = state.devices[gpu]
+    known = {"node": state.nodes, "index": state.devices, "uuid": state.uuids}
+    return {f"{prefix}{key}": getattr(device, key) for key, given in known.items() if given}

@@ -20,14 +20,15 @@ from mig_opt.files.tables import (
     read_rows,
     table_text,
     told_by_row,
-    whole_number,
 )
 from mig_opt.files.values import Findings, Raw, encoded, read_gpu, read_keys, read_object
+from mig_opt.gpu.devices import Device, device_problems
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.rules import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ class DeploymentFile:
     schema: Literal["mig-opt/deployment/1"]
     gpus: Annotated[tuple[str, ...], Field(description="Name of each GPU in the catalogue, or a short alias.")]
     segments: tuple[SegmentEntry, ...]
+    devices: tuple[Device, ...] = ()
 
 
 WORDS[SegmentEntry] = Words({"service": "chat", **INSTANCE, "batch": 8, "processes": 2}, described_by=Segment)
@@ -184,7 +186,12 @@ def _deployment(raw: Raw, path: str, findings: Findings, *, demand: Demand | Non
 
     values = read_keys(DeploymentFile, raw, findings, path, readers={"gpus": gpu, "segments": segment})
     names = tuple(model.name for model in models if model)
-    return Deployment(names, tuple(segment for segment in values["segments"] or () if segment))
+    devices = tuple(values["devices"] or ())
+    gpus = len(models) if isinstance(raw.get("gpus"), list) else MOST_GPUS
+    problems = list(device_problems(devices, gpus, some_new=True))
+    findings.extend(problems, path)
+    known = () if problems or None in devices else devices[: len(names)]
+    return Deployment(names, tuple(segment for segment in values["segments"] or () if segment), known)
 
 
 def _points(demand: Demand) -> dict[tuple[str, str, int, int, int], Point]:
@@ -252,7 +259,7 @@ def _rows(text: str, findings: Findings, known: list[str], needed: list[str]) ->
 
 
 def _cell(column: str, cell: str) -> int | float | str:
-    return cell if column in ("kind", "service", "profile") else whole_number(cell)
+    return cell if column in ("kind", "service", "profile") else number_in(cell)
 
 
 def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | None = None) -> Deployment:
@@ -300,7 +307,7 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
 
 
 def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings: Findings) -> dict[str, Any]:
-    numbers = {key: whole_number(cells[column]) for key, column in _NUMBERS.items()}
+    numbers = {key: number_in(cells[column]) for key, column in _NUMBERS.items()}
     if not cells["Model"]:
         findings.add(f"{where}, Model", "must not be empty")
     for key, column in _NUMBERS.items():
@@ -362,7 +369,8 @@ def _encoded(deployment: Deployment) -> Raw:
         {key: value for key, value in encoded(segment).items() if key not in _FIGURES or value != 0}
         for segment in deployment.segments
     ]
-    return {"gpus": list(deployment.gpus), "segments": segments}
+    devices = {"devices": [encoded(device) for device in deployment.devices]} if deployment.devices else {}
+    return {"gpus": list(deployment.gpus), "segments": segments, **devices}
 
 
 DEPLOYMENT = FileKind("deployment", _deployment, _encoded)

@@ -286,7 +286,7 @@ def deployment_of(
         for segment, placement in held:
             gpu = len(names) - 1 if number is None else number
             segments.append(segment_of(demand.services[segment.service].name, gpu, placement, segment.option))
-    return Deployment(tuple(names), tuple(segments))
+    return Deployment(tuple(names), tuple(segments), () if standing is None else standing.devices)
 
 
 def _rankings(demand: Demand) -> Iterator[list[tuple[int, ...]]]:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import secrets
 import shutil
+import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from mig_opt.operations.execute.executor import Executor, Observer
 from mig_opt.operations.execute.machines import Machines
 from mig_opt.operations.execute.remote import Remote
 from mig_opt.operations.execute.report import Execution
-from mig_opt.operations.rollout.layouts import devices_of
+from mig_opt.operations.rollout.layouts import address_of, addresses
 from mig_opt.validation import validate
 
 
@@ -70,8 +71,8 @@ def run_schedule(
     journal : path-like
         The file that is told everything; it must not exist.
     devices : sequence of str, optional
-        Index, UUID or PCI address of each GPU, after ``host/`` if it is in another machine. By default GPU 3 of the
-        plan is number 3 of this machine.
+        Index, UUID or PCI address of each GPU, after ``host/`` if it is in another machine. By default they are the
+        batch's ``devices``; without them GPU 3 of the plan is number 3 of this machine.
     patience : Patience, optional
         How long to wait for what the driver refuses for a while; by default a minute for each operation.
     observe : callable, optional
@@ -199,9 +200,14 @@ def check_plan(
     problems = [Problem(violation.path, violation.message) for violation in found.violations]
     problems += commands.missing(batch)
     for task in batch.tasks:
-        if task.name in commands.tasks and not any("/" in device for device in devices or ()):
+        if task.name in commands.tasks and not any("/" in name for name in device_names(batch, devices)):
             problems += missing_program(task.name, commands.tasks[task.name])
     return found.schedule, problems
+
+
+def device_names(batch: Batch, devices: Sequence[str] | None) -> list[str]:
+    """Return what finds the GPUs of a batch, as far as that is given or known."""
+    return [address_of(device) for device in batch.devices] if devices is None else list(devices)
 
 
 def missing_program(name: str, words: Sequence[str]) -> Iterator[Problem]:
@@ -219,15 +225,17 @@ def check_machines(machines: Machines, batch: Batch, schedule: Schedule, devices
     problems: list[Problem] = []
     gpus: list[str] = []
     owners: dict[str, str] = {}
-    for index, device in enumerate(devices_of(batch.gpus, devices)):
+    here = socket.gethostname()
+    for index, address in enumerate(addresses(batch.gpus, devices, batch.devices)):
         path = f"devices[{index}]"
+        host = "" if address.host in (here, here.partition(".")[0]) else address.host
         try:
-            driver = machines.driver(device.host)
-            if device.host not in owners:
-                owners[device.host] = driver.owner() if isinstance(driver, Remote) else owner_of_partitions()
+            driver = machines.driver(host)
+            if host not in owners:
+                owners[host] = driver.owner() if isinstance(driver, Remote) else owner_of_partitions()
             places = _wanted(batch, schedule, index), _live(batch, index)
-            gpu = _check_gpu(driver, device.identifier, *places)
-            gpus.append(f"{device.host}/{gpu}" if device.host else gpu)
+            gpu = _check_gpu(driver, address.identifier, *places)
+            gpus.append(f"{host}/{gpu}" if host else gpu)
         except InputError as error:
             problems += [problem.below(path) for problem in error.problems]
         except DriverError as error:

@@ -11,6 +11,7 @@ from mig_opt.batch.batch import instance_problems
 from mig_opt.files.documents import shown
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
+from mig_opt.gpu.devices import devices_of
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.observe.kinds import kinds_of, profile_named
 from mig_opt.operations.observe.places import Layout, arrangements, fewest_gpus
@@ -38,6 +39,7 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
 
     ``gpu`` is the kind of GPU that the state is for, by default the only one that was seen.
     """
+    _check_uuids(seen)
     for held in seen.instances:
         on = None if held.gpu is None else seen.gpus.get((held.node, held.gpu))
         held.product = (on.product if on else "") or held.product
@@ -61,6 +63,16 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
         return None
     seen.notes[:0] = seen.what_is_left_out()
     return _state(seen, known, homes, model, name)
+
+
+def _check_uuids(seen: Sightings) -> None:
+    """Note GPUs that are seen twice, under two names of their node or two indices."""
+    known: dict[str, SeenGpu] = {}
+    for gpu in seen.gpus.values():
+        other = known.setdefault(gpu.uuid, gpu) if gpu.uuid else gpu
+        if other is not gpu:
+            same = gpu_name(other.node, other.index)
+            seen.wrong(gpu.where, f"{gpu_name(gpu.node, gpu.index)} has the UUID of {same}: it is the same GPU")
 
 
 def _nothing(seen: Sightings, what: str) -> str:
@@ -312,6 +324,9 @@ def _state(seen: Sightings, known: list[_Known], homes: list[Home], model: GpuMo
     if seen.findings.problems:
         return None
     nodes = tuple(node for node, _ in homes)
+    indices = tuple(index for _, index in homes)
     uuids = tuple(seen.gpus[home].uuid for home in homes)
     state = FleetState(model, len(homes), instances, name, manager=seen.manager, budgets=seen.budgets)
-    return replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())
+    state = replace(state, nodes=nodes if any(nodes) else (), uuids=uuids if any(uuids) else ())
+    usual = tuple(device.index for device in devices_of(nodes, (), ()))
+    return state if indices == usual else replace(state, indices=indices)

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.state import FleetState, Migration
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.rollout.layouts import batch_and_processes, devices_of, layouts_of
+from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, layouts_of
 from mig_opt.operations.rollout.shell import (
     check_line,
     check_mps_lines,
@@ -67,7 +68,7 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
         raise InputError([wrong_type("change", change, "a ChangePlan, as plan_change returns it")])
     first = change.state_after(0)
     layouts = layouts_of(first)
-    places = devices_of(len(layouts), devices)
+    places = addresses(len(layouts), devices, change.devices)
     segments = [("kept", i, segment) for i, segment in enumerate(change.kept)]
     segments += [("steps", i, s) for i, step in enumerate(change.steps) for s in (step.ends, step.begins) if s]
     problems = [
@@ -86,7 +87,7 @@ def change_script(change: ChangePlan | ChangeResult, *, devices: Sequence[str] |
     body += check_mps_lines(segment for _, _, segment in segments)
     body.append("checked")
     for step in change.steps:
-        body += ["", *_commands(first, step)]
+        body += ["", *_commands(first, step, places[step.gpu].name)]
     stay = "segment stays as it is" if len(change.kept) == 1 else "segments stay as they are"
     title = f"Change of a deployment: {plural(len(change.steps), 'step')}, {len(change.kept)} {stay}."
     return script([title], _USAGE, places, ["functions.sh", "mps.sh", "segments.sh", "changes.sh"], body)
@@ -121,8 +122,8 @@ def _illegal(change: ChangePlan, layouts: Sequence[Sequence[Placement]]) -> Iter
             here.remove(placement)
 
 
-def _commands(deployment: Deployment, step: ChangeStep) -> Iterator[str]:
-    """Yield the commands of a step."""
+def _commands(deployment: Deployment, step: ChangeStep, gpu: str) -> Iterator[str]:
+    """Yield the commands of a step on a GPU of that name."""
     instance = place(deployment.model(step.gpu).placement(step.profile, step.start))
     words = {"create": "creates", "destroy": "destroys", "switch": "keeps"}
     served = [
@@ -130,7 +131,7 @@ def _commands(deployment: Deployment, step: ChangeStep) -> Iterator[str]:
         for segment, what in ((step.ends, "stops"), (step.begins, "starts"))
         if segment
     ]
-    parts = [f"{step.begin:.6g} s: GPU {step.gpu} {words[step.kind]} {step.profile} at {step.start}", *served]
+    parts = [f"{step.begin:.6g} s: GPU {gpu} {words[step.kind]} {step.profile} at {step.start}", *served]
     yield comment("; ".join(parts))
     if step.ends:
         yield f"stop {step.gpu} {instance} {segment_words(step.ends)}"
@@ -196,7 +197,7 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
         raise InputError(Problem(violation.path, violation.message) for violation in wrong)
     there = {}
     for held in state.instances:
-        name = held.name or f"{held.profile}@{held.start} of GPU {held.gpu}"
+        name = held.name or f"{held.profile}@{held.start} of GPU {gpu_name(state.devices, held.gpu)}"
         segment = _segment(name, held.gpu, held.profile, held.start)
         there[segment.place] = segment
     costs, steps, now, moved = state.gpu.operation_costs, list[ChangeStep](), 0.0, set[Segment]()
@@ -213,7 +214,7 @@ def migrations_as_change(state: FleetState, migrations: Iterable[Migration]) -> 
         steps.append(ChangeStep("destroy", old.gpu, old.profile, old.start, ready, done, ends=old))
         now = done
     kept = tuple(segment for segment in there.values() if segment not in moved)
-    return ChangePlan((state.gpu.name,) * state.gpus, kept, tuple(steps), (), now)
+    return ChangePlan((state.gpu.name,) * state.gpus, kept, tuple(steps), (), now, devices=state.devices)
 
 
 def _segment(name: str, gpu: int, profile: str, start: int) -> Segment:

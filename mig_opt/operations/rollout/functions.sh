@@ -1,5 +1,10 @@
 say() { printf '%s\n' "$*" >&2; }
 
+# GPUs of the machine on which this runs need no ssh.
+for gpu in "${!GPUS[@]}"; do
+  case ${GPUS[gpu]%/*} in "$HOSTNAME" | "${HOSTNAME%%.*}") GPUS[gpu]=${GPUS[gpu]##*/} ;; esac
+done
+
 # host_of GPU: prints the machine that has this GPU of the plan, nothing if it is this one
 host_of() { if [[ ${GPUS[$1]} == */* ]]; then printf '%s' "${GPUS[$1]%%/*}"; fi; }
 
@@ -64,7 +69,7 @@ instance_id() {
       return
     fi
   done <<<"$lines"
-  say "error: GPU $1 has no instance of profile ${2%:*} at slice ${2#*:}"
+  say "error: GPU ${NAMES[$1]} has no instance of profile ${2%:*} at slice ${2#*:}"
   return 1
 }
 
@@ -98,7 +103,7 @@ uuid_among() {
       return
     fi
   done <<<"$1"
-  say "error: GPU $2: nvidia-smi shows no device for profile ${3%:*} at slice ${3#*:}; has it a compute instance?"
+  say "error: GPU ${NAMES[$2]}: nvidia-smi shows no device for profile ${3%:*} at slice ${3#*:}; has it a compute instance?"
   return 1
 }
 
@@ -106,7 +111,7 @@ uuid_among() {
 # but MAY exist (as PROFILE-ID:START), and WANTED (as PROFILE-ID:START:SIZE) are possible on this kind of GPU
 problems=0
 problem() {
-  say "error: GPU $1 (${GPUS[$1]}): $2"
+  say "error: GPU ${NAMES[$1]} (${GPUS[$1]}): $2"
   problems=$((problems + 1))
 }
 check() {
@@ -155,7 +160,7 @@ create() {
   local gpu=$1 list
   shift
   printf -v list ',%s' "$@"
-  say "GPU $gpu: create ${list#,}"
+  say "GPU ${NAMES[$gpu]}: create ${list#,}"
   mig "$gpu" -cgi "${list#,}" -C >&2
 }
 
@@ -177,7 +182,7 @@ create_missing() {
 destroy() {
   local id
   id=$(instance_id "$1" "$2")
-  say "GPU $1: destroy $2 (instance $id)"
+  say "GPU ${NAMES[$1]}: destroy $2 (instance $id)"
   patiently mig "$1" -dci -gi "$id"
   patiently mig "$1" -dgi -gi "$id"
 }

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from mig_opt._version import __version__
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device, gpu_names
 from mig_opt.gpu.model import Placement, Profile
 from mig_opt.operations.rollout.layouts import (
+    addresses,
     count_layouts,
     creation_order,
-    devices_of,
     hosts_of,
     layouts_of,
     may_get_stuck,
     profile_counts,
 )
 from mig_opt.serving.deployment import Deployment
-from mig_opt.texts import number_ranges
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,30}[A-Za-z0-9])?")
 
@@ -100,7 +100,7 @@ def mig_parted_config(
         The deployment to carry out. GPUs without segments get MIG mode and no instance.
     devices : sequence of str, optional
         For each GPU its index, after ``host/`` if there are several machines: ``["node-1/0", "node-1/1", "node-2/0"]``.
-        By default GPU 3 of the deployment is GPU 3 of the only machine.
+        By default they are the deployment's ``devices``; without them GPU 3 of it is GPU 3 of the only machine.
     name : str
         What names of configurations begin with. The kind of GPU follows, then a number if there are several.
 
@@ -130,7 +130,7 @@ def mig_parted_config(
     GPU 0 (1 x 3g.40gb): 2 layouts have these profiles, the deployment has 3g.40gb@4.
     """
     layouts = layouts_of(deployment)
-    places = devices_of(len(deployment.gpus), devices)
+    places = addresses(len(deployment.gpus), devices, deployment.devices, by_index=True)
     problems = [
         Problem(f"devices[{gpu}]", f"must be an index here, as in node-1/0, is {str(device)!r}")
         for gpu, device in enumerate(places)
@@ -162,10 +162,11 @@ def mig_parted_config(
     ]
     configs = {full: entries for full, (_, entries) in zip(names, named, strict=True)}
     hosts = {host: names[number] for host, number in numbers.items()}
-    return MigPartedConfig(configs, hosts, tuple(_remarks(deployment, layouts)))
+    known = () if devices is not None else deployment.devices
+    return MigPartedConfig(configs, hosts, tuple(_remarks(deployment, layouts, known)))
 
 
-def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]]) -> Iterator[str]:
+def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]], known: Sequence[Device]) -> Iterator[str]:
     """Yield a remark about everything that the counts leave open, for all GPUs of the same layout together."""
     alike: dict[tuple[str, tuple[Placement, ...]], list[int]] = {}
     for gpu, layout in enumerate(layouts):
@@ -175,7 +176,7 @@ def _remarks(deployment: Deployment, layouts: Sequence[Sequence[Placement]]) -> 
         model, counts = get_gpu(kind), profile_counts(layout)
         several, stuck = count_layouts(model, counts), may_get_stuck(model, counts)
         profiles = " + ".join(f"{count} x {name}" for name, count in counts.items())
-        where = f"GPU {number_ranges(gpus)} ({profiles}):"
+        where = f"GPU {gpu_names(known, gpus)} ({profiles}):"
         if several > 1:
             shown = " + ".join(map(str, layout))
             found.append(f"{where} {several} layouts have these profiles, the deployment has {shown}.")
@@ -303,7 +304,7 @@ def kubernetes_resources(deployment: Deployment, *, devices: Sequence[str] | Non
     """
     layouts = layouts_of(deployment)
     hosts: dict[str, dict[str, int]] = {}
-    for host, gpus in hosts_of(devices_of(len(layouts), devices)).items():
+    for host, gpus in hosts_of(addresses(len(layouts), devices, deployment.devices, by_index=True)).items():
         profiles = Counter(placement.profile for gpu in gpus for placement in layouts[gpu])
         hosts[host] = {resource_name(profile): profiles[profile] for profile in sorted(profiles, key=creation_order)}
     kinds: dict[str, set[str]] = defaultdict(set)

@@ -15,7 +15,7 @@ run() {
     MIG_OPT_HOST=$(host_of "$gpu")
     export MIG_OPT_HOST
     if [[ $seconds != 0 ]]; then
-      say "GPU $gpu: $profile at slice ${place#*:} is busy with earlier work"
+      say "GPU ${NAMES[$gpu]}: $profile at slice ${place#*:} is busy with earlier work"
       if defined earlier_work; then
         CUDA_VISIBLE_DEVICES=$uuid earlier_work "$gpu" "$profile" "${place#*:}" "$seconds"
       else
@@ -23,10 +23,10 @@ run() {
       fi
     fi
     for task; do
-      say "GPU $gpu: $profile at slice ${place#*:} runs $(printf '%q' "$task")"
+      say "GPU ${NAMES[$gpu]}: $profile at slice ${place#*:} runs $(printf '%q' "$task")"
       CUDA_VISIBLE_DEVICES=$uuid run_task "$task" "$gpu" "$profile" "${place#*:}" &
       if ! wait "$!"; then
-        say "error: GPU $gpu: $(printf '%q' "$task") has failed"
+        say "error: GPU ${NAMES[$gpu]}: $(printf '%q' "$task") has failed"
         failed=1
       fi
     done

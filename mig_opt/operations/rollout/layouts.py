@@ -5,66 +5,85 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import Device, gpu_name
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.validation.serving.instances import deployment_problems
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]*")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]{0,99}")
 """Indices, UUIDs and PCI addresses; nothing else may get into a shell script."""
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
-    """A GPU of a machine."""
+class Address:
+    """Machine and identifier, by which a GPU is found."""
 
     host: str  # the machine; empty for the one at which the plan is carried out
     identifier: str  # index, UUID or PCI address
+    name: str = field(default="", compare=False)  # what to call it after the word "GPU"
 
     def __str__(self) -> str:
         return f"{self.host}/{self.identifier}" if self.host else self.identifier
 
 
-def devices_of(count: int, devices: Sequence[str] | None) -> tuple[Device, ...]:
-    """Return the device of each GPU of a plan with ``count`` GPUs.
+def addresses(
+    count: int, devices: Sequence[str] | None, known: Sequence[Device] = (), *, by_index: bool = False
+) -> tuple[Address, ...]:
+    """Return the address of each GPU of a plan with ``count`` GPUs.
 
     ``devices`` names for each an index, UUID or PCI address, after ``host/`` if it is in another machine. By default
-    GPU 3 of the plan is device 3 of this machine. Too few or too many are refused, and one that is given twice.
+    they are those that the plan has ``known``: by UUID, which does not shift, or ``by_index``. If it knows none, GPU 3
+    of the plan is device 3 of this machine. Too few or too many are refused, and one that is given twice.
 
     Examples
     --------
-    >>> [str(device) for device in devices_of(2, ["node-1/0", "node-2/0"])]
+    >>> [str(address) for address in addresses(2, ["node-1/0", "node-2/0"])]
     ['node-1/0', 'node-2/0']
+    >>> [str(address) for address in addresses(2, None, [Device(1, "node-1", "GPU-5d5b"), Device(3, "node-1")])]
+    ['node-1/GPU-5d5b', 'node-1/3']
     """
-    names = list(map(str, range(count))) if devices is None else list(devices)
+    known = known if devices is None else ()
+    if known:
+        names = [address_of(device, by_index=by_index) for device in known]
+    else:
+        names = list(map(str, range(count))) if devices is None else list(devices)
     problems = []
     if len(names) != count:
-        problems.append(Problem("devices", f"must name {count}, one for each GPU, names {len(names)}"))
-    found: dict[Device, int] = {}
+        fact = f"names {len(names)}" if devices is not None else f"and only those of the first {len(names)} are known"
+        problems.append(Problem("devices", f"must name {count}, one for each GPU, {fact}"))
+    found: dict[Address, int] = {}
     for index, name in enumerate(names):
         host, _, identifier = name.rpartition("/")
         if not (_IDENTIFIER.fullmatch(identifier) and ("/" not in name or _HOST.fullmatch(host))):
             wanted = "index, UUID or PCI address, or host/index and so on"
             problems.append(Problem(f"devices[{index}]", f"must be {wanted}, is {name!r:.60}"))
             continue
-        device = Device(host, str(int(identifier)) if identifier.isdecimal() else identifier)
-        if found.setdefault(device, index) != index:
-            message = f"{name!r} is devices[{found[device]}] already; each GPU needs its own"
+        number = str(int(identifier)) if identifier.isdecimal() else identifier
+        address = Address(host, number, gpu_name(known, index))
+        if found.setdefault(address, index) != index:
+            message = f"{name!r} is devices[{found[address]}] already; each GPU needs its own"
             problems.append(Problem(f"devices[{index}]", message))
     if problems:
         raise InputError(problems)
     return tuple(found)
 
 
-def hosts_of(devices: Sequence[Device]) -> dict[str, list[int]]:
+def address_of(device: Device, *, by_index: bool = False) -> str:
+    """Return the address of a device: by its UUID if that is known, since indices shift, or ``by_index``."""
+    identifier = device.uuid if device.uuid and not by_index else str(device.index)
+    return f"{device.node}/{identifier}" if device.node else identifier
+
+
+def hosts_of(places: Sequence[Address]) -> dict[str, list[int]]:
     """Return the GPUs of each machine, in the order in which they are first named."""
     hosts: dict[str, list[int]] = {}
-    for gpu, device in enumerate(devices):
-        hosts.setdefault(device.host, []).append(gpu)
+    for gpu, address in enumerate(places):
+        hosts.setdefault(address.host, []).append(gpu)
     return hosts
 
 

@@ -26,14 +26,14 @@ mps_runs() { mps "$1" "$2" "echo get_server_list | $MPS" >/dev/null 2>&1; }
 # start_mps GPU UUID: starts it, unless it runs
 start_mps() {
   if mps_runs "$1" "$2"; then return; fi
-  say "GPU $1: start the Multi-Process Service of $2"
+  say "GPU ${NAMES[$1]}: start the Multi-Process Service of $2"
   mps "$1" "$2" "mkdir -p \"\$CUDA_MPS_PIPE_DIRECTORY\" && $MPS -d" >&2
 }
 
 # stop_mps GPU UUID: ends it, if it runs: processes may have been started without
 stop_mps() {
   if ! mps_runs "$1" "$2"; then return; fi
-  say "GPU $1: stop the Multi-Process Service of $2"
+  say "GPU ${NAMES[$1]}: stop the Multi-Process Service of $2"
   mps "$1" "$2" "echo quit | $MPS" >&2
 }
 

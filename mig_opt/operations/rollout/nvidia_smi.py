@@ -15,7 +15,7 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.lifetimes import Lifetime, lifetimes_with_runs
 from mig_opt.batch.schedule import OperationKind, Schedule
 from mig_opt.errors import InputError, Problem
-from mig_opt.operations.rollout.layouts import batch_and_processes, creation_order, devices_of, layouts_of
+from mig_opt.operations.rollout.layouts import addresses, batch_and_processes, creation_order, layouts_of
 from mig_opt.operations.rollout.shell import (
     check_line,
     check_mps_lines,
@@ -52,7 +52,8 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
         The deployment to carry out.
     devices : sequence of str, optional
         For each GPU what ``nvidia-smi -i`` takes (index, UUID or PCI address), after ``host/`` if it is in a machine
-        that ssh reaches. By default GPU 3 of the deployment is number 3 of the machine on which the script runs.
+        that ssh reaches. By default it is one of the deployment's ``devices``, by UUID if that is known, since indices
+        shift; without them GPU 3 of the deployment is number 3 of the machine on which the script runs.
 
     Returns
     -------
@@ -82,7 +83,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     segment 9:4 3g.40gb 8 2 chat
     """
     layouts = layouts_of(deployment)
-    places = devices_of(len(layouts), devices)
+    places = addresses(len(layouts), devices, deployment.devices)
     problems = [*name_problems((f"segments[{i}].service", s.service) for i, s in enumerate(deployment.segments))]
     if problems:
         raise InputError(problems)
@@ -92,7 +93,7 @@ def deployment_script(deployment: Deployment, *, devices: Sequence[str] | None =
     body += check_mps_lines(deployment.segments)
     body.append("checked")
     for gpu in used:
-        body += ["", comment(f"GPU {gpu}: {deployment.gpus[gpu]}")]
+        body += ["", comment(f"GPU {places[gpu].name}: {deployment.gpus[gpu]}")]
         body += [
             comment(f"{segment.profile} at {segment.start}: {segment.service}, {batch_and_processes(segment)}")
             for segment in deployment.on(gpu)
@@ -130,7 +131,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
     schedule : Schedule
         A valid schedule; operations that it leaves out are looked for.
     devices : sequence of str, optional
-        As for :func:`deployment_script`.
+        As for :func:`deployment_script`; by default the batch's own.
 
     Returns
     -------
@@ -154,7 +155,7 @@ def schedule_script(batch: Batch, schedule: Schedule, *, devices: Sequence[str] 
       run 0 0:0 4g.24gb 0 a b
     }
     """
-    places = devices_of(batch.gpus, devices)
+    places = addresses(batch.gpus, devices, batch.devices)
     problems = [*name_problems((f"tasks[{i}].name", task.name) for i, task in enumerate(batch.tasks))]
     found = validate(batch, schedule)
     problems += [Problem(violation.path, violation.message) for violation in found.violations]

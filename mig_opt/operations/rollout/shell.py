@@ -9,7 +9,7 @@ from importlib import resources
 from mig_opt._version import __version__
 from mig_opt.errors import Problem
 from mig_opt.gpu.model import Placement
-from mig_opt.operations.rollout.layouts import Device
+from mig_opt.operations.rollout.layouts import Address
 from mig_opt.serving.deployment import Segment
 from mig_opt.texts import printable
 
@@ -86,7 +86,7 @@ def segment_words(segment: Segment) -> str:
 
 
 def script(
-    title: Sequence[str], usage: Sequence[str], devices: Sequence[Device], parts: Sequence[str], body: Iterable[str]
+    title: Sequence[str], usage: Sequence[str], places: Sequence[Address], parts: Sequence[str], body: Iterable[str]
 ) -> str:
     """Return a script: its title, usage and GPUs, the functions in the files ``parts``, and its own lines."""
     package = resources.files("mig_opt.operations.rollout")
@@ -98,7 +98,9 @@ def script(
         "set -euo pipefail",
         "",
         "# What nvidia-smi -i takes for each GPU of the plan, after HOST/ if ssh has to be used to get there.",
-        f"GPUS=({' '.join(shlex.quote(str(device)) for device in devices)})",
+        f"GPUS=({' '.join(shlex.quote(str(address)) for address in places)})",
+        "# What messages call each of them.",
+        f"NAMES=({' '.join(shell_word(address.name) for address in places)})",
         "# Set NVIDIA_SMI='sudo nvidia-smi' if that is what it takes to create instances.",
         'read -ra SMI <<<"${NVIDIA_SMI:-nvidia-smi}"',
         "",

@@ -81,7 +81,7 @@ def slurm_change(
     ended = [held for held in state.idle if held not in cleared.instances]
     touched = {gpu for m in migrations for gpu in (m.gpu, m.to_gpu)} | {held.gpu for held in ended}
     changed = list(dict.fromkeys(node for gpu, node in enumerate(state.nodes) if gpu in touched))
-    steps = [f"destroy the idle {held.profile}@{held.start} of {_local(state, held.gpu)}" for held in ended]
+    steps = [f"destroy the idle {held.profile}@{held.start} of GPU {state.devices[held.gpu]}" for held in ended]
     steps += [_step(state, migration) for migration in migrations]
     if not changed:
         return "# Nothing changes.\n"
@@ -138,11 +138,6 @@ def _types(counts: Counter[str]) -> Iterable[str]:
 
 
 def _step(state: FleetState, migration: Migration) -> str:
-    first, second = _local(state, migration.gpu), _local(state, migration.to_gpu)
+    first, second = (f"GPU {state.devices[gpu]}" for gpu in (migration.gpu, migration.to_gpu))
     who = f" ({migration.name})" if migration.name else ""
     return f"{migration.profile}@{migration.start} of {first} to {migration.to_start} of {second}{who}"
-
-
-def _local(state: FleetState, gpu: int) -> str:
-    node = state.nodes[gpu]
-    return f"GPU {state.nodes[:gpu].count(node)} of {node}"

@@ -13,6 +13,7 @@ from mig_opt.batch.batch import Batch, LiveInstance
 from mig_opt.batch.lifetimes import Lifetime, lifetimes
 from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
 from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import gpu_name
 from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
 from mig_opt.views.texts import BOUND, IDLE, INK, LINES, colour_of, one_line, spell_seconds
@@ -185,7 +186,7 @@ def schedule_scene(
     rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
     if lower_bound is not None:
         rules.append(second_rule("lower-bound", lower_bound, "lower bound", BOUND, dashed=True))
-    return _scene(batch, schedule, rules, title, [f"GPU {gpu}" for gpu in range(batch.gpus)])
+    return _scene(batch, schedule, rules, title, [f"GPU {gpu_name(batch.devices, g)}" for g in range(batch.gpus)])
 
 
 def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str | None = None) -> Scene:
@@ -200,7 +201,11 @@ def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str
     runs = [dataclasses.replace(run, gpu=run.gpu + batch.gpus) for run in measured.runs]
     operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]
     both = Schedule((*plan.runs, *runs), (*(plan.operations or ()), *operations))
-    names = [f"{word} {gpu}" if batch.gpus > 1 else word for word in ("plan", "measured") for gpu in range(batch.gpus)]
+    names = [
+        f"{word} {gpu_name(batch.devices, gpu)}" if batch.gpus > 1 else word
+        for word in ("plan", "measured")
+        for gpu in range(batch.gpus)
+    ]
     rules = [
         second_rule("measured", measured.makespan, "measured", INK, dashed=False),
         second_rule("planned", plan.makespan, "planned", BOUND, dashed=True),

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from mig_opt.fleet.bounds import TraceBounds
 
 _LOWER_SIGN = "lower bound: no scheduler is better"
-_UPPER_SIGN = "upper bound: no scheduler accepts more"
+UPPER_SIGN = "upper bound: no scheduler accepts more"
+ASKED_SIGN = "upper bound: no scheduler that gives what is asked for accepts more"
 _BOUND_S = 10.0  # seconds for each upper bound
 
 
@@ -49,8 +50,10 @@ def comparisons(simulations: Sequence[Simulation], bounds: TraceBounds | Accepta
 def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | None) -> Iterator[Comparison]:
     from mig_opt.models.fleet.admission import acceptance_bound
 
+    as_asked = all(each.log.as_asked() for each in simulations)
     if not isinstance(most, Acceptance):
-        most = acceptance_bound(simulations[0].trace, time_limit=_BOUND_S)
+        most = acceptance_bound(simulations[0].trace, as_asked=as_asked, time_limit=_BOUND_S)
+    sign = ASKED_SIGN if as_asked else UPPER_SIGN
     for name, heading, goal in (
         ("accepted jobs", "Accepted jobs", "jobs"),
         ("accepted slices", "Accepted compute slices", "slices"),
@@ -58,7 +61,7 @@ def _ratios(simulations: Sequence[Simulation], most: TraceBounds | Acceptance | 
     ):
         values = tuple(100 * getattr(each.metrics.acceptance, goal) for each in simulations)
         wordings = tuple(f"{value:.1f}" for value in values)
-        yield Comparison(name, heading, values, 100 * getattr(most, goal), wordings, "%", _UPPER_SIGN)
+        yield Comparison(name, heading, values, 100 * getattr(most, goal), wordings, "%", sign)
 
 
 def _times(simulations: Sequence[Simulation], bounds: TraceBounds | Acceptance | None) -> Iterator[Comparison]:

@@ -70,7 +70,7 @@ def plot_simulation(
         What :func:`mig_opt.simulate` returned.
     bounds : TraceBounds or Acceptance, optional
         Lower bounds of the trace, if they are known already; upper bounds on acceptance ratios where jobs were turned
-        away (:func:`mig_opt.acceptance_bound`).
+        away (:func:`mig_opt.acceptance_bound`, ``as_asked=False`` where one gives jobs other profiles).
     title : str, optional
         By default the name of the trace, the fleet and the number of jobs.
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from mig_opt.errors import InputError, Problem
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import gpu_names
 from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
-from mig_opt.texts import number_ranges, plural
+from mig_opt.texts import plural
 from mig_opt.views.output import draw, save
 from mig_opt.views.scene import Axis, Box, Boxes, Panel, Rows, Scene
 from mig_opt.views.texts import colour_of, elide, one_line, spell_slices, wrap_name
@@ -133,6 +134,8 @@ class Row:
 
     model: GpuModel
     gpus: tuple[int, ...]
+    names: str
+    """What these GPUs are called, after the word GPU."""
     segments: tuple[tuple[int, Segment], ...]
     """Those of the first GPU, with their indices in the deployment."""
 
@@ -140,8 +143,8 @@ class Row:
         """Return what stands beside it, with the ``kind`` of GPU if there are several."""
         name = self.model.name if kind else ""
         if len(self.gpus) == 1:
-            return f"GPU {self.gpus[0]}\n{name}".rstrip()
-        gpus, *rest = number_ranges(self.gpus).split(", ")
+            return f"GPU {self.names}\n{name}".rstrip()
+        gpus, *rest = self.names.split(", ")
         while rest and len(gpus) + len(rest[0]) < _LONGEST_LABEL:
             gpus += f", {rest.pop(0)}"
         return f"{len(self.gpus)} x {name or 'GPU'}\n{gpus}{', …' if rest else ''}"
@@ -182,7 +185,10 @@ def rows_of(deployment: Deployment) -> list[Row]:
         ways = tuple((s.service, s.profile, s.start, s.batch, s.processes) for _, s in segments)
         separate = gpu if len(on_gpu) <= _MOST_SEPARATE else None
         alike.setdefault((deployment.model(gpu).name, ways, separate), []).append(gpu)
-    return [Row(deployment.model(gpus[0]), tuple(gpus), tuple(on_gpu[gpus[0]])) for gpus in alike.values()]
+    return [
+        Row(deployment.model(gpus[0]), tuple(gpus), gpu_names(deployment.devices, gpus), tuple(on_gpu[gpus[0]]))
+        for gpus in alike.values()
+    ]
 
 
 def deployment_scene(deployment: Deployment, demand: Demand | None = None, title: str | None = None) -> Scene:
@@ -266,7 +272,7 @@ def _marks(rows: list[Row], services: Mapping[str, str]) -> list[Boxes]:
     for position, row in enumerate(rows):
         first, whole = row.gpus[0], range(row.model.memory_slices)
         place = _Place(position, _widest(rows) / len(whole))
-        gpus = f"{'GPU' if len(row.gpus) == 1 else 'GPUs'} {number_ranges(row.gpus)} ({row.model.name})"
+        gpus = f"{'GPU' if len(row.gpus) == 1 else 'GPUs'} {row.names} ({row.model.name})"
         found["gpu"].append(place.box(whole, _EMPTY, f"gpu:{first}"))
         if not row.segments:
             empty = place.box(whole, _EMPTY, f"empty:{first}", "no segment", [gpus])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from documents import BATCH, DELETE, RESULT, SCHEDULE, changed, flaws, seconds
+from documents import BATCH, DELETE, DEPLOYMENT, RESULT, SCHEDULE, changed, complaints, flaws, seconds
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,7 +29,9 @@ from mig_opt.files.batch.schedules import (
 )
 from mig_opt.files.documents import rendered
 from mig_opt.files.schema import json_schema
+from mig_opt.files.serving.deployments import deployment_from_json
 from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import OperationCosts
 from mig_opt.method.result import Status, TrajectoryPoint
 
@@ -61,6 +63,7 @@ def batches(draw: st.DrawFn) -> Batch:
         draw(st.just(gpu.operation_costs) | operations),
         tuple(initial),
         draw(st.booleans()),
+        devices=draw(st.sampled_from([(), tuple(Device(2 * gpu, "n1", f"GPU-{gpu}") for gpu in range(gpus))])),
     )
 
 
@@ -134,6 +137,24 @@ def test_files_round_trip(tmp_path: Path) -> None:
     assert read_schedule(tmp_path / "schedule.json") == schedule
     assert read_result(str(tmp_path / "result.json")) == result
     assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize(
+    ("read", "document"), [(batch_from_json, BATCH), (deployment_from_json, DEPLOYMENT)], ids=["batch", "deployment"]
+)
+def test_mistakes_in_devices(read: Any, document: Any) -> None:
+    """Both tell with paths which GPUs they have; one GPU of a plan is one of a machine."""
+    two = changed(document, ("gpus", 2)) if read is batch_from_json else document
+    wrong = [{"index": 3, "uuid": "GPU-1"}, {"index": 3, "uuid": "GPU-1"}, {"node": "a"}]
+    found = complaints(read, changed(two, ("devices", wrong)))
+    assert found == ['devices[2].index: is missing; add it, for example "index": 3']
+    found = complaints(read, changed(two, ("devices", [*wrong[:2], {"index": -1}])))
+    assert [line.partition(";")[0] for line in found] == [
+        "devices: has 3 entries for 2 GPUs",
+        "devices[1].index: GPU 3 is that of devices[0].index already",
+        "devices[1].uuid: GPU-1 is that of devices[0].uuid already",
+        "devices[2].index: must be from 0 to 999999, is -1",
+    ]
 
 
 def test_values_are_taken_over() -> None:

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from mig_opt.files.batch.batches import write_batch
 from mig_opt.files.batch.journals import JournalFile, read_journal, write_commands
 from mig_opt.files.batch.schedules import write_schedule
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device
 from mig_opt.operations.driver import Patience
 from mig_opt.operations.execute import resume_schedule, run_schedule, undo_schedule
 from mig_opt.operations.execute.attempts import Attempts
@@ -162,6 +164,16 @@ def test_gpus_by_uuid_although_numbers_have_shifted(machine: Machine, journal: P
     machine.renumber(1, 0)
     assert run_schedule(BATCH, PLAN, note(tmp_path), journal=journal, devices=[Machine.uuid(0)]).complete
     assert places(machine) == END
+
+
+@pytest.mark.parametrize("node", ["", socket.gethostname()])
+def test_gpus_that_the_batch_knows(machine: Machine, journal: Path, tmp_path: Path, node: str) -> None:
+    """The node may be this machine by its name: nothing goes through ssh then."""
+    machine.renumber(1, 0)
+    batch = BATCH.replace(devices=(Device(7, node, Machine.uuid(0)),))
+    assert run_schedule(batch, PLAN, note(tmp_path), journal=journal).complete
+    assert places(machine) == END
+    assert read_journal(journal).batch.devices == batch.devices
 
 
 def test_instances_of_others_stay(machine: Machine, journal: Path, tmp_path: Path) -> None:

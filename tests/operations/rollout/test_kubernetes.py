@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import yaml
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
+from mig_opt.gpu.devices import Device
 from mig_opt.gpu.model import GpuModel, Placement, Profile
 from mig_opt.operations.rollout import kubernetes_resources, mig_parted_config
 from mig_opt.operations.rollout.kubernetes import resource_name
@@ -117,6 +119,17 @@ def test_gpus_that_counts_leave_open_are_named() -> None:
     comments = [line for line in str(config).splitlines() if line.startswith("#")]
     assert comments[1:] == [f"# {remark}" for remark in config.remarks]
     assert list(config.configs) == ["mig-opt-mixed"]
+    known = dataclasses.replace(deployment, devices=(Device(2, "n1"),))
+    with pytest.raises(InputError, match="must name 4, one for each GPU, and only those of the first 1 are known"):
+        mig_parted_config(known)
+    known = dataclasses.replace(
+        deployment, devices=tuple(Device(index, "n1", f"GPU-{index}") for index in (2, 3, 5, 7))
+    )
+    config = mig_parted_config(known)
+    assert [entry.devices for entry in config.configs["mig-opt-mixed"]] == [(2, 7), (3,), (5,)]
+    assert [remark.partition(" (")[0] for remark in config.remarks[1:]] == ["GPU 2, 7 of n1", "GPU 3 of n1"]
+    assert list(kubernetes_resources(known).hosts) == ["n1"]
+    assert mig_parted_config(known, devices=list("0123")).remarks == mig_parted_config(deployment).remarks
 
 
 def test_machines_share_a_configuration_or_have_their_own() -> None:

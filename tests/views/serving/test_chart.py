@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ from matplotlib.text import Text
 
 from mig_opt.errors import InputError
 from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import Device
 from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -184,6 +186,12 @@ def test_equal_gpus_share_a_row_if_there_are_many() -> None:
         "15 x GPU\n0-14",
         "GPU 15",
         "GPU 16",
+    ]
+    known = plot_deployment(dataclasses.replace(build(15), devices=tuple(Device(gpu + 2, "n1") for gpu in range(16))))
+    assert [text.get_text() for text in artists(known, "row:").values() if isinstance(text, Text)] == [
+        "15 x GPU\n2-16 of n1",
+        "GPU 17 of n1",
+        "GPU 16 (new)",
     ]
     assert [text.get_text() for text in artists(many, "empty:").values() if isinstance(text, Text)] == ["no segment"]
 
