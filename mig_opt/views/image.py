@@ -34,7 +34,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "gpu": {"edgecolor": LINES, "linewidth": 0.6, "zorder": 1},
     "unused": {"edgecolor": LINES, "hatch": _HATCH, "linewidth": 0.0, "zorder": 2},
     "segment": {"edgecolor": "white", "linewidth": 0.8, "zorder": 3},
-    "lost": {"facecolor": "white", "hatch": _HATCH, "linewidth": 0.8, "zorder": 4},
+    "lost": {"hatch": _HATCH, "linewidth": 0.8, "zorder": 4},
     "bar": {"edgecolor": "none", "zorder": 2},
     "faint bar": {"edgecolor": "none", "alpha": 0.35, "zorder": 2},
 }
@@ -116,13 +116,15 @@ class MarksImage:
             if place is None or style is None:
                 continue
             axes, higher = place
-            look = {"facecolor": box.colour, "edgecolor": box.colour, **style}
+            face = "white" if group.role == "lost" else box.colour
+            look = {"facecolor": face, "edgecolor": box.colour, **style}
             if (box.right - box.left) * across < 3 and style.get("edgecolor") == "white":
                 # A white edge would hide a box that is not wider than the edge.
                 look |= {"edgecolor": box.colour, "linewidth": 0.3}
             patch = Rectangle((box.left, box.top - higher), box.right - box.left, box.bottom - box.top, **look)
             axes.add_patch(patch).set_gid(box.gid)
-            yield legend, patch
+            # Those that are lost have many colours.
+            yield legend, sign("white", **{**style, "edgecolor": LINES}) if group.role == "lost" else patch
             if box.beside:
                 axes.annotate(
                     box.beside, (box.right, box.middle - higher), (4, 0), textcoords="offset points", va="center",

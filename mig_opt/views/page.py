@@ -51,7 +51,7 @@ _LOOKS: dict[str, dict[str, Any]] = {
     "outline": {**_SILENT, "line_color": "#8a8a8a", "line_width": 0.7},
     "gpu": {"line_color": LINES},
     "unused": {**_HATCHED, "fill_color": "colour"},
-    "lost": {**_HATCHED, "hatch_color": "colour"},
+    "lost": _HATCHED,
     "faint bar": {"fill_alpha": 0.35},
 }
 """How boxes of a role look that are not just boxes of their colour."""

@@ -18,7 +18,7 @@ from mig_opt.serving.demand import Demand, GpuPool, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.views import plot_deployment
-from mig_opt.views.serving.rows import rows_of
+from mig_opt.views.serving.deployments import rows_of
 
 MODELS = ["bert-large", "densenet-121", "densenet-169", "inceptionv3", "mobilenetv2", "resnet-50", "vgg-16", "vgg-19"]
 LONG = [
