@@ -309,7 +309,7 @@ def demand_problems(
     if None in tables or None in pools or not tables or not pools:
         return
     kinds = {pool.gpu.name for pool in pools if pool}
-    known = {table.model for table in tables if table and table.gpu in kinds}
+    known = dict.fromkeys(table.model for table in tables if table and table.gpu in kinds)
     where = " or ".join(sorted(kinds))
     if not known:
         measured = ", ".join(sorted({table.gpu for table in tables if table}))
