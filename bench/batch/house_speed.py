@@ -1,6 +1,7 @@
 """Two versions of the package side by side: proofs, commands from a shell, constructors, files, a simulation, size.
 
-Run: python -m bench.batch.house_speed OLD NEW, two Python interpreters, each of an environment with a version of the package.
+Run: python -m bench.batch.house_speed OLD NEW, two Python interpreters, each of an environment with a version of the
+package.
 They take turns, each measurement in a process of its own, and each round gives the ratio of the new figure to the old
 one. Seconds are those of the processor, of all threads: others on the machine disturb them least. The ratio of the
 least figures says most, the median of the ratios whether to trust it.
