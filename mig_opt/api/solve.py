@@ -21,6 +21,7 @@ from mig_opt.method.registry import AUTO, METHODS, get_method, methods
 from mig_opt.method.result import Status
 from mig_opt.rules import wrong_type
 from mig_opt.validation import ViolationCode, validate
+from mig_opt.validation.batch.schedules import violations_of_method
 
 _BEYOND_TIMES = frozenset(
     {
@@ -165,7 +166,7 @@ def solve(
         found,
         work,
         first=(far,) if found.warm_start else (),
-        violations=lambda schedule: validate(batch, schedule).violations,
+        violations=lambda schedule: violations_of_method(batch, schedule),
         optimal=met,
         same=equal_within_resolution,
         conclude=conclude,

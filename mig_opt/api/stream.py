@@ -18,6 +18,7 @@ from mig_opt.method.control import Callbacks, Control, Stop, check_run
 from mig_opt.method.registry import METHODS
 from mig_opt.method.result import Status
 from mig_opt.validation import validate
+from mig_opt.validation.batch.schedules import violations_of_method
 
 StreamJoin = Join | Literal["handover"]
 """How :func:`plan_stream` proceeds from one batch to the next."""
@@ -358,9 +359,8 @@ def _one_by_one(
                 kept.append(way)
     schedules = min(kept, key=_end).schedules
     plan = StreamPlan(tuple(batches[: len(schedules)]), schedules)
-    validation = validate(plan.batch, plan.schedule)
-    if not validation.valid:
-        raise SolverError(f"the schedules of a stream do not fit together: {validation.violations[0]}")
+    for violation in violations_of_method(plan.batch, plan.schedule):
+        raise SolverError(f"the schedules of a stream do not fit together: {violation}")
     return plan
 
 

@@ -329,3 +329,11 @@ def test_the_seed_and_the_versions_are_kept() -> None:
     assert result.seed == 17
     assert set(result.versions) == {"mig-opt", "python", "ortools", "numpy", "highspy"}
     assert all(version.count(".") >= 1 for version in result.versions.values())
+
+
+@pytest.mark.parametrize("method", ["far", "list"])
+def test_times_that_no_method_can_add_up_are_refused(method: str) -> None:
+    """They are no defect of the method; a size on which no task has to run does no harm."""
+    with pytest.raises(InputError, match=r"tasks: have times too far apart.*task .b. takes 2\.5 s"):
+        solve(Batch((Task("a", {4: 1e17}), Task("b", {4: 2.5})), get_gpu("A30")), method)
+    assert solve(Batch((Task("a", {1: 1e17, 4: 3.0}), Task("b", {4: 2.5})), get_gpu("A30")), method).makespan < 6

@@ -398,3 +398,9 @@ def test_time_limits_hold_while_tasks_are_moved() -> None:
     late = joined(second, schedule_of(second), state, "moved", Control[Schedule](time_limit=1e-9))
     assert late.makespan == joined(second, schedule_of(second), state, "reversed").makespan
     assert late.makespan > joined(second, schedule_of(second), state, "moved").makespan
+
+
+def test_batches_that_come_after_ages_are_refused() -> None:
+    ages, second = (Batch((Task("a", {4: seconds}),), A30) for seconds in (1e17, 2.5))
+    with pytest.raises(InputError, match="tasks: have times too far apart to be added up"):
+        plan_stream([ages, second])

@@ -27,7 +27,7 @@ from mig_opt.models.solvers import cpsat
 from mig_opt.models.solvers.backend import Request, Values, solve_program
 from mig_opt.models.solvers.highs import highs_or_cbc
 from mig_opt.rules import wrong_choice, wrong_flag, wrong_type
-from mig_opt.validation.fleet.admissions import check_admission
+from mig_opt.validation.fleet.admissions import check_admission, too_late_jobs
 
 _NOISE = 1e-7
 """Share of the whole weight by which the tolerances of a solver may move a bound."""
@@ -174,6 +174,7 @@ def admission_optimum(
     problems: list[Problem] = [] if isinstance(trace, Trace) else [wrong_type("trace", trace, "a Trace")]
     problems += wrong_choice("goal", goal, choices=get_args(AdmissionGoal))
     problems += wrong_flag("migration", migration)
+    problems += too_late_jobs(trace)
     check_run(
         time_limit=time_limit,
         seed=seed,
