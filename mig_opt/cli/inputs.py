@@ -129,7 +129,7 @@ def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
         # Through its file format, which finds everything about it that does not fit the other GPU.
         document = batch_to_json(bundled)
     elif gpu is None or is_table(name):
-        return read_batch(name, gpu)
+        return read_batch(name, gpu=gpu)
     else:
         document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
     batch = batch_from_json(document, gpu=gpu, name=label, source=source)

@@ -275,8 +275,8 @@ class Demand:
 
         Examples
         --------
-        >>> from mig_opt import load_demand
-        >>> [round(load_demand("parvagpu-s1").with_headroom(0.2).services[0].rate, 3)]
+        >>> from mig_opt import load
+        >>> [round(load("parvagpu-s1").with_headroom(0.2).services[0].rate, 3)]
         [22.8]
         """
         wanted = "a share of the rates from 0 to 100 (0.2 is 20 %)"

@@ -12,9 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches
 
-from mig_opt import Batch, InputError, Run, Schedule, deploy, load_demand, methods, solve, validate, write_batch
+from mig_opt import Batch, InputError, Run, Schedule, deploy, methods, solve
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.files.batch.schedules import write_schedule
 from mig_opt.files.serving.deployments import write_deployment
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate
 
 ANYWHERE = [method.name for method in methods() if "partition" not in method.options]
 

@@ -28,15 +28,15 @@ from mig_opt import (
     Task,
     UnknownMethodError,
     get_gpu,
-    load_instance,
     methods,
     solve,
-    validate,
 )
 from mig_opt.errors import SolverError
+from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
 from mig_opt.models.batch import cp as cp_module
+from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
 HARD = load_instance("miso-a100-32")

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mig_opt import generate_trace, write_trace
+from mig_opt import generate_trace
 from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.batch import generate_batch
 
 

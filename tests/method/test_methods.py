@@ -14,23 +14,12 @@ from hypothesis import strategies as st
 from method_suite import FITS, NAMES, Diary, options_of
 from strategies import tiny_batches
 
-from mig_opt import (
-    Batch,
-    InputError,
-    Method,
-    Schedule,
-    SolverError,
-    Status,
-    Task,
-    get_gpu,
-    load_instance,
-    methods,
-    solve,
-    validate,
-)
+from mig_opt import Batch, InputError, Method, Schedule, SolverError, Status, Task, get_gpu, methods, solve
 from mig_opt.heuristics.batch.fixed_partition import suitable_partitions
+from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
+from mig_opt.validation import validate
 
 EXACT = [method.name for method in methods() if method.kind == "exact"]
 FIXED = ("fixpart", "fixpart-best")

@@ -17,11 +17,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import Deployment, Segment, save_deployment_plot, save_execution_plot, save_plot, save_simulation_plot
+from mig_opt import Deployment, Segment
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
 from mig_opt.simulation import simulate
-from mig_opt.views import check_plot_path
+from mig_opt.views import check_plot_path, save_deployment_plot, save_execution_plot, save_plot, save_simulation_plot
 from mig_opt.views.page import Mark, uncovered
 
 needs_bokeh = pytest.mark.usefixtures("bokeh")

@@ -21,7 +21,7 @@ def csv_file(folder: Path, text: str, name: str = "tasks.csv") -> Path:
 
 def test_csv(tmp_path: Path) -> None:
     text = '\ufefft4_s,task,memory_gb,t1_s\r\n6.39,gaussian,3.2,22.31\r\n\r\n3,"l,\nu",,\r\n , ,,\r\n'
-    batch = read_batch(csv_file(tmp_path, text, "mine.CSV"), "A30")
+    batch = read_batch(csv_file(tmp_path, text, "mine.CSV"), gpu="A30")
     assert batch.tasks == (Task("gaussian", {1: 22.31, 4: 6.39}, 3.2), Task("l,\nu", {4: 3.0}))
     assert (batch.name, batch.gpu.name, batch.gpus) == ("mine", "A30-24GB", 1)
 
@@ -31,7 +31,7 @@ def test_csv(tmp_path: Path) -> None:
 def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> None:
     times = {name.strip(): value for name, value in times.items()}
     rows = ['"' + name.replace('"', '""') + f'",{value!r},' for name, value in times.items()]
-    batch = read_batch(csv_file(tmp_path, "\n".join(["task,t1_s,t2_s", *rows])), "A30")
+    batch = read_batch(csv_file(tmp_path, "\n".join(["task,t1_s,t2_s", *rows])), gpu="A30")
     assert batch.tasks == tuple(Task(name, {1: value}) for name, value in times.items())
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mig_opt import AcceptedJob, Admission, Job, Trace, get_gpu
+from mig_opt import Job, Trace, get_gpu
+from mig_opt.fleet.admission import AcceptedJob, Admission
 from mig_opt.validation.fleet.admissions import check_admission
 
 TRACE = Trace(
