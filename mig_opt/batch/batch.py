@@ -276,7 +276,7 @@ class Batch:
 def wrong_batch(batch: object) -> Iterator[Problem]:
     """Yield a problem unless ``batch`` is a Batch."""
     if not isinstance(batch, Batch):
-        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+        yield wrong_type("batch", batch, "a Batch, for example load('rodinia-a30')")
 
 
 def check_placeable(batch: Batch, purpose: str) -> None:

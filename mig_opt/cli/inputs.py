@@ -221,7 +221,7 @@ def _load_for_fleet(
     if name == STANDARD_INPUT:
         label = "standard input"
         return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
-    return read(name, gpu, gpus)
+    return read(name, gpu=gpu, gpus=gpus)
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:

@@ -99,10 +99,10 @@ class InstanceInfo:
     Attributes
     ----------
     name : str
-        What :func:`load_instance` or :func:`load_demand` takes.
+        What :func:`mig_opt.load` takes.
     kind : {"batch", "demand"}
-        Whether it is a batch of tasks, for :func:`load_instance` and :func:`mig_opt.solve`, or a demand of services,
-        for :func:`load_demand` and :func:`mig_opt.deploy`.
+        Whether it is a batch of tasks, for :func:`mig_opt.solve`, or a demand of services, for
+        :func:`mig_opt.deploy`.
     title : str
         One line.
     n : int

@@ -67,7 +67,7 @@ class Day:
     def __post_init__(self) -> None:
         problems = list(wrong_demand(self.demand))
         if not isinstance(self.rates, RateTable):
-            problems.append(wrong_type("rates", self.rates, "a RateTable, for example read_rates('rates.csv')"))
+            problems.append(wrong_type("rates", self.rates, "a RateTable, for example read(RateTable, 'rates.csv')"))
         elif not problems:
             problems += wrong_services(self.demand, list(self.rates.rates), "rates")
         wanted = f"a share of the rates from 0 to {_MOST_MARGIN} (0.1 is 10 %)"

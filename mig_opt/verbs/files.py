@@ -138,6 +138,8 @@ def read(kind: type, path: Path, **options: Any) -> Any:
     path : path-like
         The file. Its name without the ending becomes the name of a batch, demand, trace or state. A folder of profile
         tables is read as a whole.
+    **options
+        Those below, of the kinds that have them.
     gpu : str
         Name or alias of the GPU, in place of the one that the file names; a CSV file needs it.
     gpus : int
@@ -199,6 +201,8 @@ def write(content: Any, path: Path, **options: Any) -> None:
         What the file is to hold: one of the classes that are read, or profile tables.
     path : path-like
         The file: JSON, or a CSV table of a deployment or a trace if the name ends in ``.csv``.
+    **options
+        Those below, of the kinds that have them.
     gpu : GpuModel
         The kind of GPU that operation costs are for.
     profiles : bool
@@ -345,11 +349,14 @@ def export(content: Any, format: str, /, *more: Any, **options: Any) -> Any:  # 
     Parameters
     ----------
     content : Batch, Deployment, ChangePlan, ChangeResult or FleetState
-        What there is. A batch takes its schedule, a state its migrations as third argument.
+        What there is.
     format : str
         ``script``: a bash script that carries the plan out with nvidia-smi. Of a deployment also ``mig-parted`` (the
-        configuration of nvidia-mig-parted) and ``kubernetes`` (resource requests). Of a batch also ``program``, whose
-        third argument is the file to write: ``.lp`` or ``.mps``.
+        configuration of nvidia-mig-parted) and ``kubernetes`` (resource requests), of a batch ``program`` (the
+        mixed-integer program).
+    *more
+        For a script of a batch its schedule, for one of a state the migrations, for a program the file to write:
+        ``.lp`` or ``.mps``.
     **options
         Those of :func:`mig_opt.operations.rollout.schedule_script`,
         :func:`mig_opt.operations.rollout.deployment_script`, :func:`mig_opt.operations.rollout.change_script`,

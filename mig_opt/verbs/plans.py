@@ -134,6 +134,8 @@ def bounds(problem: Any, *, reject: bool = False, **options: Any) -> Any:
     ----------
     problem : Batch, Demand or Trace
         Tasks, whose makespan is bounded; services, whose number of GPUs is; or jobs that arrive over time.
+    **options
+        Those below, of a trace.
     resizing : bool
         False for a trace if schedulers migrate no running job to an instance of another size.
     reject : bool

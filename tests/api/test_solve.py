@@ -280,7 +280,7 @@ def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
     with pytest.raises(UnknownMethodError) as caught:
         solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)
     assert [str(problem) for problem in caught.value.problems] == [
-        "batch: must be a Batch, for example load_instance('rodinia-a30'), is 'rodinia-a30' (str)",
+        "batch: must be a Batch, for example load('rodinia-a30'), is 'rodinia-a30' (str)",
         "method: unknown method 'fra'; did you mean far?",
         "time_limit: must be a finite number of seconds > 0, is '60' (str)",
         "seed: must be a whole number from 0 to 2147483647, is 1.5 (float)",

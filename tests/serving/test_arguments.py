@@ -91,16 +91,16 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
     ),
     "tables beside a file": (
         lambda: mig_opt.read(mig_opt.Demand, "services.json", tables=[TABLE, 1]),  # type: ignore[list-item]
-        ["tables[1]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],
+        ["tables[1]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)"],
     ),
     "tables beside a table": (
         lambda: mig_opt.read(mig_opt.Demand, "services.csv", tables=[1]),  # type: ignore[list-item]
-        ["tables[0]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)"],
+        ["tables[0]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)"],
     ),
     "tables beside a document": (
         lambda: demand_from_json("{}", tables="profiles.json"),  # type: ignore[arg-type]
         [
-            "tables: must be a tuple, each entry a ProfileTable, for example one of read_profiles(...), is "
+            "tables: must be a tuple, each entry a ProfileTable, for example one of read(ProfileTable, ...), is "
             "'profiles.json' (str)"
         ],
     ),
@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[Callable[[], object], list[str]]] = {
         lambda: mig_opt.Demand((SERVICE, "chat"), (1,), 2),  # type: ignore[arg-type]
         [
             "services[1]: must be a Service, is 'chat' (str)",
-            "tables[0]: must be a ProfileTable, for example one of read_profiles(...), is 1 (int)",
+            "tables[0]: must be a ProfileTable, for example one of read(ProfileTable, ...), is 1 (int)",
             "pools: must be a tuple, each entry a GpuPool, for example GpuPool(get_gpu('A100')), is 2 (int)",
         ],
     ),

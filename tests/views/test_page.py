@@ -156,8 +156,8 @@ def test_pages_need_no_matplotlib(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "sys.modules['matplotlib'] = None\n"
-        "from mig_opt import load_instance, solve, save_plot\n"
-        "batch = load_instance('rodinia-a30')\n"
+        "from mig_opt import load, solve, save_plot\n"
+        "batch = load('rodinia-a30')\n"
         "save_plot(batch, solve(batch, 'far').schedule, sys.argv[1])\n"
     )
     target = tmp_path / "plan.html"

@@ -77,7 +77,7 @@ def test_csv_says_what_json_says(tmp_path: Path, times: dict[str, float]) -> Non
     ],
 )  # fmt: skip
 def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
-    found = complaints(read_batch, csv_file(tmp_path, text), "A30")
+    found = complaints(read_batch, csv_file(tmp_path, text), gpu="A30")
     assert len(found) == len(expected)
     assert all(line.startswith(start) for line, start in zip(found, expected, strict=True)), found
 
@@ -86,13 +86,13 @@ def test_wrong_csv(tmp_path: Path, text: str, expected: list[str]) -> None:
 def test_tables_by_other_names_are_told_what_to_be_called(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("task\tt1_s\na\t1\n")
-    (found,) = complaints(read_batch, path, "A30")
+    (found,) = complaints(read_batch, path, gpu="A30")
     assert found.endswith("not valid JSON: Expecting value; save a table as CSV, in a file whose name ends in .csv")
 
 
 def test_csv_without_gpu_and_with_unknown_gpu(tmp_path: Path) -> None:
     path = csv_file(tmp_path, "task,t1_s\na,-1")
     for gpu, expected in ((None, "gpu: a CSV file does not name its GPU; give it"), ("A31", "gpu: unknown GPU 'A31'")):
-        first, second = complaints(read_batch, path, gpu)
+        first, second = complaints(read_batch, path, gpu=gpu)
         assert first.startswith(expected)
         assert second == "line 2, t1_s: must be > 0 seconds, is -1.0"

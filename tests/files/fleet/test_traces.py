@@ -237,7 +237,7 @@ def test_weights_and_due_dates_are_kept(tmp_path: Path) -> None:
         write_trace(trace, tmp_path / name)
         assert read_trace(tmp_path / name, gpu="A100").jobs == jobs
     (tmp_path / "t.csv").write_text("job,arrival_s,t1_s,weight,due\na,0,1,0,-1\n")
-    assert [complaint.split(":")[0] for complaint in complaints(read_trace, tmp_path / "t.csv", "A100")] == [
+    assert [complaint.split(":")[0] for complaint in complaints(read_trace, tmp_path / "t.csv", gpu="A100")] == [
         "line 2, due",
         "line 2, weight",
     ]
