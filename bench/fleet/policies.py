@@ -185,9 +185,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         describe("mig-opt", "ortools"),
         "",
         'Every scheduler of `mig_opt.methods("simulate")`, with its usual options, on the traces of'
-        " [online/policies.toml](../fleet/online/policies.toml), A100. Flow time is the mean of the seconds"
-        " from arrival to completion; it and the makespan are multiples of the lower bounds of the trace that no scheduler beats"
-        " (docs/reference/traces.md), the means of the traces, ± the standard deviation over seeds or days. A scheduler"
+        " [online/policies.toml](../fleet/online/policies.toml), A100. Flow time is the mean of the seconds from"
+        " arrival to completion; it and the makespan are multiples of the lower bounds of the trace that no scheduler"
+        " beats (docs/reference/traces.md), the means of the traces, ± the standard deviation over seeds or days. A"
+        " scheduler"
         " ties with the best one, the one of the least geometric mean, if their ratio, trace by trace, could be 1"
         " on the average for all that its spread says (95 %, Student's t, paired). Where a scheduler leaves jobs"
         " waiting for ever it has no figures.",

@@ -198,7 +198,7 @@ def _makespan_of_far() -> float:
 @functools.cache
 def layouts() -> int:
     """Return how many layouts an A100 has, counted now."""
-    return number_of_layouts(branches_of(IntegerBatch(generate_batch(3, gpu="A100", seed=0))))
+    return number_of_layouts(branches_of(IntegerBatch(generate_batch(30, gpu="A100", seed=0))))
 
 
 def _distance(tasks: int, bound: str, gpus: int = 1) -> float:

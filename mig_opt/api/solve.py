@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mig_opt.batch.batch import Batch, wrong_batch
 from mig_opt.batch.bounds import best_lower_bound
+from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_time import Ticks, equal_within_resolution
 from mig_opt.batch.schedule import Schedule, ScheduleResult
 from mig_opt.batch.timing import retimed_schedule
@@ -128,7 +130,8 @@ def solve(
         time_limit, int(seed), workers, callbacks, gap=gap, stop=stop, deterministic=deterministic
     )
     found, far = get_method(method), get_method("far")
-    ticks = Ticks.of(batch)
+    horizon = Horizon.of(batch)
+    ticks = Ticks.within(horizon)
 
     def met() -> bool:
         """Return True if makespan and bound meet: nothing is left to prove."""
@@ -141,7 +144,7 @@ def solve(
         control.raise_bound(best_lower_bound(batch))
         for schedule in begun:
             control.offer(schedule)
-        needed = _without_idle_gpus(batch)
+        needed = horizon.batch if found.options else horizon.in_reach
         if found.warm_start and not control.done:
             call(far, needed, control)
         # Without a schedule a method has to look for one, however late it is.
@@ -189,7 +192,21 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
     if not valid:
         wrong = beyond_times or found.violations
         raise InputError(Problem(f"initial.{violation.path}", violation.message) for violation in wrong)
-    return valid
+    return [_on_first_gpus(batch, schedule) for schedule in valid]
+
+
+def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
+    """Return a schedule without a gap between the GPUs that it uses: methods leave out those that nobody needs."""
+    live = {entry.gpu for entry in batch.initial}
+    idle = (gpu for gpu in range(batch.gpus) if gpu not in live)
+    number = {gpu: gpu if gpu in live else next(idle) for gpu in sorted({run.gpu for run in schedule.runs} | live)}
+    return replace(
+        schedule,
+        runs=tuple(replace(run, gpu=number[run.gpu]) for run in schedule.runs),
+        operations=tuple(
+            replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
+        ),
+    )
 
 
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:
@@ -200,9 +217,3 @@ def partition_problems(method: object, partition: object, batch: Batch | None) -
     elif partition is not None and not wanted:
         takers = " or ".join(entry.name for entry in methods() if "partition" in entry.options)
         yield Problem("partition", f"is for the method {takers}; leave it out")
-
-
-def _without_idle_gpus(batch: Batch) -> Batch:
-    """Leave out GPUs at the end that nobody needs: there are no more used ones than tasks."""
-    used = max((live.gpu + 1 for live in batch.initial), default=0)
-    return batch.replace(gpus=min(batch.gpus, used + len(batch.tasks)))

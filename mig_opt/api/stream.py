@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Literal
 
 from mig_opt.api.solve import solve
-from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.batch import Batch, LiveInstance, Task, total_problems
 from mig_opt.batch.schedule import Operation, Run, Schedule
 from mig_opt.batch.timing import tidy
 from mig_opt.errors import InputError, Problem, SolverError, nearest
@@ -402,4 +402,8 @@ def _batch_problems(batches: Sequence[Batch], path: str) -> list[Problem]:
             Problem(f"{at}.tasks[{task}]", f"{batch.tasks[task].name!r} can run on no profile of {batch.gpu.name}")
             for task in batch.unplaceable()
         ]
+    problems += [
+        Problem(path, f"all together: {problem}")
+        for problem in total_problems([task for batch in batches for task in batch.tasks], first.operations, ())
+    ]
     return problems

@@ -16,6 +16,9 @@ from mig_opt.gpu.model import GpuModel, OperationCosts, Placement, Profile, Prof
 from mig_opt.method.registry import imported
 from mig_opt.rules import wrong_type
 
+LONGEST_TOTAL = 1e300
+"""Seconds that the times of a batch may add up to: sums and areas of schedules are then numbers that computers have."""
+
 
 @dataclass(frozen=True, slots=True)
 class Task:
@@ -329,7 +332,30 @@ def batch_problems(
     problems += _task_problems(gpu, tasks)
     problems += operation_problems(gpu, operations)
     problems += _initial_problems(gpu, gpus, initial)
+    problems += total_problems(tasks, operations, initial)
     return problems
+
+
+def total_problems(
+    tasks: Sequence[Task | None], operations: OperationCosts, initial: Sequence[LiveInstance | None]
+) -> Iterator[Problem]:
+    """Yield a problem for the first time that is too long, with those before it, to be added up."""
+    create, destroy = (max(costs.values(), default=0.0) for costs in (operations.create, operations.destroy))
+    times = [
+        (f"tasks[{index}].times.{size}", seconds)
+        for index, task in enumerate(tasks)
+        if task is not None
+        for size, seconds in [max(task.times.items(), key=lambda entry: entry[1])]
+    ]
+    times += [(f"initial[{index}].free", live.free) for index, live in enumerate(initial) if live is not None]
+    times += [("operations", (len(tasks) + len(initial)) * (create + destroy))]
+    total = 0.0
+    for path, seconds in times:
+        total += seconds
+        if LONGEST_TOTAL < total < math.inf:
+            message = f"{seconds:g} s makes all times add up to more than {LONGEST_TOTAL:g} s; give shorter ones"
+            yield Problem(path, f"{message}, and leave out the sizes on which a task is not to run")
+            return
 
 
 def spread_problems(spread: Mapping[str, Mapping[int, float]]) -> Iterator[Problem]:

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.batch.batch import Batch, Task
 from mig_opt.batch.schedule import Operation, OperationKind, Run, Schedule
-from mig_opt.batch.timeline import GpuTimeline, Slot
+from mig_opt.batch.timeline import GpuTimeline, Slot, Times
 from mig_opt.gpu.model import Placement
 
 DECIMALS = 9
@@ -206,19 +206,27 @@ def nested_schedule(batch: Batch, places: Sequence[tuple[int, Placement]]) -> Sc
     instances come first. The driver serves the operation whose slices have the most work left behind it.
     """
     instances = _instances(batch, places)
+    order = [(kind, indices[at]) for indices, times in _nested_times(batch, instances) for kind, at in times.order]
+    return timed_schedule(batch, instances, order)
+
+
+def nested_makespan(batch: Batch, places: Sequence[tuple[int, Placement]]) -> float:
+    """Return the seconds that :func:`nested_schedule` takes, but for rounding, without the schedule."""
+    return max(times.makespan for _, times in _nested_times(batch, _instances(batch, places)))
+
+
+def _nested_times(batch: Batch, instances: Sequence[PlannedInstance]) -> Iterator[tuple[list[int], Times]]:
+    """Yield for each GPU in use its instances, by index, and their times one after the other as they conflict."""
     on_gpu: dict[int, list[int]] = defaultdict(list)
     for index, instance in enumerate(instances):
         on_gpu[instance.gpu].append(index)
-    order: list[tuple[OperationKind, int]] = []
     for indices in on_gpu.values():
         timeline = GpuTimeline(
             [Slot(instances[index].placement, instances[index].free) for index in indices],
             batch.operations,
             parallel_operations=batch.parallel_operations,
         )
-        times = timeline.times([instances[index].load for index in indices])
-        order += [(kind, indices[at]) for kind, at in times.order]
-    return timed_schedule(batch, instances, order)
+        yield indices, timeline.times([instances[index].load for index in indices])
 
 
 def _instances(batch: Batch, places: Sequence[tuple[int, Placement]]) -> list[PlannedInstance]:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mig_opt.cli.outcome import Checks, options_named, refuse, say
+from mig_opt.cli.streams import refusal
 from mig_opt.errors import InputError, nearest
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import GpuModel, OperationCosts
+from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.batch.batch import Batch
@@ -38,7 +40,12 @@ _INSTANCES = {
 
 def piped(name: str) -> bytes | None:
     """Return the content of standard input if ``name`` stands for it; it can be read only once."""
-    return sys.stdin.buffer.read() if name == STANDARD_INPUT else None
+    if name != STANDARD_INPUT:
+        return None
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        refuse("", f"cannot be read: {refusal(error)}; name a file, or pipe one into the command", "standard input")
 
 
 def is_table(name: str | Path) -> bool:
@@ -218,9 +225,10 @@ def _load_for_fleet(
 ) -> T:
     """Return what a file or standard input holds, for other GPUs if they are given."""
     _check_gpus(gpu, gpus)
-    if name == STANDARD_INPUT:
+    document = piped(name)
+    if document is not None:
         label = "standard input"
-        return from_json(sys.stdin.buffer.read(), gpu=gpu, gpus=gpus, name=label, source=label)
+        return from_json(document, gpu=gpu, gpus=gpus, name=label, source=label)
     return read(name, gpu=gpu, gpus=gpus)
 
 
@@ -238,13 +246,15 @@ def check_number_of_gpus(gpus: int | None) -> None:
         refuse("--gpus", f"must be from 1 to {MOST_GPUS}, is {gpus}")
 
 
+def share_in(text: str) -> float:
+    """Return what ``0.003`` or ``0.3%`` stands for; not a number (NaN) if it is neither."""
+    number = number_in(text.strip().removesuffix("%").strip())
+    return math.nan if isinstance(number, str) else number / (100 if text.strip().endswith("%") else 1)
+
+
 def parsed_share(option: str, text: str) -> float:
     """Return the share that ``0.003`` or ``0.3%`` stands for."""
-    number = text.strip().removesuffix("%")
-    try:
-        share = float(number) / (100 if number != text.strip() else 1)
-    except ValueError:
-        share = math.nan
+    share = share_in(text)
     if not 0 <= share <= 1:
         refuse(option, f"must be a share from 0 to 1 or a percentage, e.g. 0.003 or 0.3%, is {text!r}")
     return share

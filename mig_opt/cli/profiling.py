@@ -14,7 +14,7 @@ from mig_opt.cli.inputs import check_outputs
 from mig_opt.cli.outcome import Checks, finish, print_json, refuse
 from mig_opt.cli.screens import Part, bullets, card, seconds, show, show_remarks, table
 from mig_opt.gpu.catalogue import get_gpu
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 
 def profile(
@@ -99,10 +99,11 @@ def _keyed(times: object) -> dict[str, float]:
 
 def _numbers(option: str, text: str) -> tuple[int, ...]:
     """Return the numbers of a list such as ``1,2,7``."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
-    if not all(word.isdecimal() for word in words):
+    numbers = [number_in(word.strip()) for word in text.split(",") if word.strip()]
+    whole = [number for number in numbers if isinstance(number, int) and number >= 0]
+    if len(whole) < len(numbers):
         refuse(option, f"must be whole numbers with commas between them, is {text!r}")
-    return tuple(map(int, words))
+    return tuple(whole)
 
 
 def _times(batch: Batch) -> Part:

@@ -13,7 +13,7 @@ from mig_opt.files.documents import key_name, without_comments
 _STEP = re.compile(r'\.?("(?:[^"\\]|\\.)*"|[A-Za-z0-9_-]{1,40})|\[([0-9]+)\]')
 _LINE = re.compile(r"line ([0-9]+)(?:, column ([0-9]+)|, (.+))?")
 _BLANK = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder()
+_DECODER = json.JSONDecoder(parse_int=str)  # places are asked for, not values: integers of any length
 
 
 class Place(NamedTuple):

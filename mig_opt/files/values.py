@@ -74,7 +74,7 @@ EntryReader = Callable[[Any, str, Findings], Any]
 
 def _natural(path: str) -> list[str | int]:
     # tasks[10] comes after tasks[9]; texts and numbers alternate, so that they are never compared with each other.
-    return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]+)", path))]
+    return [int(piece) if index % 2 else piece for index, piece in enumerate(re.split(r"([0-9]{1,9})", path))]
 
 
 # Objects

@@ -7,9 +7,6 @@
 
 enum { MOST_TASKS = 63 };
 
-typedef struct { double highest, aim, shrinking; } Descent;
-typedef struct { TableRows values; Flags taken; Table whole; Floats prices; Integers counts; } DescentWork;
-
 /* A depth-first search over the tasks: at each depth one more of them is taken or left. */
 EXPORT int64_t extend_sets(
     const Integers *sets, const Table *lengths, const Table *values, const Table *ticks, const Table *prices,

@@ -22,11 +22,6 @@ static const double ANYWHERE = 0.33;
 /* Frequency with which a round shortens the longest GPU further than to the length of the others. */
 static const double DEEP = 0.3;
 
-typedef struct {
-    Integers row;
-    IntegerRows inside, around, beside;
-} LeastLoads;
-
 /* Everything that a round reads or writes. */
 typedef struct {
     const Costs *costs;

@@ -204,7 +204,7 @@ class DayPlan:
 
 @dataclass(frozen=True, slots=True)
 class DayResult(Result[DayPlan]):
-    """Outcome of :func:`mig_opt.deploy_day`: its plan is a :class:`mig_opt.serving.day.DayPlan`, its objective the cost in GPU-hours.
+    """Outcome of :func:`mig_opt.deploy_day`: its plan is a ``DayPlan``, its objective the cost in GPU-hours.
 
     The cost has the price of all segments that are created and interrupted in it, and so does the lower bound.
 

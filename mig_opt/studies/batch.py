@@ -160,9 +160,9 @@ def _seconds_to(gap: float, result: ScheduleResult) -> float | None:
 
 def tolerance(batch: Batch, makespan: float | None) -> float:
     """Return the seconds by which two makespans of a batch may differ and still be the same."""
-    ticks = Ticks.of(batch)
-    # Makespans are whole ticks, so two that differ do so by at least one; less is rounding of floating-point sums.
-    return float(ticks.length) / 2 if ticks.exact else RESOLUTION * (makespan or 0.0)
+    ticks, resolution = Ticks.of(batch), RESOLUTION * (makespan or 0.0)
+    # Short makespans are whole ticks, so two that differ do so by at least one; less is rounding of sums.
+    return min(float(ticks.length) / 2, resolution) if ticks.exact else resolution
 
 
 def violations(batch: Batch, schedule: Schedule | None) -> str:

@@ -126,7 +126,9 @@ def bounds(problem: Demand) -> tuple[FleetBound, ...]: ...
 @overload
 def bounds(problem: Trace, *, resizing: bool = True) -> TraceBounds: ...
 @overload
-def bounds(problem: Trace, *, reject: Literal[True], time_limit: float | None = None) -> Acceptance: ...
+def bounds(
+    problem: Trace, *, reject: Literal[True], as_asked: bool = True, time_limit: float | None = None
+) -> Acceptance: ...
 def bounds(problem: Any, *, reject: bool = False, **options: Any) -> Any:
     """Return bounds that no plan of a problem can pass, each with its reason.
 
@@ -140,6 +142,8 @@ def bounds(problem: Any, *, reject: bool = False, **options: Any) -> Any:
         False for a trace if schedulers migrate no running job to an instance of another size.
     reject : bool
         True for a trace on a fleet without a queue: how many jobs, slices and slice-seconds can be accepted.
+    as_asked : bool
+        With ``reject``: False for schedulers that give jobs other instances than they ask for.
     time_limit : float
         With ``reject``: seconds for the computation.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-INK, GRID, IDLE, BOUND = "#1f1f1f", "#dddddd", "#ececec", "#b0003a"
+INK, GRID, IDLE, BOUND, LINES = "#1f1f1f", "#dddddd", "#ececec", "#b0003a", "#9a9a9a"
 
 PALETTE = re.findall(
     r"\w+",

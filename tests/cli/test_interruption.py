@@ -157,4 +157,4 @@ def test_output_that_cannot_be_written_is_one_line(command):
             [*MODULE, command], stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=60
         )
     assert done.returncode == 2
-    assert done.stderr == "error: the output cannot be written: No space left on device\n"
+    assert done.stderr == "error: standard output cannot be written: No space left on device\n"

@@ -124,9 +124,8 @@ class Oracle:
 def in_time(ticks: Ticks, makespan: float, target: float) -> bool:
     """Return True if a makespan is at most the target, both in seconds.
 
-    Makespans are sums of floating-point numbers: where ticks are exact, the whole number of ticks that they stand for
-    is compared.
+    Makespans are sums of floating-point numbers: where ticks are exact, the ticks that they stand for are compared.
     """
     if not ticks.exact:
         return makespan <= target
-    return ticks.nearest(makespan) * ticks.length <= Fraction(as_decimal(target))
+    return ticks.of_sum(makespan) * ticks.length <= Fraction(as_decimal(target))

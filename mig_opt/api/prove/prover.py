@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,6 +20,7 @@ from mig_opt.batch.certificate import Certificate, Claim, CriticalTask, SliceLoa
 from mig_opt.batch.integer_time import RESOLUTION, Ticks, as_decimal
 from mig_opt.batch.schedule import Schedule, ScheduleResult, wrong_types
 from mig_opt.errors import InputError, Problem, SolverError, UnknownMethodError
+from mig_opt.gpu.model import Placement
 from mig_opt.method.control import Callbacks, check_run
 from mig_opt.method.registry import METHODS, get_method
 from mig_opt.method.result import Status, TrajectoryPoint, versions_with
@@ -46,15 +48,14 @@ class Question:
 
     def met(self, lower_bound: float) -> bool:
         """Return True if no schedule above the lower bound is shorter."""
-        return self.ticks.meet(self.makespan, lower_bound) or self._close(lower_bound)
+        return self.ticks.meet(self._meant, lower_bound) or self._close(lower_bound)
 
     def shorter(self, makespan: float | None) -> bool:
         """Return True if a schedule of this makespan (seconds) is shorter."""
         if makespan is None or self._close(makespan):
             return False
         if self.ticks.exact:
-            # Both are sums of floating-point numbers.
-            return self.ticks.nearest(makespan) < self.ticks.nearest(self.makespan)
+            return self.ticks.of_sum(makespan) < self.ticks.of_sum(self._meant)
         return not self.ticks.meet(self.makespan, makespan)
 
     def decided(self, point: TrajectoryPoint) -> bool:
@@ -70,6 +71,12 @@ class Question:
     def seconds_below(self, seconds: Fraction) -> float:
         """Return the float that does not stand for more."""
         return self.ticks.seconds_below(seconds / self.ticks.length)
+
+    @property
+    def _meant(self) -> float:
+        """The makespan in whole ticks, if it is one within the tolerance of a valid schedule, which may be rounded."""
+        near = self.ticks.seconds_below(self.ticks.nearest(self.makespan))
+        return near if self.ticks.exact and abs(near - self.makespan) <= _TOLERANCE else self.makespan
 
     def _close(self, seconds: float) -> bool:
         return as_decimal(self.makespan) - as_decimal(seconds) <= as_decimal(self.within)
@@ -241,22 +248,57 @@ def slice_load_value(batch: Batch, weights: Sequence[int]) -> Fraction:
             _exactly(seconds) * sum(weights[at] for at in placement.footprint) for placement, seconds in options
         )
         create += [_exactly(batch.operations.of("create", placement.profile)) for placement, _ in options]
-    return load / (sum(weights) * batch.gpus) + (Fraction(0) if batch.initial else min(create))
+    # the weight of all slices by the second before which nothing runs there
+    begins: Counter[Fraction] = Counter()
+    on_gpus = _live_by_gpu(batch)
+    for live in on_gpus:
+        free = {at: seconds for placement, seconds in live for at in placement.footprint}
+        for at, weight in enumerate(weights):
+            begins[free.get(at, min(create))] += weight
+    if len(on_gpus) < batch.gpus:
+        begins[min(create)] += sum(weights) * (batch.gpus - len(on_gpus))
+    if not load:
+        return min(begins)
+    # Whichever slices are used, those that can be used first have room for the load soonest.
+    ends, room, before = [], 0, Fraction(0)
+    for begin, weight in sorted(begins.items()):
+        room, before = room + weight, before + weight * begin
+        ends += [(load + before) / room] if room else []
+    return min(ends)
 
 
 def critical_task_of(batch: Batch) -> CriticalTask:
     """Return the longest of the tasks' shortest times, each with the creation of its instance or the wait for one."""
-    shapes = [(batch.gpu.placement(live.profile, live.start).shape, _exactly(live.free)) for live in batch.initial]
-    least: list[tuple[Fraction, str]] = []
-    for task in batch.tasks:
-        ends = []
-        for placement, seconds in batch.options(task):
-            ready = [_exactly(batch.operations.of("create", placement.profile))]
-            ready += [free for shape, free in shapes if shape[1:] == placement.shape[1:]]
-            ends.append(min(ready) + _exactly(seconds))
-        least.append((min(ends), task.name))
-    value, name = max(least)
+    on_gpus = _live_by_gpu(batch)
+    if len(on_gpus) < batch.gpus:
+        on_gpus.append([])
+    begins = {placement: min(_begin(batch, placement, live) for live in on_gpus) for placement in batch.placements()}
+    value, name = max(
+        (min(begins[placement] + _exactly(seconds) for placement, seconds in batch.options(task)), task.name)
+        for task in batch.tasks
+    )
     return CriticalTask(name, str(value))
+
+
+def _live_by_gpu(batch: Batch) -> list[list[tuple[Placement, Fraction]]]:
+    """Return the live instances of each GPU that has some, with the seconds at which they are free."""
+    found: dict[int, list[tuple[Placement, Fraction]]] = {}
+    for live in batch.initial:
+        entry = batch.gpu.placement(live.profile, live.start), _exactly(live.free)
+        found.setdefault(live.gpu, []).append(entry)
+    return list(found.values())
+
+
+def _begin(batch: Batch, placement: Placement, live: Sequence[tuple[Placement, Fraction]]) -> Fraction:
+    """Return the second before which nothing runs in a placement of a GPU with these live instances."""
+    begin = _exactly(batch.operations.of("create", placement.profile))
+    cleared = Fraction(0)
+    for other, free in live:
+        if other.shape == placement.shape:
+            return free
+        if other.conflicts(placement):
+            cleared = max(cleared, free + _exactly(batch.operations.of("destroy", other.profile)))
+    return cleared + begin
 
 
 def _exactly(seconds: float) -> Fraction:

@@ -76,12 +76,12 @@ class Branches:
 
 def branches_of(batch: IntegerBatch) -> Branches:
     """List the branches of the first GPU of a batch, on which nothing is live."""
-    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == 0]
+    covering = [frozenset(at) for at in batch.slices() if batch.places[at[0]].gpu == batch.gpus[0]]
     # A slice that only some of the placements around another one cover is never on the longer path.
     paths = [at for at in covering if not any(at < other for other in covering)]
     regions: dict[frozenset[int], dict[str, int]] = {}
     for at, place in enumerate(batch.places):
-        if place.gpu == 0:
+        if place.gpu == batch.gpus[0]:
             region = frozenset(number for number, path in enumerate(paths) if at in path)
             regions.setdefault(region, {})[place.placement.profile.name] = at
     profiles = {name: batch.places[at] for places in regions.values() for name, at in places.items()}

@@ -97,7 +97,7 @@ class FilledStarts:
         ticks = lower + int(rng.uniform(*_LONGER) * (upper - lower))
         prices = self._prices * (1 + rng.uniform(*_LONG_TASKS) * self._shortest / lower)
         places, work, length = np.full(len(possible), -1, np.int64), 0.0, 0.0
-        first, last = 0, self._problem.batch.gpus - 1
+        first, last = 0, len(self._problem.gpus) - 1
         while first < last and prices.any() and not over():
             found = self._fill(pricing, prices, ticks, rng, over)
             self._parts.move(found, first, places)

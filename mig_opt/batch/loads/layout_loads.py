@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.subsets import Integers
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
 _ROUNDS = 300
 """Weights that are tried, at most."""
@@ -26,7 +26,7 @@ _AIM = 0.0002
 _PATIENCE, _SHRINKING = 4, 0.7
 """After so many steps without gain the steps begin anew from the best weights, so many times as long."""
 
-_bound_by_divided_tasks = loop("bound_by_divided_tasks", INTEGER)
+_bound_by_divided_tasks = loop("bound_by_divided_tasks")
 
 
 class _Ascent(NamedTuple):

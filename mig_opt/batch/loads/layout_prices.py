@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mig_opt.batch.loads.layout_values import PricedTasks
 from mig_opt.batch.loads.layouts import LayoutTree
 from mig_opt.batch.loads.subsets import Integers, Reals, Table
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
 _AIM = 0.001
 """Share of the value of all tasks by which steps aim at less than it: with 0, prices that rule out come late."""
@@ -24,7 +24,7 @@ _AIM = 0.001
 _PATIENCE, _SHRINKING = 4, 0.6
 """After so many steps without gain the steps begin anew from the best prices, so many times as long."""
 
-_improve_prices = loop("improve_prices", INTEGER)
+_improve_prices = loop("improve_prices")
 
 
 class ImprovedPrices(NamedTuple):

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from mig_opt.batch.loads.layout_values import LayoutValues, PricedTasks
 from mig_opt.batch.loads.layouts import LayoutNode, LayoutTree
 from mig_opt.batch.loads.subsets import Integers, Table
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
 MOST_TASKS = 62
 """With more, a set does not fit into a number."""
@@ -36,7 +36,7 @@ _SETS_PER_CHUNK = 2**18
 _STATES_PER_CHUNK = 2000
 """Sets that are extended before the time is asked for."""
 
-_extend_sets, _join_sets = loop("extend_sets", INTEGER), loop("join_sets", INTEGER)
+_extend_sets, _join_sets = loop("extend_sets"), loop("join_sets")
 
 
 class Sets(NamedTuple):

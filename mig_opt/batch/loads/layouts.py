@@ -92,7 +92,7 @@ class LayoutTree:
         self._index = {key: at for at, key in enumerate(self._places)}
         self.nodes: list[LayoutNode] = []
         roots = []
-        for gpu, layout in enumerate(layouts):
+        for gpu, layout in zip(batch.gpus, layouts, strict=True):
             regions = regions_for(layout, branches.regions)
             assert regions is not None, "every layout has regions for its members"
             roots.append(self._add_members(layout, regions, gpu, Path(), 0))

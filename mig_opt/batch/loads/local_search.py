@@ -123,7 +123,7 @@ class LoadSearch:
         )
         splits = int(np.sum(self._tree.kind == SPLIT)) / len(tree.roots) * min(2, len(tree.roots))
         self._tables = splits + 1
-        self.small = count <= _MANY * batch.batch.gpus
+        self.small = count <= _MANY * len(batch.gpus)
         starts = [np.array(places, np.int64)]
         # With few tasks the cycles find as much, and would have to wait for it.
         if not self.small and all(place.free is None for place in batch.places):
@@ -133,7 +133,7 @@ class LoadSearch:
         self.draw: Draw | None = None
         self._threads = [_Thread(self, np.random.default_rng([seed, number])) for number in range(workers)]
         # A perturbation should cost about as much as a few tasks in the wrong place.
-        self.perturbation = np.array(_PERTURBATION) * min(1.0, _MANY * batch.batch.gpus / count)
+        self.perturbation = np.array(_PERTURBATION) * min(1.0, _MANY * len(batch.gpus) / count)
 
     def forbid(self, forbidden: Possible) -> None:
         """Leave out some places, shape (tasks, places), from now on; tasks there move to one of their cheap places.
@@ -335,7 +335,7 @@ class TimedSearch:
         self._incumbent = incumbent
         self._loads = LoadSearch(problem, problem.places_of(control.plan), control.seed, control.workers)
         self._longest_destruction = max(place.destroy for place in problem.places)
-        ready = np.array([problem.first_use(place, incumbent.upper()) for place in problem.places])
+        ready = np.array([problem.first_use(place) for place in problem.places])
         self._ends = task_ticks(problem, problem.places) + ready
         self._within = NEVER
         self._seen: set[tuple[int, ...]] = set()
@@ -344,9 +344,8 @@ class TimedSearch:
 
     @staticmethod
     def possible(problem: IntegerBatch, control: Control[Schedule]) -> bool:
-        """Return True if the batch is small enough, its schedule not too long, and there is time for the search."""
-        small = problem.choices <= _MOST_CHOICES and problem.ticks.floor(control.objective or 0.0) < NEVER
-        return small and not control.expired
+        """Return True if the batch is small enough, and there is time for the search."""
+        return problem.choices <= _MOST_CHOICES and not control.expired
 
     def start_from(self, draw: Draw, *, at_once: bool = False) -> None:
         """Let fresh starts come from ``draw``, the first of them at once if wanted."""

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from mig_opt.batch.loads.state import Costs, FlatTree, LeastLoads
 from mig_opt.batch.loads.subsets import Integers
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
-_improve = loop("improve", INTEGER)
+_improve = loop("improve")
 
 
 def improve(

@@ -7,8 +7,6 @@ import itertools
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-import numpy as np
-
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import LoadSearch, Possible
 from mig_opt.batch.loads.subsets import Integers
@@ -19,7 +17,7 @@ class PlacedTasks(NamedTuple):
 
     places: dict[int, int]
     work: float  # approximate seconds that it took to find them
-    length: float  # ticks of the whole that the longest path takes, approximately
+    length: int  # ticks of the longest path
 
 
 class PartSearch:
@@ -28,12 +26,12 @@ class PartSearch:
     Parameters
     ----------
     batch : IntegerBatch
-        The whole; nothing is live.
+        The whole; all GPUs are alike.
     """
 
     def __init__(self, batch: IntegerBatch) -> None:
         self._problem = batch
-        self._index = {(place.gpu, place.placement): at for at, place in enumerate(batch.places)}
+        self._places_per_gpu = len(batch.places) // len(batch.gpus)
 
     def search(
         self, some: Collection[int], gpus: int, cycles: int, seed: int, possible: Possible, over: Callable[[], bool]
@@ -53,25 +51,22 @@ class PartSearch:
         over : callable
             True if no time is left.
         """
-        tasks, whole = sorted(some), self._problem.batch
-        part = IntegerBatch(whole.replace(tasks=tuple(whole.tasks[task] for task in tasks), gpus=gpus))
+        tasks = sorted(some)
+        part = self._problem.part(tasks, gpus)
         start = [
             next(at for at, place in enumerate(part.places) if task in place.durations) for task in range(len(tasks))
         ]
-        index = [self._index[place.gpu, place.placement] for place in part.places]
         search = LoadSearch(part, start, seed, 1)
-        search.forbid(~possible[np.ix_(tasks, index)])
+        search.forbid(~possible[tasks, : len(part.places)])
         with contextlib.closing(search.cycles(0, over)) as running:
             for _ in itertools.islice(running, cycles):
                 if over():
                     break
-        places = {task: index[place] for task, place in zip(tasks, search.places, strict=True)}
-        # Without some of the tasks ticks may be longer.
-        length = search.length * float(part.ticks.length / self._problem.ticks.length)
-        return PlacedTasks(places, cycles * search.seconds_per_cycle, length)
+        return PlacedTasks(
+            dict(zip(tasks, search.places, strict=True)), cycles * search.seconds_per_cycle, search.length
+        )
 
     def move(self, found: PlacedTasks, further: int, places: Integers) -> None:
         """Write the places that were found into ``places``, shape (tasks,), some GPUs further."""
         for task, at in found.places.items():
-            place = self._problem.places[at]
-            places[task] = self._index[place.gpu + further, place.placement]
+            places[task] = at + further * self._places_per_gpu

@@ -39,7 +39,7 @@ class PatternStarts:
     """
 
     def __init__(self, batch: IntegerBatch, patterns: Sequence[Sequence[int]]) -> None:
-        self._gpus, self._parts = batch.batch.gpus, PartSearch(batch)
+        self._gpus, self._parts = len(batch.gpus), PartSearch(batch)
         self._patterns = [frozenset(tasks) for tasks in patterns]
         self._known: dict[int, PlacedTasks] = {}
 

@@ -1,7 +1,7 @@
 """State of the local search: an assignment of tasks to places, and the paths through the load tree that follow.
 
 The loops in C work on arrays, so the load tree and the ticks of a batch are given here as arrays too; the structures of
-``mig_opt/native/state.h`` have the same fields.
+``mig_opt/native/loops.h`` have the same fields.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import numpy.typing as npt
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.subsets import IMPOSSIBLE, NEVER, Integers
 from mig_opt.batch.loads.tree import LoadTree
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
-_greedy_assignment = loop("greedy_assignment", INTEGER)
+_greedy_assignment = loop("greedy_assignment")
 
 SPLIT = 2
 _KINDS = {"leaf": 0, "stack": 1, "split": SPLIT}
@@ -89,7 +89,7 @@ def flat_tree(batch: IntegerBatch, tree: LoadTree) -> FlatTree:
         around=np.array([case for _, case in rows]),
         first=np.array(first),
         last=np.array([single[root] for root in tree.roots]),
-        gpu=np.array([place.gpu for place in batch.places]),
+        gpu=np.array([batch.gpus.index(place.gpu) for place in batch.places]),
         wait_one=np.array([tree.nodes[node].late_one if case else tree.nodes[node].wait_one for node, case in rows]),
         wait_two=np.array([tree.nodes[node].late_two if case else tree.nodes[node].wait_two for node, case in rows]),
         leaves=np.array([len(tree.leaves[node]) for node, _ in rows]),

@@ -12,13 +12,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mig_opt.native import INTEGER, loop
+from mig_opt.native import loop
 
 _split_tasks = loop("split_tasks")
 _add_tasks = loop("add_tasks")
 _subset_sums = loop("subset_sums")
 _long_subset_sums = loop("long_subset_sums")
-_sets_within = loop("sets_within", INTEGER)
+_sets_within = loop("sets_within")
 
 Integers = npt.NDArray[np.int64]
 Reals = npt.NDArray[np.float64]

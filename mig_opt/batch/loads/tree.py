@@ -58,7 +58,7 @@ class LoadTree:
         inside = {child for children in self._children.values() for child in children}
         tops = [placement for placement in self._children if placement not in inside]
         # the topmost node of each GPU
-        self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in range(problem.batch.gpus)]
+        self.roots = [self._join([self._branch(gpu, top) for top in tops]) for gpu in problem.gpus]
         root = self._join(list(self.roots))
         # Leaves that were left out can have come after it.
         del self.nodes[root + 1 :]

@@ -40,8 +40,6 @@ from mig_opt.method.control import check_run
 from mig_opt.method.registry import AUTO, METHODS, get_method
 from mig_opt.method.result import Status
 
-_NO_PARTITION = "No partition has an instance for every task; methods that change partitions may find a schedule."
-
 
 def solve(
     batch: options.BatchArgument,
@@ -126,16 +124,16 @@ def solve(
         remarks += written("batch", problem, save_batch, write_batch)
     with checks.step():
         remarks += plotted("schedule", result.schedule, chart, partial(_draw, problem, result))
-    no_partition = result.status is Status.NO_SOLUTION and result.method == "fixpart-best"
-    remarks += [_NO_PARTITION] * no_partition
+    no_partition = _no_partition(problem, result)
+    remarks += no_partition
     if start is not None and output is not None and save_batch is None:
         remarks.append("validate, plot, script and run need the instances too: add --save-batch FILE.")
     if as_json:
         print_json(result_summary(result))
         if result.status is Status.INFEASIBLE:
             say_infeasible(unplaceable(problem))
-        if no_partition:
-            say(_NO_PARTITION)
+        for remark in no_partition:
+            say(remark)
     else:
         show(result_card(problem, result))
         if result.status is Status.INFEASIBLE:
@@ -145,6 +143,14 @@ def solve(
         show_remarks(remarks)
     checks.finish()
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
+
+
+def _no_partition(batch: Batch, result: ScheduleResult) -> list[str]:
+    """Return why fixpart-best has no schedule, if that is so."""
+    if result.status is not Status.NO_SOLUTION or result.method != "fixpart-best":
+        return []
+    each = ", even with one of its own for each GPU" if batch.gpus > 1 else ""
+    return [f"No partition has an instance for every task{each}; methods that change partitions may find a schedule."]
 
 
 def _draw(batch: Batch, result: ScheduleResult, schedule: Schedule, chart: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -10,7 +9,7 @@ from typer import Argument, Option
 
 from mig_opt.cli import options
 from mig_opt.cli.fleet.defragmenting import gpu_map
-from mig_opt.cli.inputs import STANDARD_INPUT, check_outputs
+from mig_opt.cli.inputs import STANDARD_INPUT, check_outputs, piped
 from mig_opt.cli.outcome import Checks, options_named, print_text, refuse, say
 from mig_opt.cli.screens import MOST_ROWS, Part, card, noted, show, show_remarks, table
 from mig_opt.fleet.state import FleetState
@@ -66,7 +65,7 @@ def import_(
         elif len(names) > 1:
             refuse("SOURCE", "standard input stands alone; leave the files out")
         else:
-            text, label = decoded(sys.stdin.buffer.read(), "standard input"), "standard input"
+            text, label = decoded(piped(STANDARD_INPUT) or b"", "standard input"), "standard input"
             found = state_from_text(
                 [Source(text)], cast("Format | None", form), gpu=gpu, assume_places=assume_places, label=label
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
 import time
@@ -21,7 +20,7 @@ from mig_opt.cli.outcome import Checks, finish, options_named, print_json
 from mig_opt.cli.screens import Cell, Part, broken_label, card, note, percent, show, show_remarks, table, tenths
 from mig_opt.method.control import check_run
 from mig_opt.method.result import relative_gap
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.cli.progress import Bar
@@ -177,11 +176,8 @@ def _declared(trace: Trace, knowledge: str, seed: int) -> Trace:
     """Return a trace of whose run times schedulers know no more than an option says."""
     from mig_opt.fleet.declared_times import declare_times
 
-    sigma: float | None = None
-    with contextlib.suppress(ValueError):
-        sigma = float(knowledge)
     with options_named(_DECLARED):
-        return declare_times(trace, knowledge if sigma is None else sigma, seed=seed)
+        return declare_times(trace, number_in(knowledge.strip()), seed=seed)
 
 
 def _watched(bar: Bar, policy: str, before: int) -> Observer:
@@ -217,8 +213,8 @@ def _compared(
 ) -> tuple[Iterator[Part], dict[str, object], TraceBounds | Acceptance]:
     """Return what to show of simulations of one trace, the same as a document, and their bounds."""
     if done[0].reject:
-        limits = admission_limits(done[0].trace, time_limit, quiet=quiet)
-        return admission_parts(done, limits), admission_document(done, limits), limits.bounds
+        limits = admission_limits(done, time_limit, quiet=quiet)
+        return admission_parts(done, limits), admission_document(done, limits), limits.other_bounds or limits.bounds
     references = _references(done[0].trace, time_limit, quiet=quiet)
     return _parts(done, references), _document(done, references), references.bounds
 
@@ -327,5 +323,8 @@ def _gap_parts(done: Sequence[Simulation], references: References) -> Iterator[P
     ]
     yield table(["~gap in %", *(f">{words[goal]}/{against[kind]}" for kind in kinds for goal in _GOALS)], rows)
     if "optimum" in kinds:
-        remark = "optimum: of schedules that know the future, but neither migrate jobs nor slow them down by PCIe."
+        remark = (
+            "optimum: of schedules that know the future and give jobs the profiles that they ask for, but neither"
+            " migrate them nor slow them down by PCIe."
+        )
         yield from ("", note(remark))

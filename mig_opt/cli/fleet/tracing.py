@@ -15,7 +15,7 @@ from mig_opt.cli.outcome import Checks, options_named, print_json, print_text, s
 from mig_opt.cli.screens import Part, bounds_table, bullets, card, seconds, show, show_written, table
 from mig_opt.errors import InputError, Problem
 from mig_opt.fleet.trace import Trace
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.fleet.description import TraceSummary
@@ -109,18 +109,9 @@ def _read_settings(family: str, settings: list[str], jobs: int | None, values: d
         elif name in ("family", "gpu", "gpus", "seed"):
             problems.append(Problem("--set", f"{name} is no parameter of a family; use its own argument or option"))
         else:
-            values[name] = value if name in texts else _value(value)
+            values[name] = value if name in texts else number_in(value.strip())
     if problems:
         raise InputError(problems)
-
-
-def _value(text: str) -> float | int | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def import_(

@@ -47,7 +47,7 @@ from mig_opt.method.registry import get_deploy_method
 from mig_opt.method.result import Status
 from mig_opt.serving.day import Day, DayPlan, DayResult, clock_text
 from mig_opt.serving.demand import Demand
-from mig_opt.texts import plural
+from mig_opt.texts import number_in, plural
 
 if TYPE_CHECKING:
     from mig_opt.serving.change_plan import ChangePlan
@@ -123,11 +123,10 @@ def _parsed_prices(text: str | None) -> tuple[float, float]:
     """Return the figures of ``0.01,1``."""
     if text is None:
         return _PRICES
-    try:
-        created, interrupted = map(float, text.split(","))
-    except ValueError:
+    first, *others = [number_in(part.strip()) for part in text.split(",")]
+    if isinstance(first, str) or len(others) != 1 or isinstance(others[0], str):
         refuse("--prices", f"must be two figures such as 0.01,1, is {text!r}")
-    return created, interrupted
+    return first, others[0]
 
 
 def check_day_outputs(
@@ -192,7 +191,12 @@ def deploy_over_day(
         if result.status is Status.INFEASIBLE:
             say_infeasible([result.reason])
         else:
-            say("no plan was found in time; --time-limit S allows for more")
+            known = promise is not None and result.reason
+            say(
+                f"no plan was found: {result.reason}"
+                if known
+                else "no plan was found in time; --time-limit S allows for more"
+            )
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 

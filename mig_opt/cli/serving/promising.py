@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Option
 
+from mig_opt.cli.inputs import share_in
 from mig_opt.cli.outcome import Checks, refuse
 from mig_opt.cli.screens import Rows, percent
 from mig_opt.cli.serving.serving import ARRIVALS, parsed_promise
@@ -55,11 +56,7 @@ class PromiseOptions:
         return Promise(share, arrivals)
 
     def _headroom(self) -> float:
-        text = (self.headroom or "0").strip()
-        try:
-            share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            share = -1.0
+        share = share_in(self.headroom or "0")
         if not 0 <= share <= 100:
             refuse("--headroom", f"must be a share of the rates from 0 to 100, e.g. 0.2 or 20%, is {self.headroom!r}")
         return share

@@ -47,6 +47,7 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     >>> text.startswith("\\ mig-opt"), "run_gaussian_on_2g_12gb_at_0" in text
     (True, True)
     """
+    from mig_opt.batch.horizon import Horizon
     from mig_opt.batch.integer_batch import IntegerBatch
     from mig_opt.models.batch.block_program import BlockProgram
     from mig_opt.models.batch.slots import BlockForm
@@ -54,11 +55,11 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     target = Path(path)
     check_model_path(target)
     check_placeable(batch, "model")
-    problem = IntegerBatch(batch)
-    horizon = solve(batch, "far").makespan
-    assert horizon is not None
+    makespan = solve(batch, "far").makespan
+    assert makespan is not None
+    problem = IntegerBatch(batch, Horizon.of(batch).until(makespan))
     ticks = problem.ticks
-    at_most = ticks.nearest(horizon) if ticks.exact else ticks.floor(horizon) + 1
+    at_most = ticks.nearest(makespan) if ticks.exact else ticks.floor(makespan) + 1
     block = BlockProgram(problem, BlockForm(at_most=at_most, relaxed=not strict), unit=1 / ticks.length)
     suffix = target.suffix.lower()
     head = "".join(f"{_COMMENT[suffix]} {line}\n" for line in _head(batch, strict=strict, exact=ticks.exact))

@@ -13,7 +13,7 @@ from mig_opt.errors import Problem
 from mig_opt.files.documents import shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
-from mig_opt.files.tables import check_columns, gpu_of_table, read_rows, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
 from mig_opt.files.values import Findings, Raw, gpu_of, in_place
 from mig_opt.fleet.state import (
     MOST_WEIGHT,
@@ -23,6 +23,7 @@ from mig_opt.fleet.state import (
     surroundings_problems,
 )
 from mig_opt.gpu.model import GpuModel
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _entry(cells: dict[str, str], where: str, findings: Findings) -> Raw:
             findings.add(f"{where}, {key}", f"must be yes or no, is {shown(cells[key])}")
         entry[key] = _FLAGS.get(text, False)
     entry.update(
-        {key: whole_number(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
+        {key: number_in(cells[key]) for key in ("gpu", "start", "weight") if cells.get(key) or key != "weight"}
     )
     return entry
 

@@ -25,13 +25,13 @@ from mig_opt.files.tables import (
     table_text,
     time_column,
     times_in,
-    whole_number,
 )
 from mig_opt.files.values import Findings, Raw, gpu_of, in_place, read_object
 from mig_opt.fleet.trace import MOST_SMS, PCIE_LIMIT, Job, Trace, trace_problems
 from mig_opt.gpu.costs import operation_problems
 from mig_opt.gpu.model import GpuModel, OperationCosts
 from mig_opt.rules import wrong_number
+from mig_opt.texts import number_in
 
 if TYPE_CHECKING:
     from mig_opt.simulation.fleet.simulator import Simulation
@@ -178,7 +178,7 @@ def _entry(cells: dict[str, str], sizes: dict[str, str], gpu: GpuModel | None, w
             job["declared"] = dict.fromkeys(times, number(cells[_DECLARED]))
     for key in _FIGURES:
         if cells.get(key):
-            job[key] = whole_number(cells[key]) if key == "sms" else number(cells[key])
+            job[key] = number_in(cells[key]) if key == "sms" else number(cells[key])
     return job
 
 

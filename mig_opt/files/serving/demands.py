@@ -16,11 +16,12 @@ from mig_opt.files.documents import file_path, shown
 from mig_opt.files.kinds import FileKind, Table, check_catalogued
 from mig_opt.files.serving.profiles import TableEntry, table_document, table_reader
 from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Count, GpuName, NotEmpty, Words
-from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows, whole_number
+from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows
 from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.rules import entries_of, wrong_number
 from mig_opt.serving.demand import MOST_REPLICAS, TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +348,7 @@ def _entry(cells: dict[str, str], columns: dict[str, str], where: str, findings:
     service["rate"] = number(cells[columns["rate"]])
     service["slo"] = _seconds(cells[columns["slo"]], columns["slo"], where, findings)
     if cells.get("min_replicas"):
-        service["min_replicas"] = whole_number(cells["min_replicas"])
+        service["min_replicas"] = number_in(cells["min_replicas"])
     return service
 
 

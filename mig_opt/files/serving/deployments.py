@@ -20,7 +20,6 @@ from mig_opt.files.tables import (
     read_rows,
     table_text,
     told_by_row,
-    whole_number,
 )
 from mig_opt.files.values import Findings, Raw, encoded, read_gpu, read_keys, read_object
 from mig_opt.gpu.devices import Device, device_problems
@@ -29,6 +28,7 @@ from mig_opt.rules import MOST_GPUS
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.serving.profile_table import Point, smallest_profile
+from mig_opt.texts import number_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,7 +259,7 @@ def _rows(text: str, findings: Findings, known: list[str], needed: list[str]) ->
 
 
 def _cell(column: str, cell: str) -> int | float | str:
-    return cell if column in ("kind", "service", "profile") else whole_number(cell)
+    return cell if column in ("kind", "service", "profile") else number_in(cell)
 
 
 def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | None = None) -> Deployment:
@@ -307,7 +307,7 @@ def import_deployment(path: str | Path, gpu: str | None, *, demand: Demand | Non
 
 
 def _numbers(cells: dict[str, str], where: str, model: GpuModel | None, findings: Findings) -> dict[str, Any]:
-    numbers = {key: whole_number(cells[column]) for key, column in _NUMBERS.items()}
+    numbers = {key: number_in(cells[column]) for key, column in _NUMBERS.items()}
     if not cells["Model"]:
         findings.add(f"{where}, Model", "must not be empty")
     for key, column in _NUMBERS.items():

@@ -19,7 +19,6 @@ from mig_opt.batch.batch import Batch
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.local_search import Incumbent, TimedSearch
 from mig_opt.batch.schedule import Schedule
-from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control
 
 _PATIENCE, _LONGEST_PATIENCE = 4, 200
@@ -38,6 +37,9 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
     if control.expired:
         return
     problem = IntegerBatch(batch)
+    # The problem has no longer schedules than this one.
+    if control.plan.makespan > problem.horizon.seconds:
+        control.offer(problem.horizon.schedule)
     count = len(batch.tasks)
     endless = control.remaining is not None and count > _FEW
     patience = math.inf if endless else min(_PATIENCE * count, _LONGEST_PATIENCE)
@@ -49,8 +51,7 @@ def search(batch: Batch, control: Control[Schedule]) -> None:
         return problem.ticks.nearest(control.objective)
 
     def time(places: Sequence[int], _: float) -> bool:
-        chosen = [problem.places[at] for at in places]
-        control.offer(nested_schedule(batch, [(place.gpu, place.placement) for place in chosen]))
+        control.offer(problem.nested(places))
         return True
 
     incumbent = Incumbent(lower=lambda: problem.ticks.floor(control.lower_bound), upper=upper, time=time)

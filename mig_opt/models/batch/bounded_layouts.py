@@ -109,9 +109,9 @@ class BoundedLayouts:
             return None
         tasks = self.tasks(at_most, _GRAINS)
         if problem.operations_take_no_time:
-            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * problem.batch.gpus)]
+            found: list[OpenLayouts] | None = [OpenLayouts(0, (whole_layout(self.branches),) * len(problem.gpus))]
         else:
-            found = open_layouts(self.branches, tasks, problem.batch.gpus, _MOST_OPEN)
+            found = open_layouts(self.branches, tasks, len(problem.gpus), _MOST_OPEN)
         if found is None:
             return None
         bounded = []

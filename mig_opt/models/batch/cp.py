@@ -119,7 +119,7 @@ class Portfolio:
 
     def __init__(self, batch: Batch, control: Control[Schedule]) -> None:
         self.search = CpSearch(batch, control)
-        self.tasks, self.gpus = len(batch.tasks), batch.gpus
+        self.tasks, self.gpus = len(batch.tasks), len(self.search.problem.gpus)
         self.limited = control.remaining is not None
         self.local_search: TimedSearch | None = None
         self.dual_prices: DualPrices | None = None

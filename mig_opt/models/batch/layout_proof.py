@@ -97,7 +97,7 @@ def prove_by_layouts(search: BlockSearch[M], bounded: BoundedLayouts, share: flo
     proof = _LayoutProof(search, bounded)
     if not proof.possible:
         return
-    for effort in _FOR_SOME if len(search.problem.batch.tasks) <= _SOME * search.problem.batch.gpus else _FOR_MANY:
+    for effort in _FOR_SOME if len(search.problem.batch.tasks) <= _SOME * len(search.problem.gpus) else _FOR_MANY:
         proof.raise_lower(effort)
 
 

@@ -43,8 +43,7 @@ def prove_by_subsets(search: BlockSearch[M]) -> None:
         With a schedule, the better the quicker.
     """
     problem, control = search.problem, search.control
-    # The tables take what is longer for impossible.
-    if len(problem.batch.tasks) > MOST_TASKS or search.upper > NEVER or not search.open:
+    if len(problem.batch.tasks) > MOST_TASKS or not search.open:
         return
     tables = LoadTables(problem, search.upper - 1)
     work = tables.cases() / _CASES_PER_SECOND / control.workers

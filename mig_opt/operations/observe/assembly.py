@@ -39,6 +39,7 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
 
     ``gpu`` is the kind of GPU that the state is for, by default the only one that was seen.
     """
+    _check_uuids(seen)
     for held in seen.instances:
         on = None if held.gpu is None else seen.gpus.get((held.node, held.gpu))
         held.product = (on.product if on else "") or held.product
@@ -62,6 +63,16 @@ def assemble(seen: Sightings, gpu: GpuModel | None, *, assume_places: bool, name
         return None
     seen.notes[:0] = seen.what_is_left_out()
     return _state(seen, known, homes, model, name)
+
+
+def _check_uuids(seen: Sightings) -> None:
+    """Note GPUs that are seen twice, under two names of their node or two indices."""
+    known: dict[str, SeenGpu] = {}
+    for gpu in seen.gpus.values():
+        other = known.setdefault(gpu.uuid, gpu) if gpu.uuid else gpu
+        if other is not gpu:
+            same = gpu_name(other.node, other.index)
+            seen.wrong(gpu.where, f"{gpu_name(gpu.node, gpu.index)} has the UUID of {same}: it is the same GPU")
 
 
 def _nothing(seen: Sightings, what: str) -> str:

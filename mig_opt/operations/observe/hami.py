@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from mig_opt.errors import InputError
 from mig_opt.files.documents import parsed, shown
 from mig_opt.operations.observe.kubernetes import (
@@ -18,6 +20,7 @@ from mig_opt.operations.observe.sightings import SeenInstance, Sightings, Source
 ALLOCATIONS = "hami.io/vgpu-mig-allocations"
 REGISTER = "hami.io/node-nvidia-register"
 _NODE = "hami.io/vgpu-node"
+_INDEX = re.compile(r"[0-9]{1,4}")
 _OLD_FIELDS, _WITH_MODE, _MODE = 7, 9, 8
 
 
@@ -41,10 +44,11 @@ def _read_node(node: Part, text: str, uuids: dict[str, tuple[str, int]], seen: S
     name = node.text("metadata", "name", needed=True)
     if not text.lstrip().startswith("["):
         entries = [
-            (cells[0], cells[4], int(cells[7]) if len(cells) >= _WITH_MODE and cells[7].isdecimal() else index, mode)
+            (cells[0], cells[4], int(cells[7]) if newer and _INDEX.fullmatch(cells[7]) else index, mode)
             for index, entry in enumerate(filter(None, text.split(":")))
             if len(cells := entry.split(",")) >= _OLD_FIELDS
-            for mode in [cells[_MODE] if len(cells) >= _WITH_MODE else ""]
+            for newer in [len(cells) >= _WITH_MODE]
+            for mode in [cells[_MODE] if newer else ""]
         ]
         if len(entries) != len(list(filter(None, text.split(":")))):
             node.wrong(f"has an annotation {REGISTER} that cannot be read: {shown(text, 60)}")

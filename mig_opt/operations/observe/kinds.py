@@ -7,7 +7,7 @@ import re
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.model import GpuModel, Profile
 
-_NAME = re.compile(r"(?:mig[ -])?(\d+)g\.?(\d+(?:\.\d+)?)gb(.*)")
+_NAME = re.compile(r"(?:mig[ -])?([0-9]{1,4})g\.?([0-9]{1,4}(?:\.[0-9]{1,4})?)gb(.*)")
 _MEMORY_DRIFT, _SIZE_DRIFT, _UNITS_DRIFT = 0.1, 0.06, 0.25
 """Shares by which memory in a name, memory in MiB and multiprocessors may differ from those of the catalogue.
 

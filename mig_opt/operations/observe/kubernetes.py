@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from json import decoder
 from json.scanner import py_make_scanner  # type: ignore[attr-defined]  # it lets objects know their places
 from typing import Any, TypeVar
 
 from mig_opt.errors import InputError
-from mig_opt.files.documents import parsed, shown
+from mig_opt.files.documents import integer, parsed, shown, without_comments
 from mig_opt.files.values import Findings, Raw
 from mig_opt.operations.observe.manifests import LinedObject, looks_like_yaml, read_yaml
 from mig_opt.operations.observe.sightings import Sightings, Source
 
 T = TypeVar("T")
+_BLANK = re.compile(r"\s*")
+_DECODER = json.JSONDecoder()
 _LONGEST = 200
 """Levels of a document; Kubernetes allows far fewer."""
 
@@ -52,7 +54,7 @@ class _LinedDecoder(json.JSONDecoder):
     """Decoder that notes the line of each object; slow, so it is only asked when something is wrong."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(parse_int=integer)
         self.parse_object = self._object
         self.scan_once = py_make_scanner(self)
 
@@ -151,17 +153,33 @@ def read_documents(sources: Iterable[Source], findings: Findings) -> list[Docume
         if looks_like_yaml(source.text):
             documents += _not_too_deep((Document(source, raw) for raw in read_yaml(source, findings)), findings)
             continue
-        try:
-            raw, repeated = parsed(source.text, "")
-        except InputError as error:
-            for problem in error.problems:
-                where = re.match(r"line (\d+)", problem.path)
-                findings.add(source.where(int(where[1]) if where else 1), problem.message)
-            continue
-        for problem in repeated:
-            findings.add(source.where(1), str(problem))
-        documents += _not_too_deep([Document(source, raw)], findings)
+        for part in _apart(source):
+            try:
+                raw, repeated = parsed(part.text, "")
+            except InputError as error:
+                for problem in error.problems:
+                    where = re.match(r"line (\d+)", problem.path)
+                    findings.add(part.where(int(where[1]) if where else 1), problem.message)
+                continue
+            for problem in repeated:
+                findings.add(part.where(1), str(problem))
+            documents += _not_too_deep([Document(part, raw)], findings)
     return documents
+
+
+def _apart(source: Source) -> Iterator[Source]:
+    """Yield the JSON documents of a text, which may stand one after the other, each with its lines."""
+    text = without_comments(source.text)
+    numbers = source.numbers or range(1, text.count("\n") + 2)
+    begin = line = 0
+    while (at := _BLANK.match(text, begin).end()) < len(text) or not begin:  # type: ignore[union-attr]  # it matches
+        try:
+            end = _DECODER.raw_decode(text, at)[1]
+        except (ValueError, RecursionError):
+            end = len(text)
+        last = line + text.count("\n", begin, end)
+        yield replace(source, text=source.text[begin:end], numbers=numbers[line : last + 1])
+        begin, line = max(end, 1), last
 
 
 def _not_too_deep(documents: Iterable[Document], findings: Findings) -> Iterator[Document]:
@@ -187,9 +205,16 @@ def _depth(value: object) -> int:
 
 
 def items(documents: Iterable[Document], findings: Findings) -> Iterator[Part]:
-    """Yield the objects of documents; those of lists each on its own."""
+    """Yield the objects of documents; those of lists each on its own, and those that are repeated once."""
+    known: dict[tuple[str, str], Part] = {}
     for document in documents:
-        yield from _flat(Part(document, (), document.raw, findings))
+        for part in _flat(Part(document, (), document.raw, findings)):
+            name = part.text("metadata", "name") and full_name(part)
+            earlier = known.setdefault((part.text("kind"), name), part) if name else part
+            if earlier is part:
+                yield part
+            elif earlier.value != part.value:
+                part.wrong(f"is the {part.text('kind')} {name} of {earlier}, at another moment; keep one of them")
 
 
 def _flat(part: Part) -> Iterator[Part]:

@@ -7,29 +7,28 @@ the UUID, the screen and the XML say which processes run. They are joined by the
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from mig_opt.files.documents import shown
+from mig_opt.gpu.catalogue import catalogue
+from mig_opt.operations.observe.kinds import kinds_of
 from mig_opt.operations.observe.nvidia_smi_screen import begins_screen, read_screen
 from mig_opt.operations.observe.nvidia_smi_xml import read_xml
+from mig_opt.operations.observe.remarks import PENDING
 from mig_opt.operations.observe.sightings import Line, SeenDevice, SeenInstance, Sightings, Source
 from mig_opt.texts import plural
 
 _GPU = re.compile(r"GPU +(\d{1,4}): (.+?) \(UUID: (GPU-[0-9A-Za-z-]+)\)")
-_DEVICE = re.compile(r"\s+MIG (\S+) +Device +(\d{1,4}): +\(UUID: (MIG-[0-9A-Za-z/-]+)\)")
+_DEVICE = re.compile(r"MIG (\S+) +Device +(\d{1,4}): +\(UUID: (MIG-[0-9A-Za-z/-]+)\)")
 _OLD_UUID = re.compile(r"MIG-GPU-[0-9A-Za-z-]+/(\d{1,4})/(\d{1,4})")
 _INSTANCE = re.compile(r"\|\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
 _COMPUTE = re.compile(r"\|\s+(\d{1,4})\s+(\d{1,4})\s+MIG (\S+)\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,3}):(\d{1,3})\s*\|")
 _RULE = re.compile(r"\s*|[+|][-=+]*[+|]")
 _HEAD = re.compile(r"\|[\sA-Za-z:]+\|")
 _NOTHING = re.compile(r"No (MIG-enabled devices|GPU instances|compute instances) found.*", re.IGNORECASE)
-_REFUSED = re.compile(
-    r".*(Insufficient Permissions|command not found|has failed|couldn't communicate).*", re.IGNORECASE
-)
-
-_DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} {1,2}\d{1,2} [\d:]{8} \d{4}")
-_OTHER = re.compile(r"[^|+\s].*|\s*<.*|\| (GPU|Compute) instances:.*")
+_OTHER = re.compile(r"[^|+].*|\| (NVIDIA-SMI|(GPU|Compute) instances:).*")
 """Lines that are not of a screen: another output begins with them."""
 
 _TITLES = {"GPU instances:": "GPU instances", "Compute instances:": "compute instances"}
@@ -59,6 +58,8 @@ class _Node:
     computing: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)  # name and line by GPU and instance
     used: list[SeenDevice] = field(default_factory=list)  # of the screen and the XML
     kinds: set[str] = field(default_factory=set)
+    shown: dict[tuple[str, int], object] = field(default_factory=dict)  # in outputs of a kind about a GPU
+    title: str = ""  # where the last table begins
     nothing: dict[str, str] = field(default_factory=dict)  # what there is none of, and the line that says so
 
 
@@ -67,7 +68,7 @@ def looks_like_nvidia_smi(text: str) -> bool:
     return bool(
         re.search(
             r"<nvidia_smi_log|No (MIG-enabled devices|GPU instances|compute instances) found|"
-            r"^(\S+: ?)?(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
+            r"^\s*(GPU \d+: .*UUID|\| ((GPU|Compute) instances:|NVIDIA-SMI |MIG devices:))",
             text,
             re.MULTILINE,
         )
@@ -79,10 +80,10 @@ def read_nvidia_smi(sources: Iterable[Source], seen: Sightings) -> None:
     seen.tells_modes = "nvidia-smi or nvidia-smi -q -x"
     nodes: dict[str, _Node] = {}
     for source in sources:
-        for name, lines in source.by_node().items():
-            node = nodes.setdefault(name, _Node(name))
-            _read_lines(lines, node, seen)
-            node.nothing |= {found[1].lower(): at for at, text in lines if (found := _NOTHING.fullmatch(text))}
+        lines = [Line(where, text.strip()) for where, text in source.lines()]
+        node = nodes.setdefault(source.node, _Node(source.node))
+        _read_lines(lines, node, seen)
+        node.nothing |= {found[1].lower(): at for at, text in lines if (found := _NOTHING.fullmatch(text))}
     for node in nodes.values():
         _join(node, seen)
         _read_modes(node, seen)
@@ -101,21 +102,21 @@ def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
     while number < len(lines):
         where, text = line = lines[number]
         number += 1
-        if text.lstrip().startswith("<"):
+        if text.startswith("<"):
             end = next(
                 (at for at in range(number - 1, len(lines)) if "</nvidia_smi_log>" in lines[at].text), len(lines)
             )
             node.kinds.add("-q -x")
-            node.used += read_xml(lines[number - 1 : end + 1], node.name, seen)
+            _add_shown("-q -x", read_xml(lines[number - 1 : end + 1], node.name, seen), node, seen)
             number, table = end + 1, ""
         elif begins_screen(text):
             end = next((at for at in range(number, len(lines)) if _OTHER.fullmatch(lines[at].text)), len(lines))
             node.kinds.add("screen")
-            node.used += read_screen(lines[number - 1 : end], node.name, seen)
+            _add_shown("screen", read_screen(lines[number - 1 : end], node.name, seen), node, seen)
             # The line above the title of a table is a rule.
             number, table = end, ""
         elif title := next((title for title in _TITLES if re.fullmatch(rf"\| {title}\s*\|", text)), None):
-            table = _TITLES[title]
+            table, node.title = _TITLES[title], where
             node.kinds.add("-lgi" if table == "GPU instances" else "-lci")
         elif found := _GPU.fullmatch(text):
             table, gpu = "", int(found[1])
@@ -125,16 +126,26 @@ def _read_lines(lines: Sequence[Line], node: _Node, seen: Sightings) -> None:
             _read_device(found, gpu, where, node, seen)
         elif table and text.startswith("|") and not _RULE.fullmatch(text) and not _HEAD.fullmatch(text):
             _read_row(table, line, node, seen)
-        elif _REFUSED.fullmatch(text):
-            seen.wrong(where, f"nvidia-smi was refused: {shown(text.strip(), 80)}; run it as root")
-        elif not (
-            _RULE.fullmatch(text)
-            or _DATE.fullmatch(text)
-            or _NOTHING.fullmatch(text)
-            or (table and _HEAD.fullmatch(text))
-        ):
+        elif found := PENDING.fullmatch(text):
+            seen.notes.append(f"{where}: MIG is to be {found[1]}d by the next reset of a GPU, and is not yet")
+        elif not (_RULE.fullmatch(text) or _NOTHING.fullmatch(text) or (table and _HEAD.fullmatch(text))):
             wanted = f"a row like {_EXAMPLES[table]}" if table else "nvidia-smi, or its -L, mig -lgi, mig -lci or -q -x"
-            seen.wrong(where, f"cannot be read as {wanted}: {shown(text.strip(), 60)}")
+            seen.wrong(where, f"cannot be read as {wanted}: {shown(text, 60)}")
+
+
+def _add_shown(kind: str, devices: list[SeenDevice], node: _Node, seen: Sightings) -> None:
+    """Add the devices that one output shows."""
+    node.used += devices
+    for device in {device.gpu: device for device in devices}.values():
+        shown_here = [(other.index, other.instance) for other in devices if other.gpu == device.gpu]
+        _check_same((kind, device.gpu), shown_here, device.where, node, seen)
+
+
+def _check_same(of: tuple[str, int], shown_here: object, where: str, node: _Node, seen: Sightings) -> None:
+    """Note a GPU that an output shows in another way than an earlier one of the same kind."""
+    if node.shown.setdefault(of, shown_here) != shown_here:
+        message = f"GPU {of[1]} is shown in another way above: the outputs are of different machines, or moments"
+        seen.wrong(where, f"{message}; name the machines, or keep the newest")
 
 
 def _read_device(found: re.Match[str], gpu: int | None, where: str, node: _Node, seen: Sightings) -> None:
@@ -153,7 +164,7 @@ def _read_device(found: re.Match[str], gpu: int | None, where: str, node: _Node,
 def _read_row(table: str, line: Line, node: _Node, seen: Sightings) -> None:
     found = (_INSTANCE if table == "GPU instances" else _COMPUTE).fullmatch(line.text)
     if not found:
-        message = f"is no row of the table of {table}, like {_EXAMPLES[table]}: {shown(line.text.strip(), 60)}"
+        message = f"is no row of the table of {table}, like {_EXAMPLES[table]}: {shown(line.text, 60)}"
         seen.wrong(line.where, message)
         return
     gpu = int(found[1])
@@ -166,6 +177,7 @@ def _read_row(table: str, line: Line, node: _Node, seen: Sightings) -> None:
     if other is not None:
         seen.wrong(line.where, f"instance {instance} of GPU {gpu} is in {other.where} already")
         return
+    _check_same(("-lgi", gpu), node.title, line.where, node, seen)
     seen.gpu(node.name, gpu, line.where, mig=True)
     node.placed.append(
         SeenInstance(
@@ -198,17 +210,7 @@ def _join(node: _Node, seen: Sightings) -> None:
     by_id: _ByInstance = {(held.gpu, held.instance): held for held in node.placed}
     for found in node.used:
         _add_used(found, node, by_id, seen)
-    indices = {(found.gpu, found.index): found.instance for found in node.used}
-    for device in node.devices:
-        instance = indices.get((device.gpu, device.index)) if device.instance is None else device.instance
-        held = by_id.get((device.gpu, instance)) if instance is not None else None
-        if held is not None:
-            held.uuid, held.profile = held.uuid or device.uuid, held.profile or _whole(device.profile)
-        elif not node.placed:
-            _add_device(device, instance, node, by_id, seen)
-        elif device.instance is not None or _without_place(device, node):
-            message = f"device {device.index} of GPU {device.gpu} is on no instance of the table of GPU instances"
-            seen.wrong(device.where, f"{message}: the two outputs are of different moments")
+    _join_devices(node, by_id, seen)
     for (gpu, instance), (name, where) in node.computing.items():
         if (gpu, instance) not in by_id and node.placed:
             seen.wrong(where, f"instance {instance} of GPU {gpu} is not in the table of GPU instances")
@@ -222,6 +224,30 @@ def _join(node: _Node, seen: Sightings) -> None:
         )
         held.idle = held.idle if computes else True
     seen.instances += by_id.values()
+
+
+def _join_devices(node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+    """Add what the list of devices tells."""
+    indices = {(found.gpu, found.index): found.instance for found in node.used}
+    parts: dict[tuple[int, str], list[_Device]] = defaultdict(list)  # compute instances by GPU and whole profile
+    for device in node.devices:
+        instance = indices.get((device.gpu, device.index)) if device.instance is None else device.instance
+        held = by_id.get((device.gpu, instance)) if instance is not None else None
+        if held is not None:
+            held.uuid, held.profile = held.uuid or device.uuid, held.profile or _whole(device.profile)
+        elif not node.placed and instance is None and _whole(device.profile) != device.profile:
+            parts[device.gpu, _whole(device.profile)].append(device)
+        elif not node.placed:
+            key = (device.gpu, -1 - device.index if instance is None else instance)
+            profile = _whole(device.profile)
+            by_id[key] = SeenInstance(
+                *(node.name, device.gpu, device.where, profile), instance=instance, uuid=device.uuid
+            )
+        elif device.instance is not None or _without_place(device, node):
+            message = f"device {device.index} of GPU {device.gpu} is on no instance of the table of GPU instances"
+            seen.wrong(device.where, f"{message}: the two outputs are of different moments")
+    for group in parts.values():
+        _add_parts(group, node, by_id, seen)
 
 
 def _without_place(device: _Device, node: _Node) -> bool:
@@ -248,22 +274,31 @@ def _add_used(found: SeenDevice, node: _Node, by_id: _ByInstance, seen: Sighting
         held.name = held.name or (", ".join(found.processes) if held.start is not None else "")
 
 
-def _add_device(
-    device: _Device,
-    instance: int | None,
-    node: _Node,
-    by_id: _ByInstance,
-    seen: Sightings,
-) -> None:
-    """Add a device of the list that no other text speaks of."""
-    if _whole(device.profile) != device.profile and instance is None:
-        message = "is a part of an instance, and the list does not tell of which; add the output of nvidia-smi mig -lgi"
-        seen.wrong(device.where, f"{device.profile} {message}")
+def _add_parts(parts: list[_Device], node: _Node, by_id: _ByInstance, seen: Sightings) -> None:
+    """Add the instances of a profile on a GPU of which the list shows compute instances, if it is clear how many."""
+    gpu, profile = parts[0].gpu, _whole(parts[0].profile)
+    kinds = kinds_of(seen.gpus[node.name, gpu].product) or catalogue()
+    others = [device.profile for device in node.devices if device.gpu == gpu and device not in parts]
+    # Parts of another profile may all be of one instance.
+    beside = [*{_whole(other) for other in others if other != _whole(other)}]
+    beside += [other for other in others if other == _whole(other)]
+    size, units = _slices(profile), [int(device.profile.partition("c")[0]) for device in parts]
+    fewest = max(-(-sum(units) // size), sum(2 * unit > size for unit in units))
+    most = min(len(parts), (max(kind.compute_slices for kind in kinds) - sum(map(_slices, beside))) // size)
+    if fewest != most:
+        for device in parts:
+            message = f"{device.profile} is a part of an instance, and the list does not tell of which"
+            seen.wrong(device.where, f"{message}; add the output of nvidia-smi mig -lgi")
         return
-    key = (device.gpu, -1 - device.index) if instance is None else (device.gpu, instance)
-    by_id[key] = SeenInstance(
-        *(node.name, device.gpu, device.where, _whole(device.profile)), instance=instance, uuid=device.uuid
-    )
+    for device in parts[:most]:
+        by_id[gpu, -1 - device.index] = SeenInstance(
+            *(node.name, gpu, device.where, profile), uuid=device.uuid if most in (1, len(parts)) else ""
+        )
+
+
+def _slices(profile: str) -> int:
+    found = re.match(r"[1-9]", profile)
+    return int(found[0]) if found else 1
 
 
 def _whole(profile: str) -> str:

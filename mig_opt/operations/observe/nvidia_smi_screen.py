@@ -11,7 +11,7 @@ from mig_opt.operations.observe.sightings import Line, SeenDevice, Sightings
 _BEGIN = re.compile(r"\| (NVIDIA-SMI \S.*|MIG devices:\s*)\|")
 _TITLE = re.compile(r"\| (NVIDIA-SMI|MIG devices|Processes)\b.*\|")
 _GPU = re.compile(r"\|\s+(\d{1,4})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*[0-9A-Fa-f:.]+\s+(?:On|Off|N/A)\s*\|.*\|")
-_MODE = re.compile(r"\|\s*\|\s*\|\s*(Enabled|Disabled|N/A|\[N/A\])\*?\s*\|")
+_MODE = re.compile(r"\|\s*\|\s*\|\s*(Enabled|Disabled|N/A|\[N/A\])(\*?)\s*\|")
 _DEVICE = re.compile(
     r"\|\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s+(\d{1,4})\s*\|\s*\S+\s*/\s*(\d{1,9})MiB\s*\|\s*(\d{1,4})\s+\S+\s*\|.*\|"
 )
@@ -49,7 +49,10 @@ def read_screen(lines: Sequence[Line], node: str, seen: Sightings) -> list[SeenD
             message = f"is no row of the table of {_WORDS[table]}, like {_EXAMPLES[table]}"
             seen.wrong(where, f"{message}: {shown(text.strip(), 60)}")
         elif gpu is not None and table == "NVIDIA-SMI" and (found := _MODE.fullmatch(text)):
-            mig = found[1] == "Enabled"
+            # A star says that the mode is not in force yet: it is that after the next reset.
+            mig = (found[1] == "Enabled") != bool(found[2])
+            if found[2]:
+                seen.pending(node, gpu, mig=mig)
             partitioned = partitioned or (where if mig else "")
             seen.gpu(node, gpu, where, mig=mig)
         told = told or (table == "Processes" and ("No running processes" in text or bool(tables[table])))

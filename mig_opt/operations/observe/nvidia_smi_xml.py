@@ -20,6 +20,7 @@ class _Element:
     tag: str
     where: str
     text: str = ""
+    text_at: str = ""  # where its text begins
     children: list[_Element] = field(default_factory=list)
 
     def find(self, path: str) -> _Element | None:
@@ -67,9 +68,12 @@ def _parsed(lines: Sequence[Line], seen: Sightings) -> _Element | None:
     def end(_: str) -> None:
         element = stack.pop()
         element.text = element.text.strip()
+        if element.text and element.children:
+            seen.wrong(element.text_at, f"is no part of <{element.tag}>: {shown(element.text, 60)}")
 
     def text(data: str) -> None:
         stack[-1].text += data
+        stack[-1].text_at = stack[-1].text_at or (where() if data.strip() else "")
 
     def entity(*_: object) -> None:
         message = "defines an entity, which nvidia-smi never does"
@@ -77,7 +81,6 @@ def _parsed(lines: Sequence[Line], seen: Sightings) -> _Element | None:
 
     parser.StartElementHandler, parser.EndElementHandler = begin, end
     parser.CharacterDataHandler, parser.EntityDeclHandler = text, entity
-    parser.buffer_text = True
     try:
         parser.Parse("\n".join(line.text for line in lines).encode("utf-8", "surrogatepass"), True)
     except expat.ExpatError as error:
@@ -97,7 +100,9 @@ def _read_gpu(index: int, gpu: _Element, node: str, seen: Sightings) -> list[See
         seen.wrong(mode.where, f"must be Enabled, Disabled or N/A, is {shown(mode.text)}")
     if mode is None:
         seen.wrong(gpu.where, "this GPU has no <mig_mode> with <current_mig>; give the whole output")
-    mig = bool(mode and mode.text == "Enabled")
+    mig, later = bool(mode and mode.text == "Enabled"), gpu.find("mig_mode/pending_mig")
+    if mode and later and {mode.text, later.text} == {"Enabled", "Disabled"}:
+        seen.pending(node, index, mig=mig)
     seen.gpu(node, index, gpu.where, product=texts.get("product_name", ""), uuid=texts.get("uuid", ""), mig=mig)
     processes = _processes(gpu)
     devices = gpu.find("mig_devices")

@@ -18,6 +18,8 @@ def read_nvml(seen: Sightings) -> None:
         for device in driver.devices():
             where = f"GPU {device.index}"
             seen.gpu("", device.index, where, product=device.name, uuid=device.uuid, mig=bool(device.mig))
+            if device.mig is not None and device.mig_pending != device.mig:
+                seen.pending("", device.index, mig=device.mig)
             if device.mig:
                 seen.instances += (_instance(device.index, held) for held in driver.instances(device.uuid))
 

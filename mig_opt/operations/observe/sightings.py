@@ -10,9 +10,6 @@ from typing import NamedTuple
 from mig_opt.files.values import Findings
 from mig_opt.texts import plural
 
-NODE_PREFIX = re.compile(r"([A-Za-z0-9][A-Za-z0-9.-]*): ?(.*)")
-"""What tools that run a command on many nodes put before each line of its output."""
-
 
 class Line(NamedTuple):
     """Line of a source."""
@@ -26,33 +23,23 @@ class Source:
     """Text to import.
 
     ``label`` is the name in messages: empty if there is only one source. ``node`` is the node that the text is about,
-    if it does not say so itself.
+    if it does not say so itself. ``numbers`` are those of its lines in the file; by default they count from 1.
     """
 
     text: str
     label: str = ""
     node: str = ""
+    numbers: Sequence[int] = ()
 
     def where(self, line: int) -> str:
         """Return the words for a line, counted from 1."""
-        return f"{self.label}, line {line}" if self.label else f"line {line}"
+        number = self.numbers[min(line, len(self.numbers)) - 1] if self.numbers else line
+        return f"{self.label}, line {number}" if self.label else f"line {number}"
 
     def lines(self) -> Iterator[Line]:
         """Yield the lines."""
         for number, text in enumerate(re.split(r"\r?\n", self.text), 1):
             yield Line(self.where(number), text.rstrip())
-
-    def by_node(self) -> dict[str, list[Line]]:
-        """Return the lines of each node: with the prefix ``node: `` removed if every line that is not blank has one."""
-        lines = list(self.lines())
-        found = [(line, NODE_PREFIX.fullmatch(line.text)) for line in lines if line.text]
-        if not found or not all(match for _, match in found):
-            return {self.node: lines}
-        nodes: dict[str, list[Line]] = {}
-        for line, match in found:
-            assert match
-            nodes.setdefault(match[1], []).append(Line(line.where, match[2]))
-        return nodes
 
 
 @dataclass(slots=True)
@@ -134,6 +121,11 @@ class Sightings:
     def wrong(self, where: object, message: str) -> None:
         """Note what is wrong, and where."""
         self.findings.add(str(where), message)
+
+    def pending(self, node: str, index: int, *, mig: bool) -> None:
+        """Note that MIG is on or off on a GPU, but will not be after its next reset."""
+        now, then = ("on", "off") if mig else ("off", "on")
+        self.notes.append(f"{gpu_name(node, index)}: MIG is {now}, and will be {then} after the next reset of the GPU")
 
     def gpu(self, node: str, index: int, where: object, **known: object) -> SeenGpu:
         """Return a GPU that is seen here, perhaps not for the first time; note what contradicts earlier sightings."""

@@ -22,10 +22,11 @@ _PAIR = re.compile(r"([A-Za-z_/]+)=(\"[^\"]*\"|\S*)")
 _PROFILE = re.compile(r"(?:(.*?)_)?((?:\d+c\.)?\d+g\.\d+gb\S*)")
 _DEVICE = re.compile(r"/dev/nvidia(\d{1,4})")
 _GRES = re.compile(r"gpu(?::([^:()]+|\(null\)))?:(\d{1,4})(?:\((S|IDX):([^)]*)\))?")
-_RANGES = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*")
+_RANGES = re.compile(r"[0-9]{1,9}(-[0-9]{1,9})?(,[0-9]{1,9}(-[0-9]{1,9})?)*")
 _GRES_KEYS = frozenset(
     "autodetect cores cpus count file flags links multiplefiles name nodename type uniqueid".split()  # noqa: SIM905 - shorter
 )
+_BEGIN = re.compile(rf"\s*(#|(JobId|{'|'.join(_GRES_KEYS)})=)", re.IGNORECASE)
 _MOST = 4096
 
 
@@ -74,9 +75,10 @@ _NO_BLOCK: _Block = ("", "", "")
 
 def _read_line(line: Line, block: _Block, nodes: dict[str, _Node], seen: Sightings) -> _Block:
     """Read a line, and return the block that it is part of."""
-    begins = line.text[:1] not in ("", " ", "\t")
+    # By the first key, since texts that are pasted have lost their indent, or have another one.
+    begins = bool(_BEGIN.match(line.text))
     text = line.text.split("#", 1)[0] if begins or block == _NO_BLOCK else line.text
-    if begins and re.match(r"JobId=|NodeName=\S+ +Arch=", text):
+    if begins and re.match(r"\s*(JobId=|NodeName=\S+ +Arch=)", text):
         text = line.text  # what scontrol shows has no comments
     if not text.strip():
         return block if line.text.strip() else _NO_BLOCK
@@ -90,7 +92,7 @@ def _read_line(line: Line, block: _Block, nodes: dict[str, _Node], seen: Sightin
     elif begins and "nodename" in pairs:
         block = pairs["nodename"], "", ""
         nodes.setdefault(block[0], _Node(block[0])).shown = True
-    elif block == _NO_BLOCK:
+    elif block == _NO_BLOCK or not pairs:
         message = "is no line of gres.conf, nor of scontrol show node -d or show job -d"
         seen.wrong(line.where, f"{message}: {shown(text.strip(), 60)}")
     if block[0]:

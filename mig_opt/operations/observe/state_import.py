@@ -21,6 +21,7 @@ from mig_opt.operations.observe.kubernetes import Part, items, read_documents
 from mig_opt.operations.observe.manifests import looks_like_yaml
 from mig_opt.operations.observe.nvidia_smi import looks_like_nvidia_smi, read_nvidia_smi
 from mig_opt.operations.observe.nvml import read_nvml
+from mig_opt.operations.observe.pasted import outputs
 from mig_opt.operations.observe.sightings import Sightings, Source
 from mig_opt.operations.observe.slurm import looks_like_slurm, read_slurm
 from mig_opt.rules import wrong_flag
@@ -63,8 +64,9 @@ def import_state(
     ``dra`` (ResourceSlices and ResourceClaims of NVIDIA's DRA driver for GPUs), ``device-plugin`` (nodes with the
     labels of GPU feature discovery), ``hami`` (pods and nodes with the annotations of HAMi), ``slurm`` (``gres.conf``,
     ``scontrol show node -d``, ``scontrol show job -d``), and ``nvml`` (the GPUs of this machine, without a file).
-    Objects of Kubernetes are as ``kubectl get ... -o json`` prints them, or ``-o yaml``, which needs the extra
-    ``yaml``; pods and disruption budgets among them tell owners and their limits.
+    Objects of Kubernetes are as ``kubectl get ... -o json`` prints them, one after the other, or ``-o yaml``, which
+    needs the extra ``yaml``; pods and disruption budgets among them tell owners and their limits. Quotes, prompts with
+    what was typed, colours, dates and names of nodes around the outputs do no harm.
 
     Parameters
     ----------
@@ -132,6 +134,9 @@ def state_from_text(
     model = get_gpu(gpu) if gpu is not None else None
     findings = Findings(label)
     seen = Sightings(findings)
+    given = outputs(given, seen)
+    if not any(source.text for source in given):
+        findings.check()  # what says why there is nothing
     parts: list[Part] = []
     if format in _OF_KUBERNETES or all(_of_objects(source.text) for source in given):
         documents = read_documents(given, findings)
@@ -148,7 +153,7 @@ def state_from_text(
 
 def _of_objects(text: str) -> bool:
     """Return True if a text is of objects, in JSON or YAML."""
-    return bool(re.match(r"\s*[\[{]", text)) or looks_like_yaml(text)
+    return bool(re.search(r"\A\s*\[|^\s*\{", text, re.MULTILINE)) or looks_like_yaml(text)
 
 
 def _read(form: Format, sources: Sequence[Source], parts: list[Part], seen: Sightings) -> None:

@@ -15,7 +15,7 @@ from mig_opt.serving.deployment import Deployment, Segment, check_deployments
 from mig_opt.validation.serving.instances import deployment_problems
 
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]*")
-_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]*")
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9:.-]{0,99}")
 """Indices, UUIDs and PCI addresses; nothing else may get into a shell script."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import logging
 import math
@@ -24,6 +23,7 @@ from mig_opt.simulation.fleet.cluster import Cluster, Policy, RejectingPolicy
 from mig_opt.simulation.fleet.event_queue import ARRIVAL, BEGIN, END, MOVE, WAKE, Event
 from mig_opt.simulation.fleet.metrics import Metrics, PowerModel, measure
 from mig_opt.simulation.fleet.running_jobs import StartingPolicy, standing
+from mig_opt.texts import number_in
 
 _LOG = logging.getLogger(__name__)
 
@@ -368,10 +368,7 @@ def read_option(policy: Method, option: str, text: str) -> object:
         return tuple(text.split("/")) if "/" in text else text
     if text.casefold() in ("true", "false"):
         return text.casefold() == "true"
-    for kind in (int, float):
-        with contextlib.suppress(ValueError):
-            return kind(text)
-    return text
+    return number_in(text)
 
 
 def policy_label(name: str, options: Mapping[str, object]) -> str:

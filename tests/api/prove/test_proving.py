@@ -242,13 +242,12 @@ def test_two_methods_agree(batch: Batch) -> None:
 @settings(max_examples=60)
 @given(batches())
 def test_bounds_are_those_of_the_library(batch: Batch) -> None:
-    """Computed along another way they are the same, but for times that are rounded down to ticks there."""
+    """Computed along another way they are the same, but for the weights, which are rounded there."""
     known = {bound.name: bound.value for bound in lower_bounds(batch)}
     slack = 1e-5 * max(known.values())
     slice_load = Fraction(slice_load_of(batch).value)
-    critical = Fraction(critical_task_of(batch).value)
     assert known["slice load"] - slack <= slice_load <= known["slice load"] + slack
-    assert known["critical task"] - 1e-12 <= critical <= known["critical task"] + slack
+    assert known["critical task"] == Ticks(0, 1, exact=True).seconds_below(Fraction(critical_task_of(batch).value))
 
 
 @given(st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any))

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import highspy
 import numpy as np
 import pytest
+from whole_problems import whole_problem
 
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -78,7 +79,7 @@ def divided(problem: IntegerBatch, tree: LayoutTree) -> float:
 
 @pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
 def test_bounds_are_below_every_assignment_and_the_model_finds_the_best(gpu: str) -> None:
-    problem = IntegerBatch(generate_batch(5, gpu=gpu, seed=4))
+    problem = whole_problem(generate_batch(5, gpu=gpu, seed=4))
     branches = branches_of(problem)
     rng = np.random.default_rng(5)
     for tree in trees(problem, 1, 12, most_places=4):
@@ -104,7 +105,7 @@ def test_bounds_are_below_every_assignment_and_the_model_finds_the_best(gpu: str
 
 @pytest.mark.parametrize(("n", "seed"), [(8, 1), (30, 2), (60, 3)])
 def test_divided_tasks_are_as_good_as_a_linear_program(n: int, seed: int) -> None:
-    problem = IntegerBatch(generate_batch(n, seed=seed))
+    problem = whole_problem(generate_batch(n, seed=seed))
     ticks = priced_tasks(problem, branches_of(problem), np.ones(n), 10**8, 1).ticks
     losses = []
     for tree in trees(problem, seed, 12):
@@ -117,7 +118,7 @@ def test_divided_tasks_are_as_good_as_a_linear_program(n: int, seed: int) -> Non
 
 
 def test_prices_of_its_own_rule_a_layout_out_that_common_ones_leave() -> None:
-    problem = IntegerBatch(generate_batch(14, seed=1))
+    problem = whole_problem(generate_batch(14, seed=1))
     branches = branches_of(problem)
     areas = np.array([min(task.times.values()) for task in problem.batch.tasks])
     tasks = priced_tasks(problem, branches, areas, 74_000, 10)
@@ -131,7 +132,7 @@ def test_prices_of_its_own_rule_a_layout_out_that_common_ones_leave() -> None:
 
 
 def test_a_task_that_fits_nowhere_rules_out() -> None:
-    problem = IntegerBatch(generate_batch(5, seed=1))
+    problem = whole_problem(generate_batch(5, seed=1))
     branches = branches_of(problem)
     tasks = priced_tasks(problem, branches, np.ones(5), 10, 1)
     for tree in trees(problem, 1, 3):

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from whole_problems import whole_problem
 
 from mig_opt import generate_batch
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -54,7 +55,7 @@ def tasks_of(problem: IntegerBatch, branches: Branches, at_most: int, seed: int,
 
 @pytest.mark.parametrize("gpu", ["A30", "A100", "RTX-PRO-6000"])
 def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
-    problem = IntegerBatch(generate_batch(4, gpu=gpu, seed=1))
+    problem = whole_problem(generate_batch(4, gpu=gpu, seed=1))
     branches = branches_of(problem)
     layouts = [layout for order in branches.orders for layout in layouts_in(branches, order)]
     assert len(layouts) == number_of_layouts(branches)
@@ -90,7 +91,7 @@ def test_paths_of_a_layout_have_its_operations_and_waits(gpu: str) -> None:
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("seed", range(2))
 def test_all_assignments_within_a_limit_are_listed(gpu: str, may_be_empty: bool, seed: int) -> None:
-    problem = IntegerBatch(generate_batch(4, gpu=gpu, seed=seed))
+    problem = whole_problem(generate_batch(4, gpu=gpu, seed=seed))
     branches = branches_of(problem)
     rng = np.random.default_rng(seed)
     layouts = [layout for order in branches.orders for layout in layouts_in(branches, order) if layout][
@@ -134,7 +135,7 @@ def test_all_assignments_within_a_limit_are_listed(gpu: str, may_be_empty: bool,
 
 @pytest.mark.parametrize("gpus", [1, 2])
 def test_layouts_that_are_left_out_have_no_schedule(gpus: int) -> None:
-    problem = IntegerBatch(generate_batch(5, gpu="A30", gpus=gpus, seed=2))
+    problem = whole_problem(generate_batch(5, gpu="A30", gpus=gpus, seed=2))
     branches = branches_of(problem)
     layouts = [layout for order in branches.orders for layout in layouts_in(branches, order)]
     both = list(itertools.combinations_with_replacement(layouts, gpus))[:: 1 if gpus == 1 else 19]
@@ -155,7 +156,7 @@ def test_layouts_that_are_left_out_have_no_schedule(gpus: int) -> None:
 
 
 def test_too_many_sets_are_given_up() -> None:
-    problem = IntegerBatch(generate_batch(12, gpu="A30", seed=2))
+    problem = whole_problem(generate_batch(12, gpu="A30", seed=2))
     branches = branches_of(problem)
     tree = LayoutTree(problem, branches, [whole_layout(branches)])
     tasks = tasks_of(problem, branches, 10**6, 1)

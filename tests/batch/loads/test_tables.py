@@ -9,6 +9,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from load_paths import LongestPaths, image
 from strategies import Decisions, batches, decisions, realistic_batches, tiny_batches, whole_seconds
+from whole_problems import whole_problem
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Status, Task, get_gpu, solve
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -80,7 +81,7 @@ def test_every_single_size(gpu: str) -> None:
 def room(initial: tuple[LiveInstance, ...], *, parallel: bool = False, sizes: tuple[int, ...] = (4,)) -> int:
     """Return the least length, in hundredths of a second, of a task of 3 s with live instances."""
     batch = Batch((Task("a", dict.fromkeys(sizes, 3.0)),), A30, initial=initial, parallel_operations=parallel)
-    return filled(IntegerBatch(batch), FAR_TOO_LONG).least
+    return filled(whole_problem(batch), FAR_TOO_LONG).least
 
 
 def ones(*free: float) -> tuple[LiveInstance, ...]:

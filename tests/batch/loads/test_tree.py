@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_gpu, batches
+from whole_problems import whole_problem
 
 from mig_opt import Batch, LiveInstance, OperationCosts, Task, get_gpu
 from mig_opt.batch.integer_batch import IntegerBatch
@@ -17,7 +18,7 @@ A30, A100 = get_gpu("A30"), get_gpu("A100")
 @given(batches(any_gpu, max_tasks=3, max_gpus=3))
 @settings(max_examples=100)
 def test_the_root_is_last_and_has_every_place_once(batch: Batch) -> None:
-    problem = IntegerBatch(batch)
+    problem = whole_problem(batch)
     tree = LoadTree(problem)
     assert sorted(tree.places_below(len(tree.nodes) - 1)) == list(range(len(problem.places)))
     for gpu, root in enumerate(tree.roots):
@@ -43,7 +44,7 @@ TASK = Task("a", {1: 4.0, 2: 2.0, 4: 1.0})
 
 
 def waits(batch: Batch) -> set[tuple[int, int]]:
-    return {(node.wait_one, node.wait_two) for node in LoadTree(IntegerBatch(batch)).nodes if node.kind == "split"}
+    return {(node.wait_one, node.wait_two) for node in LoadTree(whole_problem(batch)).nodes if node.kind == "split"}
 
 
 def test_one_of_two_neighbours_waits_for_the_cheapest_creation() -> None:
@@ -64,7 +65,7 @@ def live(*profiles: tuple[str, int], gpu: int = 0) -> tuple[LiveInstance, ...]:
 
 
 def late(batch: Batch) -> set[tuple[int, int]]:
-    return {(node.late_one, node.late_two) for node in LoadTree(IntegerBatch(batch)).nodes if node.kind == "split"}
+    return {(node.late_one, node.late_two) for node in LoadTree(whole_problem(batch)).nodes if node.kind == "split"}
 
 
 DESTROY = OperationCosts({1: 0.1, 2: 0.1, 4: 0.1}, {1: 0.2, 2: 0.4, 4: 0.9})

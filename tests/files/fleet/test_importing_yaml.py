@@ -41,7 +41,7 @@ def test_yaml_reads_as_json_does(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("kind: List\nitems:\n- {kind: Node}\n- kind: [", "line 5: is no YAML: did not find expected node content"),
+        ("kind: List\nitems:\n- {kind: Node}\n- kind: [", "line 4: is no YAML: did not find expected node content"),
         ("kind: List\nitems:\n- kind: Node\n  kind: Pod\n", "line 4: kind stands twice in the same object"),
         ("kind: List\nitems: &all\n- kind: Node\nmore: *all\n", "line 2: stands at several places by an alias"),
         ("kind: List\nitems:\n- metadata: {name: n}\n", "line 3: items[0] has no kind"),

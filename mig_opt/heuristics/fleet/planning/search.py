@@ -191,7 +191,7 @@ class PlanSearch:
             for job in known:
                 modes[numbers[job]] = self._problem.jobs[numbers[job]].mode(previous.profiles[job])
             order = [numbers[job] for job in dict.fromkeys([*known, *numbers])]
-            yield JobList(np.array(order), modes, previous.area_weight)
+            yield JobList(np.array(order, np.int64), modes, previous.area_weight)
 
     def _lists_of(self, batch: Batch, schedule: Schedule) -> Iterator[JobList]:
         """Yield the jobs in the order of a schedule, and short ones first, on the sizes that they have there."""
@@ -203,9 +203,9 @@ class PlanSearch:
             sizes = [profiles[profile].compute_slices for profile, _ in jobs[number].modes]
             modes[number] = sizes.index(batch.gpu.profile(run.profile).compute_slices)
             order.append(number)
-        yield JobList(np.array(order), modes, 1.0)
+        yield JobList(np.array(order, np.int64), modes, 1.0)
         short = sorted(order, key=lambda number: jobs[number].modes[modes[number]][1] / jobs[number].weight)
-        yield JobList(np.array(short), modes, 1.0)
+        yield JobList(np.array(short, np.int64), modes, 1.0)
 
     def _free_modes(self) -> Integers:
         return np.full(self._count, -1, np.int64)
