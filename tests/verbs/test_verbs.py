@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 import mig_opt
-from mig_opt import Batch, Deployment, FleetState, InputError, Migration, ProfileTable, RateTable, Trace
+from mig_opt import Batch, Deployment, FleetState, InputError, Migration, ProfileTable, RateTable, Trace, views
 from mig_opt.fleet.admission import AdmissionGoal
 from mig_opt.instances.bundled import BatchName, DemandName
 from mig_opt.method.registry import imported
@@ -46,7 +46,7 @@ def test_every_entry_is_a_function(entry: str) -> None:
 
 
 def test_every_picture_is_one_of_the_views() -> None:
-    assert {name for entry in pictures.PICTURES.values() for name in entry if name} <= set(mig_opt.views.__all__)
+    assert {name for entry in pictures.PICTURES.values() for name in entry if name} <= set(views.__all__)
 
 
 def test_the_face_is_small() -> None:
@@ -88,11 +88,11 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
 
 
 def test_the_problem_decides_what_is_checked_bounded_and_drawn(tmp_path: Path) -> None:
-    assert mig_opt.validation.validate(BATCH, SCHEDULE).makespan == SCHEDULE.makespan
-    assert mig_opt.validation.validate(DEMAND, Deployment((), ())).violations[0].code == "unserved"
+    assert mig_opt.validate(BATCH, SCHEDULE).makespan == SCHEDULE.makespan
+    assert mig_opt.validate(DEMAND, Deployment((), ())).violations[0].code == "unserved"
     moved = [Migration(0, "1g.5gb", 0, 0, 6, "a")]
     state = FleetState(A100, 1, (mig_opt.HeldInstance(0, "1g.5gb", 0, "a"),))
-    assert mig_opt.validation.validate(state, moved, room=[(0, "4g.20gb", 0)]).valid
+    assert mig_opt.validate(state, moved, room=[(0, "4g.20gb", 0)]).valid
     trace = Trace((JOB,), mig_opt.get_gpu("A30"))
     assert mig_opt.bounds(trace, resizing=False).makespan[0].value == pytest.approx(10.13)
     assert mig_opt.bounds(trace, reject=True).jobs == 1
@@ -113,7 +113,7 @@ def test_what_no_table_has_is_told(tmp_path: Path) -> None:
     assert "did you mean nvidia-smi" in complaint(lambda: mig_opt.import_from("nvidia_smi", "x"))  # type: ignore[call-overload]
     wrong: Any = "kubernets"
     assert "did you mean Deployment as kubernetes" in complaint(lambda: mig_opt.export(Deployment((), ()), wrong))
-    assert "problem: cannot be 'int'" in complaint(lambda: mig_opt.validation.validate(anything, 1))
+    assert "problem: cannot be 'int'" in complaint(lambda: mig_opt.validate(anything, 1))
     assert "there is no picture of int" in complaint(lambda: mig_opt.plot(anything))
     assert "call its savefig" in complaint(lambda: mig_opt.plot(BATCH, to="x.png"))  # type: ignore[call-overload]
     assert "no bundled instance" in complaint(lambda: mig_opt.load("parvagpu"))

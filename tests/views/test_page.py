@@ -101,7 +101,8 @@ def test_pages_need_no_matplotlib(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "sys.modules['matplotlib'] = None\n"
-        "from mig_opt import load, solve, save_plot\n"
+        "from mig_opt import load, solve\n"
+        "from mig_opt.views import save_plot\n"
         "batch = load('rodinia-a30')\n"
         "save_plot(batch, solve(batch, 'far').schedule, sys.argv[1])\n"
     )
