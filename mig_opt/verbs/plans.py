@@ -161,7 +161,7 @@ def bounds(problem: Any, *, reject: bool = False, **options: Any) -> Any:
     --------
     >>> from mig_opt import load
     >>> round(max(bound.value for bound in bounds(load("rodinia-a30"))), 3)
-    28.301
+    24.734
     """
     return function_for(type(problem), _ACCEPTANCE if reject else BOUNDS, "problem")(problem, **options)
 
