@@ -71,9 +71,9 @@ def solve(
     gap : float
         The run ends as soon as ``(makespan - lower_bound) / makespan`` is at most this share: 0.01 is one percent.
     stop : callable, optional
-        Called with the new :class:`~mig_opt.TrajectoryPoint` after each improvement of the schedule or the bound, not
-        always in the thread that called this function. The run ends as soon as it returns True; nothing that the
-        method finds later counts. What it raises arrives here as well.
+        Called with the new ``TrajectoryPoint`` after each improvement of the schedule or the bound, not always in the
+        thread that called this function. The run ends as soon as it returns True; nothing that the method finds later
+        counts. What it raises arrives here as well.
     deterministic : bool
         True if the same arguments have to give the same schedule, bound and trajectory (but for the seconds) on every
         run, with any number of workers and any time limit, as long as the versions of this package and its solvers are

@@ -39,7 +39,7 @@ _SAVING: dict[Any, Any] = {
 
 
 def check_plot_path(path: str | os.PathLike[str]) -> None:
-    """Check, before a long computation, that :func:`mig_opt.save_plot` will be able to write ``path``.
+    """Check, before a long computation, that :func:`mig_opt.plot` will be able to write ``path``.
 
     Parameters
     ----------

@@ -22,14 +22,14 @@ from mig_opt import (
     Task,
     deploy,
     get_gpu,
-    load_demand,
     methods,
     solve,
-    validate,
-    write_batch,
 )
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.files.batch.schedules import write_schedule
 from mig_opt.files.serving.deployments import write_deployment
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate
 
 ANYWHERE = [method.name for method in methods() if "partition" not in method.options]
 

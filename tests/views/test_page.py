@@ -14,10 +14,9 @@ import pytest
 import tiny
 from charts import top_down
 
-from mig_opt import save_plot
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.views import check_plot_path
+from mig_opt.views import check_plot_path, save_plot
 
 needs_bokeh = pytest.mark.usefixtures("bokeh")
 
@@ -102,8 +101,9 @@ def test_pages_need_no_matplotlib(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "sys.modules['matplotlib'] = None\n"
-        "from mig_opt import load_instance, solve, save_plot\n"
-        "batch = load_instance('rodinia-a30')\n"
+        "from mig_opt import load, solve\n"
+        "from mig_opt.views import save_plot\n"
+        "batch = load('rodinia-a30')\n"
         "save_plot(batch, solve(batch, 'far').schedule, sys.argv[1])\n"
     )
     target = tmp_path / "plan.html"

@@ -114,8 +114,8 @@ def deploy_day_with_promise(
 
     Examples
     --------
-    >>> from mig_opt import RateTable, deploy_day_with_promise, load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import RateTable, deploy_day_with_promise, load
+    >>> demand = load("parvagpu-s1")
     >>> rows = {service.name: (service.rate, 2 * service.rate) for service in demand.services}
     >>> result = deploy_day_with_promise(demand, RateTable((0, 1800, 3600), rows), 0.99)
     >>> result.plan.gpus, all(simulation.keeps(0.99) for simulation in result.simulations)

@@ -98,7 +98,7 @@ def deploy_with_promise(
     promise : Promise or float
         The share, with the arrivals and how batches are formed; a number stands for Poisson arrivals.
     method : str
-        One of :func:`mig_opt.deploy_methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
+        One of :func:`mig_opt.methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
         in place of them; the fewest GPUs with which the promise is kept count. ``exact`` never needs more GPUs.
     running : Deployment, optional
         What is running now. GPUs keep their numbers, and as much as possible stays where it is.
@@ -122,8 +122,8 @@ def deploy_with_promise(
 
     Examples
     --------
-    >>> from mig_opt import deploy_with_promise, load_demand
-    >>> result = deploy_with_promise(load_demand("parvagpu-s1"), 0.99)
+    >>> from mig_opt import deploy_with_promise, load
+    >>> result = deploy_with_promise(load("parvagpu-s1"), 0.99)
     >>> result.claim
     '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
     """

@@ -43,8 +43,8 @@ def plot_batch(batch: Batch, *, title: str | None = None) -> Figure:
 
     Examples
     --------
-    >>> from mig_opt import load_instance
-    >>> figure = plot_batch(load_instance("rodinia-a30"))
+    >>> from mig_opt import load
+    >>> figure = plot_batch(load("rodinia-a30"))
     >>> figure.axes[0].get_xlabel()
     'seconds on an instance (logarithmic)'
     """

@@ -83,6 +83,6 @@ def plotted_result(result: ScheduleResult, **options: Any) -> Any:
     if result.plan is None:
         raise InputError([Problem("schedule", f"there is none to draw: the result is {result.status.value}")])
     if result.batch is None:
-        message = "is not known, as the result comes from a file: plot_schedule(batch, result.schedule) draws it"
+        message = "is not known, as the result comes from a file: plot(batch, result.schedule) draws it"
         raise InputError([Problem("batch", message)])
     return plot_schedule(result.batch, result.plan, lower_bound=result.lower_bound, **options)

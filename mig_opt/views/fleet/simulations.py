@@ -70,7 +70,7 @@ def plot_simulation(
         What :func:`mig_opt.simulate` returned.
     bounds : TraceBounds or Acceptance, optional
         Lower bounds of the trace, if they are known already; upper bounds on acceptance ratios where jobs were turned
-        away (:func:`mig_opt.acceptance_bound`, ``as_asked=False`` where one gives jobs other profiles).
+        away (:func:`mig_opt.bounds`, ``as_asked=False`` where one gives jobs other profiles).
     title : str, optional
         By default the name of the trace, the fleet and the number of jobs.
 
@@ -93,7 +93,7 @@ def plot_simulation(
 
     Examples
     --------
-    >>> from mig_opt import Job, Trace, get_gpu, plot_simulation, simulate
+    >>> from mig_opt import Job, Trace, get_gpu, simulate
     >>> trace = Trace((Job("a", 0.0, {3: 10.0}, "3g.20gb"), Job("b", 1.0, {4: 5.0}, "4g.20gb")), get_gpu("A100"))
     >>> figure = plot_simulation([simulate(trace, "first-fit"), simulate(trace, "static", backfill=True)])
     >>> [axes.get_label() for axes in figure.axes][:4]

@@ -49,8 +49,8 @@ def plot_day(result: DayResult, *, title: str | None = None) -> Figure:
 
     Examples
     --------
-    >>> from mig_opt import RateTable, deploy_day, load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import RateTable, deploy_day, load
+    >>> demand = load("parvagpu-s1")
     >>> rows = {service.name: (service.rate, 3 * service.rate) for service in demand.services}
     >>> figure = plot_day(deploy_day(demand, RateTable((0, 3600, 7200), rows)))
     >>> figure.axes[0].get_ylabel()

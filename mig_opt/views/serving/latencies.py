@@ -49,8 +49,8 @@ def plot_latencies(simulation: RequestSimulation, *, promise: float | None = Non
 
     Examples
     --------
-    >>> from mig_opt import deploy, load_demand, simulate_requests
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import deploy, load, simulate_requests
+    >>> demand = load("parvagpu-s1")
     >>> figure = plot_latencies(simulate_requests(demand, deploy(demand).deployment, seconds=1))
     >>> figure.axes[0].get_xlabel()
     'latency as a multiple of the SLO'

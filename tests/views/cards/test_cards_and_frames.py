@@ -12,26 +12,16 @@ import pytest
 import tiny
 from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import (
-    Batch,
-    Deployment,
-    Segment,
-    Task,
-    deploy,
-    get_gpu,
-    load_demand,
-    plot_batch,
-    plot_schedule,
-    read_batch,
-    simulate_requests,
-    solve,
-)
+from mig_opt import Batch, Deployment, Segment, Task, deploy, get_gpu, simulate_requests, solve
 from mig_opt.batch.batch import LiveInstance
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.errors import InputError
+from mig_opt.files.batch.batches import read_batch
+from mig_opt.instances.bundled import load_demand
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import DeploymentResult
 from mig_opt.simulation import simulate
+from mig_opt.views import plot_batch, plot_schedule
 
 BEST = ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5, reason="it meets the bound", batch=tiny.BATCH)
 DEPLOYMENT = Deployment(

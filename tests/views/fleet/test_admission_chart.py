@@ -6,9 +6,11 @@ import pytest
 from charts import artists
 from online_worlds import job, trace
 
-from mig_opt import Job, Trace, acceptance_bound, generate_trace, get_gpu, plot_simulation
+from mig_opt import Job, Trace, generate_trace, get_gpu
 from mig_opt.errors import InputError
+from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation import Simulation, simulate
+from mig_opt.views import plot_simulation
 from mig_opt.views.fleet.comparisons import ASKED_SIGN, UPPER_SIGN, comparisons
 from mig_opt.views.fleet.series import acceptance_steps
 

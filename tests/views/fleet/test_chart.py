@@ -12,9 +12,10 @@ from matplotlib.collections import PathCollection
 from matplotlib.lines import Line2D
 from online_worlds import NO_COSTS, Scripted, job, place, trace
 
-from mig_opt import Trace, generate_trace, plot_simulation, save_simulation_plot
+from mig_opt import Trace, generate_trace
 from mig_opt.errors import InputError
 from mig_opt.simulation import Policy, Simulation, simulate
+from mig_opt.views import plot_simulation, save_simulation_plot
 from mig_opt.views.fleet.series import (
     StepFunction,
     busy_shares,
