@@ -14,7 +14,10 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 import mig_opt
+from mig_opt.api.explain.explanation import Explanation
 from mig_opt.cli import main
+from mig_opt.operations.execute.report import Execution
+from mig_opt.views import plot_execution
 
 
 class Ending(NamedTuple):
@@ -88,7 +91,7 @@ def read(kind: str, name: str) -> Ending:
 
     try:
         if kind == "result":
-            mig_opt.read_result(name)
+            mig_opt.read(mig_opt.ScheduleResult, name)
         else:
             deployment_result_from_json(Path(name).read_bytes(), source=name)
     except mig_opt.InputError as error:
@@ -103,41 +106,41 @@ def shown() -> Iterator[tuple[str, Any]]:
 
 
 def _shown() -> Iterator[tuple[str, Any]]:
-    batch, demand = mig_opt.read_batch("batch.json"), mig_opt.read_demand("services.json")
-    trace = mig_opt.read_trace("trace.json")
-    deployment = mig_opt.read_deployment("fleet.json")
+    batch, demand = mig_opt.read(mig_opt.Batch, "batch.json"), mig_opt.read(mig_opt.Demand, "services.json")
+    trace = mig_opt.read(mig_opt.Trace, "trace.json")
+    deployment = mig_opt.read(mig_opt.Deployment, "fleet.json")
     things: dict[str, Any] = {
         "batch": batch,
-        "batch with live instances": mig_opt.read_batch("release/batch.json"),
-        "long batch": mig_opt.load_instance("miso-a100-100"),
-        "schedule": mig_opt.read_schedule("plan.json"),
+        "batch with live instances": mig_opt.read(mig_opt.Batch, "release/batch.json"),
+        "long batch": mig_opt.load("miso-a100-100"),
+        "schedule": mig_opt.read(mig_opt.Schedule, "plan.json"),
         "result": mig_opt.solve(batch, "far"),
-        "long result": mig_opt.solve(mig_opt.load_instance("miso-a100-32").replace(gpus=2), "far"),
-        "result of a file": mig_opt.read_result("result.json"),
-        "result without a schedule": mig_opt.solve(mig_opt.read_batch("impossible.json"), "far"),
+        "long result": mig_opt.solve(mig_opt.load("miso-a100-32").replace(gpus=2), "far"),
+        "result of a file": mig_opt.read(mig_opt.ScheduleResult, "result.json"),
+        "result without a schedule": mig_opt.solve(mig_opt.read(mig_opt.Batch, "impossible.json"), "far"),
         "explanation": mig_opt.explain(batch, 6),
         "deployment": deployment,
         "deployment result": mig_opt.deploy(demand, "parvagpu"),
-        "no deployment": mig_opt.deploy(mig_opt.read_demand("unservable.json"), "parvagpu"),
-        "day": mig_opt.deploy_day(demand, mig_opt.read_rates("rates.csv")),
-        "change": mig_opt.plan_change(mig_opt.read_deployment("old-fleet.json"), deployment, demand=demand),
-        "migrations": mig_opt.defragment(mig_opt.read_state("state.json")),
+        "no deployment": mig_opt.deploy(mig_opt.read(mig_opt.Demand, "unservable.json"), "parvagpu"),
+        "day": mig_opt.deploy_day(demand, mig_opt.read(mig_opt.RateTable, "rates.csv")),
+        "change": mig_opt.plan_change(mig_opt.read(mig_opt.Deployment, "old-fleet.json"), deployment, demand=demand),
+        "migrations": mig_opt.defragment(mig_opt.read(mig_opt.FleetState, "state.json")),
         "simulation": mig_opt.simulate(trace, "first-fit"),
-        "requests": mig_opt.simulate_requests(demand, mig_opt.read_deployment("fleet.csv"), seconds=10),
-        "optimum": mig_opt.trace_optimum(trace),
-        "execution": mig_opt.Execution(mig_opt.read_journal("run.journal")),
+        "requests": mig_opt.simulate_requests(demand, mig_opt.read(mig_opt.Deployment, "fleet.csv"), seconds=10),
+        "optimum": mig_opt.optimum(trace),
+        "execution": Execution(mig_opt.read(mig_opt.Journal, "run.journal")),
     }
     for name, thing in things.items():
         if hasattr(thing, "_repr_html_"):
             yield name, thing._repr_html_()
-        if isinstance(thing, mig_opt.Result | mig_opt.Explanation):
+        if isinstance(thing, mig_opt.Result | Explanation):
             yield f"{name} as text", str(thing)
         if hasattr(thing, "to_frame"):
             yield f"{name} as frame", thing.to_frame().to_csv(index=False)
     for name in ("batch", "long batch", "result", "deployment result", "requests", "simulation"):
         yield f"{name} as picture", things[name].plot()
     execution = things["execution"]
-    picture = mig_opt.plot_execution(execution.journal.batch, execution.journal.schedule, execution.measured()[1])
+    picture = plot_execution(execution.journal.batch, execution.journal.schedule, execution.measured()[1])
     yield "execution as picture", picture
 
 

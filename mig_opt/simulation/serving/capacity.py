@@ -345,8 +345,8 @@ def _late_share(
 ) -> float:
     if rate < _least_rate(slo, promise):
         apart = _APART * slo
-        stream = [np.arange(1, min(max(round(rate * seconds), 1), _MOST_APART) + 1) * apart]
-        seconds = float(stream[0][-1])
+        moments = np.arange(1.0, min(max(round(rate * seconds), 1), _MOST_APART) + 1) * apart
+        stream, seconds = [moments], float(moments[-1])
     elif stream is None:
         stream = promise.arrivals.stream("", rate, seconds, rng)
     served = ServedRequests(
