@@ -14,7 +14,6 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mig_opt.batch.batch import Batch, check_placeable
-from mig_opt.batch.horizon import Horizon
 from mig_opt.batch.integer_time import Ticks
 from mig_opt.gpu.model import Placement, Profile
 
@@ -100,8 +99,6 @@ class _Measured:
     batch: Batch
     ticks: Ticks
     times: list[dict[Profile, int]]  # for each task its ticks on every profile on which it can run
-    # The same, but only where a task can end by the horizon: a bound for schedules of such runs holds for all others.
-    useful: list[dict[Profile, int]]
     create: dict[Profile, int]  # ticks of a creation
     live: list[list[_Live]]  # the live instances of each GPU that has some
     idle: int  # number of the other GPUs
@@ -121,12 +118,7 @@ class _Measured:
         for entry in batch.initial:
             placement, free = batch.gpu.placement(entry.profile, entry.start), ticks.floor(entry.free)
             live[entry.gpu].append(_Live(placement, free, free + ticks.floor(costs.of("destroy", placement.profile))))
-        useful: list[dict[Profile, int]] = [{} for _ in times]
-        places = {(place.placement.profile, id(place.times)): place for place in Horizon.of(batch).places}
-        for (profile, _), place in places.items():
-            for task in place.times:
-                useful[task][profile] = times[task][profile]
-        return cls(batch, ticks, times, useful, create, list(live.values()), batch.gpus - len(live))
+        return cls(batch, ticks, times, create, list(live.values()), batch.gpus - len(live))
 
     def ready(self) -> dict[Profile, int]:
         """Return for each profile the tick before which nothing runs on an instance of it, wherever it is."""
@@ -142,7 +134,7 @@ class _Measured:
 
     def begins(self) -> Iterator[tuple[int, int, int]]:
         """Yield memory slices with the tick before which nothing runs there, and on how many GPUs that is so."""
-        create = min(self.create[profile] for row in self.useful for profile in row)
+        create = min(self.create[profile] for row in self.times for profile in row)
         for position in range(self.batch.gpu.memory_slices):
             if self.idle:
                 yield position, create, self.idle
@@ -238,7 +230,7 @@ class _Coverage:
         for placement, footprint in shape.items():
             columns.setdefault(placement.profile, set()).add(at[footprint])
         durations: list[list[int | None]] = []
-        for times in measured.useful:
+        for times in measured.times:
             row: list[int | None] = [None] * len(footprints)
             for profile, ticks in times.items():
                 for column in columns[profile]:
