@@ -65,10 +65,10 @@ RUNS: dict[str, Callable[..., Result[Any]]] = {
     "change": lambda **options: plan_change(BEFORE, AFTER, **options),
 }
 VALIDATORS = {
-    "solve": "mig_opt.api.solve.validate",
+    "solve": "mig_opt.validation.batch.schedules.validate",
     "deploy": "mig_opt.api.deploy.deployment.validate_deployment",
     "room": "mig_opt.api.defragment.defragmentation.validate_migrations",
-    "makespan": "mig_opt.models.fleet.optimum.validate",
+    "makespan": "mig_opt.validation.batch.schedules.validate",
     "change": "mig_opt.api.change.plans.validate_change",
 }
 
@@ -173,7 +173,11 @@ def test_exceptions_of_callbacks_arrive(run: Callable[..., Result[Any]]) -> None
 
 @pytest.mark.parametrize("name", VALIDATORS)
 def test_a_plan_that_breaks_a_rule_does_not_leave(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = SimpleNamespace(valid=False, violations=("broken rule",), fragmentation=0.0)
+
+    class Broken(str):
+        code = "broken"
+
+    found = SimpleNamespace(valid=False, violations=(Broken("broken rule"),), fragmentation=0.0)
     monkeypatch.setattr(VALIDATORS[name], lambda *_, **__: found)
     with pytest.raises(SolverError, match=r"invalid .*: broken rule"):
         RUNS[name]()

@@ -256,7 +256,7 @@ def test_what_is_not_there_cannot_be_drawn() -> None:
         DeploymentResult(Status.NO_SOLUTION, "exact", None, 0, 0.5).plot()
     with pytest.raises(InputError, match="there is none to draw: the result is infeasible"):
         ScheduleResult(Status.INFEASIBLE, "cp", None, float("inf"), 0.0).plot()
-    with pytest.raises(InputError, match=r"batch: is not known, .* plot_schedule\(batch, result\.schedule\)"):
+    with pytest.raises(InputError, match=r"batch: is not known, .* plot\(batch, result\.schedule\)"):
         dataclasses.replace(BEST, batch=None).plot()
 
 
