@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.views.texts import GRID, INK, contrast, spell_slices, spell_span
+from mig_opt.views.texts import GRID, INK, LONGEST_TITLE, contrast, elide, spell_slices, spell_span
 
 Numbers = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class Page:
         template = string.Template(_resource("page.html"))
         library = Resources(mode="inline", minified=True).js_raw
         return template.substitute(
-            title=html.escape(self.title),
+            title=html.escape(elide(self.title, LONGEST_TITLE)),
             notes=notes and f"<ul>\n{notes}\n</ul>",
             library=next(script for script in library if "Bokeh" in script),
             # Within a script only this sequence would end it.

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mig_opt.views.texts import INK
+from mig_opt.views.texts import INK, LONGEST_TITLE, elide
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -38,7 +38,7 @@ class Sheet(ABC):
 
         from mig_opt.views.figure import ShownFigure
 
-        self.title = title
+        self.title = elide(title, LONGEST_TITLE)
         self.figure: Figure = ShownFigure(facecolor="white", dpi=FINE)
         FigureCanvasAgg(self.figure)
         self.renderers = {

@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+LONGEST_NAME, LONGEST_TITLE = 200, 1000
+"""Characters that drawings show at most: more would take seconds to measure, and find no room."""
+
 INK, GRID, IDLE, BOUND = "#1f1f1f", "#dddddd", "#ececec", "#b0003a"
 
 PALETTE = re.findall(
@@ -48,8 +51,9 @@ def apart(at: Sequence[float], widths: Sequence[float]) -> list[tuple[Literal["l
 
 
 def one_line(name: str) -> str:
-    """Return a name on one line, without characters that no font can show."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(name.split())) or "?"
+    """Return a name on one line, without characters that no font can show; a very long one without its middle."""
+    shown = elide(" ".join(name.split()), LONGEST_NAME)
+    return "".join(character if character.isprintable() else "\ufffd" for character in shown) or "?"
 
 
 def elide(name: str, most: int = 48) -> str:

@@ -233,9 +233,9 @@ class ScheduleChart(Sheet):
             # A white edge would hide a run that is not wider than the edge.
             narrow = (run.end - run.begin) * self.points_per_second < 3
             edge, weight = (colour, 0.3) if narrow else ("white", 0.8)
-            self.rectangle(box, f"run:{run.task}", facecolor=colour, edgecolor=edge, linewidth=weight, zorder=3)
+            self.rectangle(box, f"run:{name}", facecolor=colour, edgecolor=edge, linewidth=weight, zorder=3)
             free = box.beside(operations)
-            label = self.label(free, f"label:{run.task}", colour)
+            label = self.label(free, f"label:{name}", colour)
             width = (free.end - free.begin) * self.points_per_second - 2 * _PADDING
             height = 72 * self.row * len(box.slices) - 2 * _PADDING
             if not self.fit(label, name, width, height):

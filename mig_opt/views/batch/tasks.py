@@ -82,7 +82,7 @@ class BatchChart(Sheet):
         for row, task in enumerate(self.tasks):
             if task.times:
                 ends = min(task.times.values()), max(task.times.values())
-                axes.plot(ends, (row, row), color="#9a9a9a", linewidth=1.2, gid=f"task:{task.name}", zorder=2)
+                axes.plot(ends, (row, row), color="#9a9a9a", linewidth=1.2, gid=f"task:{one_line(task.name)}", zorder=2)
         signs, words = [], []
         for number, size in enumerate(self.batch.gpu.sizes):
             found = [(task.times[size], row) for row, task in enumerate(self.tasks) if size in task.times]
