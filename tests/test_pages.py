@@ -83,7 +83,7 @@ def test_what_does_not_exist_is_noticed() -> None:
     assert not exists("mig_opt.nowhere")
 
 
-@pytest.mark.parametrize("method", [method.name for method in mig_opt.deploy_methods()])
+@pytest.mark.parametrize("method", [method.name for method in mig_opt.methods("deploy")])
 def test_every_method_of_deploy_has_its_row(method: str) -> None:
     page = (DOCS / "explanation" / "deployments.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `([\w-]+)`", page, re.MULTILINE)

@@ -14,10 +14,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.report import describe, parser_of, save
-from mig_opt import Batch, OperationCosts, Task, load_instance, solve, validate
+from mig_opt import Batch, OperationCosts, Task, solve
 from mig_opt.batch.journal import Commands
 from mig_opt.files.batch.journals import read_journal
+from mig_opt.instances.bundled import load_instance
 from mig_opt.operations.execute import Execution, run_schedule
+from mig_opt.validation import validate
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "helpers"))
 from nvml_machine import Machine  # type: ignore[import-not-found]  # a helper of the tests

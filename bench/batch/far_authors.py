@@ -27,7 +27,7 @@ from typing import Any
 
 from bench.batch.far_measures import Cell, Figures, area, means, schedule
 from bench.report import describe, markdown, parser_of, save
-from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve, validate
+from mig_opt import Batch, Schedule, generate_batch, plan_stream, solve
 from mig_opt.batch.schedule import Run
 from mig_opt.batch.timeline import Slot
 from mig_opt.gpu.model import Placement
@@ -37,6 +37,7 @@ from mig_opt.heuristics.batch.far.concatenation import joined as joining
 from mig_opt.heuristics.batch.far.refinement import Refinement, SlotTasks
 from mig_opt.instances.batch import SCALINGS, TIME_RANGES, ScalingName, TimesName
 from mig_opt.method.control import Control
+from mig_opt.validation import validate
 
 PROGRAM = Path("visual_scheduler", "FAR_scheduler", "algorithm.py")
 """Where the repository has the scheduler that draws its figures; it is the one with moves and swaps."""

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.report import describe, markdown, parser_of, save
-from mig_opt import generate_batch, solve, write_batch
+from mig_opt import generate_batch, solve
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.instances.batch import ScalingName
 
 ROOT = Path(__file__).parents[2]

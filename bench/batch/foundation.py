@@ -12,11 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 
 from bench.report import describe, parser_of, save
-from mig_opt import Batch, generate_batch, load_instance, solve, validate
+from mig_opt import Batch, generate_batch, solve
 from mig_opt.batch.schedule import Schedule
 from mig_opt.heuristics.batch.far import far
 from mig_opt.instances.batch import ScalingName
+from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
+from mig_opt.validation import validate
 
 SCALINGS: tuple[ScalingName, ...] = ("PoorScaling", "MixedScaling", "GoodScaling")
 REPEATS = 7

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
-from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, load_instance, solve
+from mig_opt import Batch, Callbacks, OperationCosts, Task, generate_batch, handover, solve
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.instances.batch import ScalingName
+from mig_opt.instances.bundled import load_instance
 from mig_opt.studies.batch import measure, tolerance, violations, warm_up
 from mig_opt.studies.rows import Outcome, shielded
 from mig_opt.studies.workers import alone

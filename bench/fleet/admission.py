@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from bench.report import describe, markdown, parser_of, save, start
-from mig_opt import Job, OperationCosts, Trace, admission_bound, admission_optimum, get_gpu, read_trace, simulate
-from mig_opt.method.registry import policies
+from mig_opt import Job, OperationCosts, Trace, get_gpu, methods, simulate
+from mig_opt.files.fleet.traces import read_trace
+from mig_opt.models.fleet.admission import admission_bound, admission_optimum
 from mig_opt.simulation.fleet.simulator import check_policy, policy_label
 
 GPU = get_gpu("A100")
@@ -96,7 +97,7 @@ def worlds(*, cut: bool) -> Iterator[tuple[str, Trace, bool]]:
         yield f"{mix}, 40 GPUs", mixed(mix, 40, many, 100), False
     folder = Path(__file__).with_name("online")
     for day in DAYS[: 1 if cut else None]:
-        days = read_trace(folder / f"openb-{day}.csv", GPU.name, DAY_GPUS)
+        days = read_trace(folder / f"openb-{day}.csv", gpu=GPU.name, gpus=DAY_GPUS)
         yield (
             f"openb days, {DAY_GPUS} GPUs",
             days.replace(name=f"openb {day}", operations=OperationCosts.zero(GPU)),
@@ -106,7 +107,7 @@ def worlds(*, cut: bool) -> Iterator[tuple[str, Trace, bool]]:
 
 def measured(*, cut: bool) -> Iterator[Ratios]:
     """Yield the figures of every scheduler that can work without a queue, the bound and the optimum."""
-    entries: list[tuple[str, dict[str, Any]]] = [(entry.name, {}) for entry in policies()]
+    entries: list[tuple[str, dict[str, Any]]] = [(entry.name, {}) for entry in methods("simulate")]
     for group, trace, small in worlds(cut=cut):
         print(trace.name, file=sys.stderr, flush=True)
         for name, options in [*entries, *MORE]:

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.report import describe, parser_of, save
-from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu, validate_migrations
+from mig_opt import DefragmentationResult, FleetState, HeldInstance, defragment, get_gpu
 from mig_opt.api.defragment import greedy_migrations
+from mig_opt.validation import validate_migrations
 
 A100 = get_gpu("A100")
 NAMES = ("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb")

@@ -7,10 +7,11 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from mig_opt import Job, Trace, generate_trace, get_gpu, load_instance, simulate
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
 from mig_opt.gpu.model import Placement
 from mig_opt.gpu.reachability import partition_state_machine, reachable_configurations
 from mig_opt.heuristics.fleet.memory_forecast import MemoryForecast
+from mig_opt.instances.bundled import load_instance
 from mig_opt.simulation import PowerModel
 
 NOISES = (0.0, 0.01, 0.05, 0.2, 0.5, 1.0)

@@ -21,7 +21,8 @@ import numpy as np
 from bench.figures import save_figure
 from bench.fleet import pcie_figure as online_pcie_figure
 from bench.report import describe, markdown, parser_of, save
-from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, trace_bounds
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.fleet.trace import PCIE_LIMIT
 from mig_opt.gpu.model import GpuModel, OperationCosts, Profile
 from mig_opt.instances.fleet.poisson import TABLE_2

@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bench.report import describe, parser_of, save, some_of
-from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
+from mig_opt import Job, Simulation, Trace, generate_trace, get_gpu, simulate
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.models.fleet.arrivals import TraceGoal
+from mig_opt.models.fleet.optimum import trace_optimum
 
 RIVALS = ("fragmentation-aware", "first-fit", "best-fit", "load-balancing")
 FAMILIES: Mapping[str, int] = {

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from bench.fleet.policy_results import PolicyResult, ratio, winning
 from bench.report import Told, describe, markdown, remarks, resumable, save, something_wrong, start
-from mig_opt import write_trace
+from mig_opt import methods
 from mig_opt.files.fleet.openb import import_trace
+from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.fleet.registry import trace_families
-from mig_opt.method.registry import policies
 from mig_opt.studies import GeneratedTraces, PolicySettings, Study, read_study, run_study, study_rows
 from mig_opt.studies.rows import pack
 from mig_opt.studies.summary import GOALS, Goal, grouped
@@ -47,7 +47,7 @@ def planned(*, cut: bool = False) -> Study:
     alike (``migm-``), with four seeds.
     """
     study = read_study(FOLDER / "policies.toml")
-    names = [entry.name for entry in policies()]
+    names = [entry.name for entry in methods("simulate")]
     listed = {settings.policy for settings in study.policies}
     others = tuple(PolicySettings(name) for name in names if name not in listed)
     ordered = sorted(study.policies + others, key=lambda settings: names.index(settings.policy))
@@ -184,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "",
         describe("mig-opt", "ortools"),
         "",
-        "Every scheduler of `mig_opt.policies()`, with its usual options, on the traces of"
+        'Every scheduler of `mig_opt.methods("simulate")`, with its usual options, on the traces of'
         " [online/policies.toml](../fleet/online/policies.toml), A100. Flow time is the mean of the seconds from"
         " arrival to completion; it and the makespan are multiples of the lower bounds of the trace that no scheduler"
         " beats (docs/reference/traces.md), the means of the traces, ± the standard deviation over seeds or days. A"

@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bench.report import describe, markdown, parser_of, save
-from mig_opt import Job, Trace, generate_trace, get_gpu, import_migbench, read_published, simulate, trace_bounds
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt.files.fleet.migbench import import_migbench, read_published
+from mig_opt.fleet.bounds import trace_bounds
 from mig_opt.instances.fleet.registry import trace_families
 
 SIMPLE: tuple[tuple[str, dict[str, Any]], ...] = (

@@ -16,8 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from bench.report import describe, markdown, parser_of, save
-from mig_opt import Job, Trace, get_gpu, simulate
-from mig_opt.method.registry import policies
+from mig_opt import Job, Trace, get_gpu, methods, simulate
 
 SIZES = {"1g.5gb": 1, "2g.10gb": 2, "3g.20gb": 3, "4g.20gb": 4}
 GROWTH = (10, 100, 1_000, 10_000)
@@ -103,7 +102,7 @@ def main(arguments: Sequence[str]) -> None:
         jobs, gpus, policy, bound = options.one
         print(json.dumps(measure(int(jobs), int(gpus), policy, float(bound))))
         return
-    names = [entry.name for entry in policies() if entry.name != "planner"]
+    names = [entry.name for entry in methods("simulate") if entry.name != "planner"]
     growing = [(gpus, MOST_JOBS // 10, policy) for policy in ("first-fit", "fragmentation-aware") for gpus in GROWTH]
     lines = [
         "# Speed of the simulator",

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from bench.report import describe, markdown, parser_of, save, start
-from mig_opt import Trace, generate_trace, simulate, trace_bounds, trace_optimum
-from mig_opt.fleet.bounds import _Need, _weightings
+from mig_opt import Trace, generate_trace, methods, simulate
+from mig_opt.fleet.bounds import _Need, _weightings, trace_bounds
 from mig_opt.fleet.relaxation import Capacity, Relaxation, ends_in_order, last_end
-from mig_opt.method.registry import policies
+from mig_opt.models.fleet.optimum import trace_optimum
 
 WHOLE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("pcie-4", {}),
@@ -78,7 +78,7 @@ def mean_flow(trace: Trace, ends: float) -> float:
 
 def best_of_schedulers(trace: Trace) -> tuple[float, float]:
     """Return the least makespan and the least mean flow time that any scheduler reaches."""
-    runs = [simulate(trace, entry.name) for entry in policies() if entry.name != _NEVER]
+    runs = [simulate(trace, entry.name) for entry in methods("simulate") if entry.name != _NEVER]
     done = [run.metrics for run in runs if not run.unfinished]
     return min(each.makespan for each in done), min(each.completion.mean for each in done)
 

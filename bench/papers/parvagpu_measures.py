@@ -9,7 +9,8 @@ from functools import cache
 
 from bench.papers.claims import Claim, Verdict, compare
 from bench.serving.scenarios import SCENARIOS
-from mig_opt import Demand, Deployment, SloRule, deploy, load_demand
+from mig_opt import Demand, Deployment, SloRule, deploy
+from mig_opt.instances.bundled import load_demand
 
 PROGRAM, TEXT = SloRule(0.45, whole_ms=True), SloRule()
 RIVALS = {"gpulet": "gpulet", "iGniter": "igniter", "MIG-serving": "mig-serving-fast"}

@@ -13,10 +13,11 @@ from bench.quotes.heuristics import PARTS, SMALL, gap_of, gaps_of, proven_optima
 from bench.quotes.quoting import Entry, Given, Part, Quote, Source
 from bench.quotes.result_tables import NoFigureError, Table, numbers_of, said, table
 from bench.report import markdown
-from mig_opt import generate_batch, load_instance, solve
+from mig_opt import generate_batch, solve
 from mig_opt.batch.integer_batch import IntegerBatch
 from mig_opt.batch.loads.branches import branches_of
 from mig_opt.batch.loads.layouts import number_of_layouts
+from mig_opt.instances.bundled import load_instance
 
 # From the shell, and in a process where all is loaded
 

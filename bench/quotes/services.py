@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 from bench.quotes.quoting import Entry, Given, Part, Quote, Source
 from bench.quotes.result_tables import NoFigureError, Table, claimed, numbers_of, said, table
 from bench.report import markdown
-from mig_opt import Result, deploy, load_demand
+from mig_opt import Result, deploy
+from mig_opt.instances.bundled import load_demand
 from mig_opt.serving.deployment import Deployment
 
 SCENARIOS = ("S1", "S2", "S3", "S4", "S5", "S6")

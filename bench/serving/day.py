@@ -13,7 +13,9 @@ import numpy as np
 
 from bench.figures import save_figure
 from bench.report import describe, parser_of, save
-from mig_opt import Demand, GpuPool, RateTable, deploy_day, load_demand, plot_day
+from mig_opt import Demand, GpuPool, RateTable, deploy_day
+from mig_opt.instances.bundled import load_demand
+from mig_opt.views import plot_day
 
 SERVICES = ("bert", "densenet121", "inceptionv3", "mobilenetv2", "resnet101", "resnet50", "vgg19")
 GPUS = 8

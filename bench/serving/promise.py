@@ -15,19 +15,11 @@ from pathlib import Path
 
 from bench.report import describe, parser_of, save
 from bench.serving.scenarios import copies
-from mig_opt import (
-    Arrivals,
-    Demand,
-    Deployment,
-    Promise,
-    deploy,
-    load_demand,
-    read_deployment,
-    simulate_requests,
-    write_deployment,
-)
+from mig_opt import Arrivals, Demand, Deployment, Promise, deploy, simulate_requests
 from mig_opt.api.deploy.promises import deploy_with_promise
 from mig_opt.errors import InputError
+from mig_opt.files.serving.deployments import read_deployment, write_deployment
+from mig_opt.instances.bundled import load_demand
 
 SHARE = 0.99
 KINDS = ("even", "poisson", "bursty")

@@ -11,7 +11,8 @@ import time
 from collections.abc import Sequence
 
 from bench.report import describe, parser_of, save
-from mig_opt import deploy, load_demand, simulate_requests
+from mig_opt import deploy, simulate_requests
+from mig_opt.instances.bundled import load_demand
 
 CASES = (
     ("even", "least-work", 20_000_000),

@@ -18,18 +18,9 @@ from typing import Any
 from bench.figures import save_figure
 from bench.report import describe, parser_of, save
 from bench.serving.scenario_figures import fleets
-from mig_opt import (
-    Demand,
-    DeploymentResult,
-    SloRule,
-    Status,
-    deploy,
-    deploy_methods,
-    load_demand,
-    plan_change,
-    validate_change,
-    validate_deployment,
-)
+from mig_opt import Demand, DeploymentResult, SloRule, Status, deploy, methods, plan_change
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate_change, validate_deployment
 
 SCENARIOS = tuple(f"parvagpu-s{number}" for number in range(1, 7))
 PRINTED = Path(__file__).with_name("printed_serving.toml")
@@ -91,7 +82,7 @@ def counts(rule: str, names: Sequence[str], printed: dict[str, Any]) -> tuple[li
         "|---|" + "---|" * (len(names) + 6),
     ]
     found: dict[str, list[int]] = {}
-    for method in deploy_methods():
+    for method in methods("deploy"):
         results = [(scenario(name, rule), *measured(scenario(name, rule), method.name)) for name in names]
         cells, slices, fragments, idle, slack = [], 0, [], [], 1.0
         for demand, result, _ in results:

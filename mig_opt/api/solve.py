@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mig_opt.batch.batch import Batch, wrong_batch
@@ -70,9 +71,9 @@ def solve(
     gap : float
         The run ends as soon as ``(makespan - lower_bound) / makespan`` is at most this share: 0.01 is one percent.
     stop : callable, optional
-        Called with the new :class:`~mig_opt.TrajectoryPoint` after each improvement of the schedule or the bound, not
-        always in the thread that called this function. The run ends as soon as it returns True; nothing that the
-        method finds later counts. What it raises arrives here as well.
+        Called with the new ``TrajectoryPoint`` after each improvement of the schedule or the bound, not always in the
+        thread that called this function. The run ends as soon as it returns True; nothing that the method finds later
+        counts. What it raises arrives here as well.
     deterministic : bool
         True if the same arguments have to give the same schedule, bound and trajectory (but for the seconds) on every
         run, with any number of workers and any time limit, as long as the versions of this package and its solvers are
@@ -192,7 +193,21 @@ def _starts(batch: Batch, initial: Schedule | None) -> list[Schedule]:
     if not valid:
         wrong = beyond_times or found.violations
         raise InputError(Problem(f"initial.{violation.path}", violation.message) for violation in wrong)
-    return valid
+    return [_on_first_gpus(batch, schedule) for schedule in valid]
+
+
+def _on_first_gpus(batch: Batch, schedule: Schedule) -> Schedule:
+    """Return a schedule without a gap between the GPUs that it uses: methods leave out those that nobody needs."""
+    live = {entry.gpu for entry in batch.initial}
+    idle = (gpu for gpu in range(batch.gpus) if gpu not in live)
+    number = {gpu: gpu if gpu in live else next(idle) for gpu in sorted({run.gpu for run in schedule.runs} | live)}
+    return replace(
+        schedule,
+        runs=tuple(replace(run, gpu=number[run.gpu]) for run in schedule.runs),
+        operations=tuple(
+            replace(each, gpu=number[each.gpu]) for each in schedule.operations or () if each.gpu in number
+        ),
+    )
 
 
 def partition_problems(method: object, partition: object, batch: Batch | None) -> Iterator[Problem]:

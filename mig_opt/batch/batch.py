@@ -225,7 +225,7 @@ class Batch:
         return str(imported("mig_opt.views.cards.batch:batch_card")(self))
 
     def to_frame(self) -> Any:
-        """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read_batch` reads.
+        """Return the tasks as a pandas frame; written as CSV it is a file that :func:`mig_opt.read` reads.
 
         Returns
         -------
@@ -250,7 +250,7 @@ class Batch:
         return imported("mig_opt.views.cards.batch:batch_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the run times of the tasks, as :func:`mig_opt.plot_batch` does.
+        """Draw the run times of the tasks, as :func:`mig_opt.views.plot_batch` does.
 
         Parameters
         ----------
@@ -269,8 +269,8 @@ class Batch:
 
         Examples
         --------
-        >>> from mig_opt import load_instance
-        >>> load_instance("rodinia-a30").plot().axes[0].get_xlabel()
+        >>> from mig_opt import load
+        >>> load("rodinia-a30").plot().axes[0].get_xlabel()
         'seconds on an instance (logarithmic)'
         """
         return imported("mig_opt.views:plot_batch")(self, title=title)
@@ -279,7 +279,7 @@ class Batch:
 def wrong_batch(batch: object) -> Iterator[Problem]:
     """Yield a problem unless ``batch`` is a Batch."""
     if not isinstance(batch, Batch):
-        yield wrong_type("batch", batch, "a Batch, for example load_instance('rodinia-a30')")
+        yield wrong_type("batch", batch, "a Batch, for example load('rodinia-a30')")
 
 
 def check_placeable(batch: Batch, purpose: str) -> None:

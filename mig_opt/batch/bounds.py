@@ -42,8 +42,8 @@ def lower_bounds(batch: Batch) -> tuple[Bound, ...]:
 
     Examples
     --------
-    >>> from mig_opt import load_instance
-    >>> for bound in lower_bounds(load_instance("rodinia-a30")):
+    >>> from mig_opt import load
+    >>> for bound in lower_bounds(load("rodinia-a30")):
     ...     print(bound.name, round(bound.value, 3))
     slice load 24.734
     area 24.624

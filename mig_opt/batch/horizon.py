@@ -32,7 +32,13 @@ _MARGIN = 1 + 1e-6
 the rounding of a schedule's times to nanoseconds (:mod:`mig_opt.batch.timing`)."""
 
 _GAIN = 0.95
-"""The next simple schedule, of tasks that are all shorter, has to be shorter by this factor to be worth another one."""
+"""Factor by which the next simple schedule, of shorter tasks, has to be shorter to be worth another one."""
+
+_LONG = 2.0
+"""Factor by which a simple schedule may be longer than it has to be without another attempt."""
+
+_Found = tuple[float, tuple[tuple[int, Placement], ...]]
+"""Makespan of a schedule, and GPU and placement of each task in it."""
 
 
 class ReachablePlace(NamedTuple):
@@ -155,31 +161,37 @@ class _Tasks:
         begins = (min(self._begin(self._clear, *place) for place in places) for places in self._places)
         return dict(zip(self._profiles, begins, strict=True))
 
-    def simple_schedule(self) -> tuple[float, tuple[tuple[int, Placement], ...]]:
+    def simple_schedule(self) -> _Found:
         """Return the makespan of a schedule, and the GPU and placement of each task in it.
 
         Each task runs where it takes the least area. As that may be very long, it is then to end within half of the
-        makespan wherever it can, again and again, as long as that gains much.
+        makespan wherever it can, again and again, as long as that gains much. Where the schedule is still long, because
+        operations are, as many tasks as can run on instances of one profile, whichever is best.
         """
         import numpy as np
 
-        widths = np.array([[profile.memory_slices] for profile in self._profiles])
+        area = self._times * np.array([[profile.memory_slices] for profile in self._profiles])
         ends = self._times + np.array([*self.begins().values()])[:, np.newaxis]
-        least: tuple[float, tuple[tuple[int, Placement], ...]] = math.inf, ()
-        before, at_most = None, math.inf
+        first = ends.min(axis=0)
+        profiles = area.argmin(axis=0)
+        least = self._nested(profiles)
         while True:
             # The one that ends first, where none ends in time.
-            in_time = ends <= np.maximum(at_most, ends.min(axis=0))
-            profiles = np.where(in_time, self._times * widths, np.inf).argmin(axis=0)
-            if before is not None and (profiles == before).all():
-                return least
-            spots = self._spread(profiles)
-            makespan = nested_makespan(self._batch, spots)
-            gains = makespan < least[0] * _GAIN
-            least = min(least, (makespan, spots), key=lambda found: found[0])
-            if not gains:
-                return least
-            before, at_most = profiles, makespan / 2
+            in_time = ends <= np.maximum(least[0] / 2, first)
+            sooner = np.where(in_time, area, np.inf).argmin(axis=0)
+            found = self._nested(sooner) if (sooner != profiles).any() else least
+            if found[0] > least[0] * _GAIN:
+                break
+            least, profiles = found, sooner
+        slices = max(1, sum(clear < least[0] for gpu in self._clear for clear in gpu))
+        if least[0] > _LONG * max(float(area.min(axis=0).sum()) / slices, float(first.max())):
+            alone = [np.where(row < least[0], at, profiles) for at, row in enumerate(ends)]
+            least = min(least, *map(self._nested, alone), key=_makespan)
+        return least
+
+    def _nested(self, profiles: Integers) -> _Found:
+        spots = self._spread(profiles)
+        return nested_makespan(self._batch, spots), spots
 
     def _spread(self, profiles: Integers) -> tuple[tuple[int, Placement], ...]:
         """Return a place for each task on its profile: the longest one first, each where it begins first."""
@@ -237,6 +249,10 @@ class _Tasks:
             for place in found:
                 if place.times or (place.live is not None and any(map(place.placement.conflicts, wanted))):
                     yield place
+
+
+def _makespan(found: _Found) -> float:
+    return found[0]
 
 
 def _times_on(tasks: Sequence[Task], profile: Profile) -> list[float]:

@@ -149,7 +149,7 @@ class Schedule:
         return imported("mig_opt.views.cards.batch:schedule_frame")(self)
 
     def plot(self, batch: Batch, *, lower_bound: float | None = None, title: str | None = None) -> Any:
-        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.plot_schedule` does.
+        """Draw the runs and operations on the GPUs of their batch, as :func:`mig_opt.views.plot_schedule` does.
 
         Parameters
         ----------
@@ -242,15 +242,15 @@ class ScheduleResult(Result[Schedule]):
 
         Examples
         --------
-        >>> from mig_opt import load_instance, solve
-        >>> frame = solve(load_instance("rodinia-a30"), "far").to_frame()
+        >>> from mig_opt import load, solve
+        >>> frame = solve(load("rodinia-a30"), "far").to_frame()
         >>> print(len(frame), *frame.columns)
         8 task gpu profile start begin end
         """
         return imported("mig_opt.views.cards.batch:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the schedule with its lower bound, as :func:`mig_opt.plot_schedule` does.
+        """Draw the schedule with its lower bound, as :func:`mig_opt.views.plot_schedule` does.
 
         Parameters
         ----------
@@ -269,8 +269,8 @@ class ScheduleResult(Result[Schedule]):
 
         Examples
         --------
-        >>> from mig_opt import load_instance, solve
-        >>> figure = solve(load_instance("rodinia-a30"), "far").plot(title="eight kernels")
+        >>> from mig_opt import load, solve
+        >>> figure = solve(load("rodinia-a30"), "far").plot(title="eight kernels")
         >>> figure.axes[0].get_xlabel()
         'time in seconds'
         """

@@ -136,7 +136,7 @@ def _load_batch(name: str, gpu: str | None, given: bytes | None) -> Batch:
         # Through its file format, which finds everything about it that does not fit the other GPU.
         document = batch_to_json(bundled)
     elif gpu is None or is_table(name):
-        return read_batch(name, gpu)
+        return read_batch(name, gpu=gpu)
     else:
         document, label, source = read_text(Path(name)), Path(name).stem, str(Path(name))
     batch = batch_from_json(document, gpu=gpu, name=label, source=source)
@@ -229,7 +229,7 @@ def _load_for_fleet(
     if document is not None:
         label = "standard input"
         return from_json(document, gpu=gpu, gpus=gpus, name=label, source=label)
-    return read(name, gpu, gpus)
+    return read(name, gpu=gpu, gpus=gpus)
 
 
 def _check_gpus(gpu: str | None, gpus: int | None) -> None:

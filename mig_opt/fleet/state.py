@@ -346,7 +346,7 @@ class MigrationPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefragmentationResult(Result[MigrationPlan]):
-    """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`MigrationPlan`.
+    """Outcome of :func:`mig_opt.defragment`: its plan is a :class:`mig_opt.fleet.state.MigrationPlan`.
 
     The status is ``optimal`` if no plan is better in any goal. The lower bound is a weight of migrations, which is
     their number unless instances have weights: no plan that ends with as little fragmentation, with the room that was

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mig_opt.errors import InputError, Problem, UnknownMethodError, nearest
-from mig_opt.rules import wrong_type
+from mig_opt.rules import wrong_choice, wrong_type
 
 AUTO = "auto"
 
@@ -425,22 +425,18 @@ get_deploy_method = DEPLOY_METHODS.find
 get_policy = POLICIES.find
 
 
-def methods() -> tuple[Method, ...]:
-    """Return the methods that :func:`solve` knows; ``auto`` stands for ``cp``."""
-    return METHODS.entries
+def methods(of: Literal["solve", "deploy", "simulate"] = "solve") -> tuple[Method, ...]:
+    """Return the methods that :func:`mig_opt.solve`, :func:`mig_opt.deploy` or :func:`mig_opt.simulate` knows.
 
-
-def deploy_methods() -> tuple[Method, ...]:
-    """Return the methods that :func:`deploy` knows; ``auto`` stands for ``exact``."""
-    return DEPLOY_METHODS.entries
-
-
-def policies() -> tuple[Method, ...]:
-    """Return the policies that :func:`mig_opt.simulate` knows.
+    ``auto`` stands for ``cp`` of ``solve``, and for ``exact`` of ``deploy``.
 
     Examples
     --------
-    >>> [policy.name for policy in policies()][:5]
+    >>> [policy.name for policy in methods("simulate")][:5]
     ['fragmentation-aware', 'first-fit', 'best-fit', 'load-balancing', 'static']
     """
-    return POLICIES.entries
+    registries = {"solve": METHODS, "deploy": DEPLOY_METHODS, "simulate": POLICIES}
+    problems = list(wrong_choice("of", of, list(registries)))
+    if problems:
+        raise InputError(problems)
+    return registries[of].entries

@@ -249,7 +249,7 @@ class Deployment:
         return imported("mig_opt.views.cards.serving:deployment_frame")(self)
 
     def plot(self, demand: Demand | None = None, *, title: str | None = None) -> Any:
-        """Draw the segments on their GPUs, as :func:`mig_opt.plot_deployment` does.
+        """Draw the segments on their GPUs, as :func:`mig_opt.views.plot_deployment` does.
 
         Parameters
         ----------
@@ -361,7 +361,7 @@ class DeploymentResult(Result[Deployment]):
         return imported("mig_opt.views.cards.serving:result_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the deployment, as :func:`mig_opt.plot_deployment` does.
+        """Draw the deployment, as :func:`mig_opt.views.plot_deployment` does.
 
         Parameters
         ----------

@@ -74,7 +74,7 @@ class BatchRun(StudyRun):
         if isinstance(source, BundledBatch):
             batch = load_instance(source.instance)
         else:
-            batch = read_batch(folder / source.file, source.gpu)
+            batch = read_batch(folder / source.file, gpu=source.gpu)
         return batch if source.gpus is None else batch.replace(gpus=source.gpus)
 
     @classmethod

@@ -115,9 +115,9 @@ def compare(
 
     Examples
     --------
-    >>> from mig_opt import load_instance
+    >>> from mig_opt import load
     >>> from mig_opt.studies import compare
-    >>> comparison = compare({"rodinia": load_instance("rodinia-a30")}, ["far", "cp"])
+    >>> comparison = compare({"rodinia": load("rodinia-a30")}, ["far", "cp"])
     >>> [f"{line.method}: {line.above_best.worst:.1%}" for line in comparison.methods]
     ['far: 2.9%', 'cp: 0.0%']
     """

@@ -52,7 +52,7 @@ class TraceRun(StudyRun):
     @classmethod
     def load(cls, source: TraceFromFile, folder: Path) -> Trace:
         """Return the trace in a file."""
-        return read_trace(folder / source.file, source.gpu, source.gpus)
+        return read_trace(folder / source.file, gpu=source.gpu, gpus=source.gpus)
 
     @classmethod
     def digest(cls, subject: Trace) -> str:

@@ -136,7 +136,7 @@ def _solver_problems(
             continue
         wrong = dict.fromkeys(problems_of(settings))
         yield from (problem.below(f"{key}[{index}]") for problem in wrong)
-        for title in () if wrong else {title for *_, title in columns([settings])}:
+        for title in () if wrong else dict.fromkeys(title for *_, title in columns([settings])):
             first = known.setdefault(title, index)
             if first != index:
                 message = f"tables would call this {title!r}, like {key}[{first}]; give one of them another label"

@@ -14,10 +14,9 @@ which writes the pages; a browser draws them.
 
 from __future__ import annotations
 
-from mig_opt.views.batch.executions import plot_execution, save_execution_plot
-from mig_opt.views.batch.schedules import plot_schedule, save_plot
+from mig_opt.views.batch.schedules import plot_execution, plot_schedule, save_execution_plot, save_plot
 from mig_opt.views.batch.tasks import plot_batch
-from mig_opt.views.fleet.chart import plot_simulation, save_simulation_plot
+from mig_opt.views.fleet.simulations import plot_simulation, save_simulation_plot
 from mig_opt.views.output import check_plot_path
 from mig_opt.views.serving.days import plot_day, save_day_plot
 from mig_opt.views.serving.deployments import plot_deployment, save_deployment_plot

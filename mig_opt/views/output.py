@@ -8,16 +8,16 @@ import io
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mig_opt.errors import InputError, Problem
-from mig_opt.views.page import Page
-from mig_opt.views.sheet import Sheet
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from mig_opt.views.scene import Scene
 
 _METADATA: dict[str, dict[str, str | None]] = {
     "png": {"Software": None},
@@ -27,6 +27,8 @@ _METADATA: dict[str, dict[str, str | None]] = {
 """The formats of matplotlib, each with what has to be blanked so that equal charts are equal files."""
 
 _PAGE = "html"
+_LIBRARIES = (("matplotlib", "charts need", "plot"), ("bokeh", "pages to explore (.html) need", "html"))
+"""What draws images, and pages: the package, who needs it, and the extra that has it."""
 
 _SAVING: dict[Any, Any] = {
     "svg.hashsalt": "mig-opt",
@@ -37,7 +39,7 @@ _SAVING: dict[Any, Any] = {
 
 
 def check_plot_path(path: str | os.PathLike[str]) -> None:
-    """Check, before a long computation, that :func:`mig_opt.save_plot` will be able to write ``path``.
+    """Check, before a long computation, that :func:`mig_opt.plot` will be able to write ``path``.
 
     Parameters
     ----------
@@ -67,35 +69,30 @@ def check_plot_path(path: str | os.PathLike[str]) -> None:
         check_writable(target)
     except InputError as error:
         problems += [Problem(str(target), problem.message) for problem in error.problems]
-    problems += _bokeh_problems() if _format(target) == _PAGE else _matplotlib_problems()
+    problems += _missing(_format(target))
     if problems:
         raise InputError(problems)
 
 
-def draw_figure(problems: Iterable[Problem], chart: Callable[[], Sheet]) -> Figure:
-    """Return the figure of a chart, which is made only if there is no problem and matplotlib is installed."""
-    found = [*_matplotlib_problems(), *problems]
-    if found:
-        raise InputError(found)
+def draw(scene: Callable[[], Scene]) -> Figure:
+    """Return a scene as a figure, if it can be made and matplotlib is installed."""
+    made = _made(scene, _missing("png"))
+    from mig_opt.views.image import draw_image
+
     with _any_characters():
-        return chart().draw()
+        return draw_image(made)
 
 
-def compose_page(problems: Iterable[Problem], page: Callable[[], Page]) -> Page:
-    """Return a page to explore, which is made only if there is no problem and bokeh is installed."""
-    found = [*_bokeh_problems(), *problems]
-    if found:
-        raise InputError(found)
-    return page()
-
-
-def save_chart(
-    figure: Callable[[], Figure], page: Callable[[], Page], path: str | os.PathLike[str], dpi: float
-) -> None:
-    """Write a figure or a page, made once the path has been checked, to a file; the same one gives the same file."""
+def save(scene: Callable[[], Scene], path: str | os.PathLike[str], dpi: float) -> None:
+    """Write a scene, made once the path has been checked, as image or page; the same one gives the same file."""
     check_plot_path(path)
     target = Path(path)
-    data = page().html().encode() if _format(target) == _PAGE else _image(figure(), _format(target), dpi)
+    if _format(target) == _PAGE:
+        from mig_opt.views.page import compose_page
+
+        data = compose_page(_made(scene)).encode()
+    else:
+        data = _image(draw(scene), _format(target), dpi)
     try:
         # A folder rather than a file of tempfile, whose files only their owner can read.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix=".mig-opt-") as folder:
@@ -103,6 +100,17 @@ def save_chart(
             (Path(folder) / "chart").replace(target)
     except OSError as error:
         raise InputError([Problem(str(target), f"cannot be written: {error.strerror or error}")]) from error
+
+
+def _made(scene: Callable[[], Scene], missing: Sequence[Problem] = ()) -> Scene:
+    """Return a scene; what keeps it from being made is told together with what is missing."""
+    try:
+        made = scene()
+    except InputError as error:
+        raise InputError([*missing, *error.problems]) from None
+    if missing:
+        raise InputError(missing)
+    return made
 
 
 def _image(figure: Figure, kind: str, dpi: float) -> bytes:
@@ -127,16 +135,9 @@ def _format(path: Path) -> str:
     return path.suffix.lower().removeprefix(".")
 
 
-def _matplotlib_problems() -> list[Problem]:
-    return _missing("matplotlib", "charts need matplotlib", "plot")
-
-
-def _bokeh_problems() -> list[Problem]:
-    return _missing("bokeh", "pages to explore (.html) need bokeh", "html")
-
-
-def _missing(package: str, need: str, extra: str) -> list[Problem]:
-    """Return the problem that a package is not installed, if that is so."""
+def _missing(kind: str) -> list[Problem]:
+    """Return the problem that what draws a kind of file is not installed, if that is so."""
+    package, need, extra = _LIBRARIES[kind == _PAGE]
     if importlib.util.find_spec(package) is not None:
         return []
-    return [Problem("", f'{need}, which is not installed: pip install "mig-opt[{extra}]"')]
+    return [Problem("", f'{need} {package}, which is not installed: pip install "mig-opt[{extra}]"')]

@@ -1,75 +1,81 @@
-"""The common part of all pages to explore: one file of HTML with everything in it, drawn by bokeh in a browser."""
+"""Scenes as pages to explore: one file of HTML with everything in it, drawn by bokeh in a browser."""
 
 from __future__ import annotations
 
 import html
 import importlib.resources
 import json
-import math
 import string
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from bokeh.embed import json_item
+from bokeh.layouts import column
+from bokeh.models import (
+    ColumnDataSource,
+    CustomJS,
+    FixedTicker,
+    HoverTool,
+    NumeralTickFormatter,
+    Range1d,
+    WheelZoomTool,
+)
+from bokeh.plotting import figure
+from bokeh.resources import Resources
 
-from mig_opt.views.texts import GRID, INK, LONGEST_TITLE, contrast, elide, spell_slices, spell_span
+from mig_opt.views.scene import Area, Axis, Box, Boxes, Dots, Line, Links, Mark, Panel, Rows, Rule, Scene, uncovered
+from mig_opt.views.texts import GRID, INK, LINES, contrast, spell_seconds
 
-Numbers = NDArray[np.float64]
-
-ROW_GAP = 0.8
-"""Between two GPUs, in memory slices."""
 _HEIGHTS = (5.5, 34.0)  # pixels of a slice, at least and at most
 _USUAL_HEIGHT = 620.0  # pixels of all slices together, as far as these limits allow it
 _AROUND = 130  # pixels of legend and axis
 _MOST_IN_LINE = 6  # entries of a legend
+_MOST_NOTED = 24
+"""Lines about colours up to which they stand above the picture."""
 _FONT = "Helvetica, Arial, sans-serif"
 _HINT = """<div style="font: 12px/1.45 {font}; max-width: 28em"><b>@head</b>
 <div style="white-space: pre-line">@facts</div></div>"""
+_PIXELS = 1.3
+"""Of each point of an image."""
+_WHEELS = {"": "xwheel_zoom", "x": "xwheel_zoom", "y": "ywheel_zoom", "both": "wheel_zoom"}
+_HATCHED = {"fill_color": "white", "hatch_pattern": "right_diagonal_line", "hatch_color": LINES, "line_color": LINES}
+_SILENT = {"fill_alpha": 0, "line_color": INK, "line_width": 0.9}
+_LOOKS: dict[str, dict[str, Any]] = {
+    "idle": {"line_width": 0},
+    "jobless": {"line_width": 0},
+    "earlier": {"hatch_pattern": "right_diagonal_line", "hatch_color": "#8a8a8a"},
+    # An edge of the same colour is seen however short the operation is.
+    "create": {"line_color": "colour", "line_width": 1},
+    "destroy": {"line_color": "colour", "line_width": 1},
+    "instance": _SILENT,
+    "outline": {**_SILENT, "line_color": "#8a8a8a", "line_width": 0.7},
+    "gpu": {"line_color": LINES},
+    "unused": {**_HATCHED, "fill_color": "colour"},
+    "lost": _HATCHED,
+    "faint bar": {"fill_alpha": 0.35},
+}
+"""How boxes of a role look that are not just boxes of their colour."""
+_MARKERS = {"circle": "circle", "x": "x", "square": "square", "cross": "x"}
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A box of a page, and what it says when the pointer is on it."""
-
-    left: float
-    right: float
-    top: float
-    bottom: float
-    colour: str
-    head: str
-    facts: Sequence[str] = ()
-    label: str = ""
-    """The text within, as far as there is room for it."""
-
-
-@dataclass
-class Page:
-    """A page: a title, short notes, and drawings of bokeh from top to bottom."""
-
-    title: str
-    notes: Sequence[str] = ()
-    drawings: list[Any] = field(default_factory=list)
-
-    def html(self) -> str:
-        """Return the page as one file, which loads nothing; the same page is the same text."""
-        from bokeh.embed import json_item
-        from bokeh.layouts import column
-        from bokeh.resources import Resources
-
-        item = _numbered(json_item(column(self.drawings, sizing_mode="stretch_width"), "chart"))
-        notes = "\n".join(f"<li>{html.escape(note)}</li>" for note in self.notes)
-        template = string.Template(_resource("page.html"))
-        library = Resources(mode="inline", minified=True).js_raw
-        return template.substitute(
-            title=html.escape(elide(self.title, LONGEST_TITLE)),
-            notes=notes and f"<ul>\n{notes}\n</ul>",
-            library=next(script for script in library if "Bokeh" in script),
-            # Within a script only this sequence would end it.
-            item=json.dumps(item, ensure_ascii=False).replace("</", "<\\/"),
-        )
+def compose_page(scene: Scene) -> str:
+    """Return a scene as one file, which loads nothing; the same scene is the same text."""
+    ranges: dict[int, Any] = {}
+    drawings = [_drawing(panel, ranges) for panel in scene.seen("page")]
+    item = _numbered(json_item(column(drawings, sizing_mode="stretch_width"), "chart"))
+    notes = [label for _, label in scene.key]
+    if len(notes) > _MOST_NOTED:
+        notes = [scene.many]
+    lines = "\n".join(f"<li>{html.escape(note)}</li>" for note in notes)
+    template = string.Template(_resource("page.html"))
+    library = Resources(mode="inline", minified=True).js_raw
+    return template.substitute(
+        title=html.escape(scene.title),
+        notes=lines and f"<ul>\n{lines}\n</ul>",
+        library=next(script for script in library if "Bokeh" in script),
+        # Within a script only this sequence would end it.
+        item=json.dumps(item, ensure_ascii=False).replace("</", "<\\/"),
+    )
 
 
 def _resource(name: str) -> str:
@@ -93,27 +99,30 @@ def _numbered(item: Any) -> Any:
     return renamed(dict(item))
 
 
-def graph(
-    height: float, *, x_range: Any = None, y_range: Any = None, wheel: str = "xwheel_zoom", **options: Any
-) -> Any:
-    """Return an empty drawing as wide as the page, which is moved by dragging and zoomed with the wheel."""
-    from bokeh.models import WheelZoomTool
-    from bokeh.plotting import figure
-
-    ranges = {key: value for key, value in (("x_range", x_range), ("y_range", y_range)) if value is not None}
+def _drawing(panel: Panel, ranges: dict[int, Any]) -> Any:
+    """Return a panel, which is moved by dragging and zoomed with the wheel; the same axis has the same range."""
+    options: dict[str, Any] = {} if panel.y.scale == "linear" else {"y_axis_type": panel.y.scale}
+    if panel.x.scale == "log":
+        options["x_axis_type"] = "log"
+    if panel.x.limits is not None:
+        options["x_range"] = ranges.setdefault(id(panel.x), _range(panel.x))
+    if panel.rows is not None:
+        options["y_range"] = _rows_range(panel.rows)
+    elif panel.y.limits is not None:
+        options["y_range"] = Range1d(*panel.y.limits)
     drawing = figure(
-        height=round(height),
+        height=round(_slices_height(panel.rows) if panel.rows is not None and panel.rows.slices else panel.pixels),
         sizing_mode="stretch_width",
-        tools=f"pan,{wheel},box_zoom,reset,save",
+        tools=f"pan,{_WHEELS[panel.zoom]},box_zoom,reset,save",
         active_drag="pan",
         lod_threshold=None,
-        toolbar_location="right",
-        **ranges,
+        toolbar_location="right" if panel.zoom else None,
         **options,
     )
     drawing.toolbar.logo = None
     drawing.toolbar.active_scroll = next(tool for tool in drawing.tools if isinstance(tool, WheelZoomTool))
     drawing.outline_line_color = None
+    drawing.title.update(text=panel.heading, text_font=_FONT, text_color=INK)
     for axis in (*drawing.xaxis, *drawing.yaxis):
         axis.axis_line_color = axis.major_tick_line_color = axis.major_label_text_color = axis.axis_label_text_color = (
             INK
@@ -122,117 +131,148 @@ def graph(
         axis.axis_label_text_font_style = "normal"
         axis.major_label_text_font = axis.axis_label_text_font = _FONT
     drawing.grid.grid_line_color = GRID
+    drawing.xaxis.axis_label = panel.x.zoom_label or panel.x.label
+    drawing.yaxis.axis_label = panel.y.label or None
+    if panel.y.scale == "log":
+        drawing.yaxis.formatter = NumeralTickFormatter(format="0.[000]")
+    if panel.x.categorical:
+        _set_ticks(drawing.xaxis, dict(panel.x.ticks))
+        drawing.xgrid.grid_line_color = drawing.xaxis.major_tick_line_color = None
+        drawing.xaxis.visible = bool(panel.x.ticks)
+    if panel.rows is not None:
+        _dress_rows(drawing, panel.rows)
+    for number, mark in enumerate(panel.marks):
+        _add(drawing, mark, panel.marks[number + 1 :])
+    _put_legend_below(drawing)
     return drawing
 
 
-def seconds_range(first: float, last: float) -> Any:
-    """Return the range of an axis of seconds, beyond which no view goes."""
-    from bokeh.models import Range1d
-
-    room = 0.01 * (last - first)
+def _range(axis: Axis) -> Any:
+    """Return the range of an axis, beyond which, and a little room, no view goes."""
+    assert axis.limits is not None
+    first, last = axis.limits
+    room = axis.page_room * (last - first)
     return Range1d(first - room, last + room, bounds=(first - 2 * room, last + 2 * room))
 
 
-class SlicesGraph:
-    """A drawing of GPUs over time, each with its memory slices from top to bottom."""
-
-    def __init__(self, names: Sequence[str], slices: int, x_range: Any) -> None:
-        from bokeh.models import FixedTicker, Range1d
-
-        self.names, self.step = names, slices + ROW_GAP
-        rows = len(names) * self.step - ROW_GAP
-        height = rows * min(_HEIGHTS[1], max(_HEIGHTS[0], _USUAL_HEIGHT / rows))
-        y_range = Range1d(rows, 0, bounds=(-0.5, rows + 0.5))
-        self.drawing = graph(height + _AROUND, x_range=x_range, y_range=y_range)
-        if len(names) == 1:
-            ticks = {position + 0.5: f"slice {position}" for position in range(slices)}
-        else:
-            ticks = {number * self.step + slices / 2: name for number, name in enumerate(names)}
-        self.drawing.yaxis.ticker = FixedTicker(ticks=list(ticks))
-        self.drawing.yaxis.major_label_overrides = ticks
-        self.drawing.yaxis.axis_line_color = self.drawing.yaxis.major_tick_line_color = None
-        lines = [number * self.step + line for number in range(len(names)) for line in range(slices + 1)]
-        self.drawing.ygrid.ticker = FixedTicker(ticks=lines)
-        self.drawing.xaxis.axis_label = "time in seconds"
-
-    def mark(
-        self, gpu: int, slices: range, span: tuple[float, float], *, colour: str, head: str, facts: Sequence[str] = (),
-        label: str = "",
-    ) -> Mark:  # fmt: skip
-        """Return a box over some slices of a GPU and a span of seconds; it says both, and its other facts."""
-        top = gpu * self.step + slices.start
-        where = f"{self.names[gpu]}, {spell_slices(slices)}"
-        return Mark(*span, top, top + len(slices), colour, head, [*facts, where, spell_span(*span)], label)
+def _slices_height(rows: Rows) -> float:
+    return rows.height * min(_HEIGHTS[1], max(_HEIGHTS[0], _USUAL_HEIGHT / rows.height)) + _AROUND
 
 
-def add_rows(drawing: Any, labels: Sequence[str], width: float) -> Any:
-    """Give an empty drawing rows with labels, from top to bottom, and so many units from left to right."""
-    from bokeh.models import FixedTicker, Range1d
+def _rows_range(rows: Rows) -> Any:
+    beyond = 0.5 if rows.slices else 0.0
+    return Range1d(rows.height, 0, bounds=(-beyond, rows.height + beyond))
 
-    drawing.x_range = Range1d(0, width, bounds=(0, width))
-    drawing.y_range = Range1d(max(1, len(labels)), 0, bounds=(0, max(1, len(labels))))
-    ticks = {position + 0.5: label for position, label in enumerate(labels)}
-    drawing.yaxis.ticker = FixedTicker(ticks=list(ticks))
-    drawing.yaxis.major_label_overrides = ticks
+
+def _set_ticks(axis: Any, ticks: dict[float, str]) -> None:
+    axis.ticker = FixedTicker(ticks=list(ticks))
+    axis.major_label_overrides = ticks
+
+
+def _dress_rows(drawing: Any, rows: Rows) -> None:
+    """Label the rows, or the slices of the only one."""
+    count = int(rows.size)
+    if rows.slices and len(rows.names) == 1:
+        ticks = {position + 0.5: f"slice {position}" for position in range(count)}
+    else:
+        ticks = {row * rows.step + rows.size / 2: name for row, name in enumerate(rows.names)}
+    _set_ticks(drawing.yaxis, ticks)
     drawing.yaxis.axis_line_color = drawing.yaxis.major_tick_line_color = None
-    drawing.ygrid.grid_line_color = None
-    return drawing
+    if rows.slices:
+        lines = [row * rows.step + line for row in range(len(rows.names)) for line in range(count + 1)]
+        drawing.ygrid.ticker = FixedTicker(ticks=lines)
+    else:
+        drawing.ygrid.grid_line_color = None
 
 
-def uncovered(under: Iterable[Mark], over: Iterable[Mark]) -> list[Mark]:
-    """Return the parts of some boxes, from left to right, that no other box covers, however little of their height."""
-    found: list[Mark] = []
-    bands: dict[int, list[Mark]] = defaultdict(list)
-    for mark in sorted(over, key=lambda mark: mark.left):
-        for band in range(int(mark.top), math.ceil(mark.bottom)):
-            bands[band].append(mark)
-    for mark in under:
-        at = mark.left
-        near = {id(other): other for band in range(int(mark.top), math.ceil(mark.bottom)) for other in bands[band]}
-        for other in sorted(near.values(), key=lambda other: other.left):
-            if other.top < mark.bottom and mark.top < other.bottom and other.right > at and other.left < mark.right:
-                if other.left > at:
-                    found.append(replace(mark, left=at, right=other.left))
-                at = other.right
-        if at < mark.right:
-            found.append(replace(mark, left=at))
-    return found
+def _add(drawing: Any, mark: Mark, above: Sequence[Mark]) -> None:
+    """Draw a mark that has others above it."""
+    legend = {"legend_label": mark.legend} if not isinstance(mark, Rule) and mark.legend else {}
+    match mark:
+        case Boxes():
+            boxes = mark.boxes
+            if mark.beneath:
+                others = [
+                    other
+                    for other in above
+                    if isinstance(other, Boxes) and _LOOKS.get(other.role, {}).get("fill_alpha") != 0
+                ]
+                boxes = uncovered(boxes, [box for other in others for box in other.boxes])
+            _add_boxes(drawing, boxes, mark.role, legend)
+        case Line():
+            source = ColumnDataSource({"x": [float(at) for at in mark.x], "y": [float(level) for level in mark.y]})
+            style: dict[str, Any] = {"line_width": _PIXELS * mark.width, "color": mark.colour, **legend}
+            if mark.dashes:
+                style["line_dash"] = [round(2 * length) for length in mark.dashes]
+            if mark.steps:
+                line = drawing.step("x", "y", source=source, mode="after", **style)
+            else:
+                line = drawing.line("x", "y", source=source, **style)
+            _add_hover(drawing, line, mark.hover)
+        case Area():
+            _add_boxes(drawing, _area_boxes(mark), "idle", legend)
+        case Dots():
+            _add_dots(drawing, mark, legend)
+        case Links():
+            x, begin, end = zip(*((link.x, link.begin, link.end) for link in mark.links), strict=True)
+            drawing.segment(x, begin, x, end, color=INK)
+            drawing.scatter(x, end, size=6, color=INK, **legend)
+        case Rule():
+            span = {"y": [mark.at]} if mark.level else {"x": [mark.at]}
+            draw = drawing.hspan if mark.level else drawing.vspan
+            dash = "dashed" if mark.dashed else "solid"
+            draw(**span, legend_label=mark.wording, line_color=mark.colour, line_width=1.8, line_dash=dash)
 
 
-def add_marks(drawing: Any, marks: Iterable[Mark], legend: str = "", *, silent: bool = False, **style: Any) -> None:
-    """Draw boxes that say what they are (or are silent), with their labels as far as these fit.
+def _area_boxes(area: Area) -> list[Box]:
+    """Return an area as boxes that say how high it is there."""
+    return [
+        Box(
+            float(begin), float(until), float(high), float(low), area.colour, "", area.legend,
+            (f"{high - low:.3g} {area.unit}", f"at {spell_seconds(float(begin))}"),
+        )
+        for begin, until, low, high in zip(area.edges, area.edges[1:], area.low, area.high, strict=False)
+        if high > low
+    ]  # fmt: skip
 
-    ``legend`` explains them all.
-    """
-    from bokeh.models import ColumnDataSource, CustomJS, HoverTool
 
-    found = list(marks)
-    if not found:
+def _add_boxes(drawing: Any, boxes: Sequence[Box], role: str, legend: dict[str, str]) -> None:
+    """Draw boxes that say what they are (if they have a head), with their labels as far as these fit."""
+    if not boxes:
         return
     source = ColumnDataSource(
         {
-            "left": [mark.left for mark in found],
-            "right": [mark.right for mark in found],
-            "top": [mark.top for mark in found],
-            "bottom": [mark.bottom for mark in found],
-            "colour": [mark.colour for mark in found],
-            "head": [mark.head for mark in found],
-            "facts": ["\n".join(mark.facts) for mark in found],
+            "left": [box.left for box in boxes],
+            "right": [box.right for box in boxes],
+            "top": [box.top for box in boxes],
+            "bottom": [box.bottom for box in boxes],
+            "colour": [box.colour for box in boxes],
+            "head": [box.head for box in boxes],
+            "facts": ["\n".join(box.facts) for box in boxes],
         }
     )
-    usual: dict[str, Any] = {"fill_color": "colour", "line_color": "white", "line_width": 0.6}
-    explained = {"legend_label": legend} if legend else {}
-    boxes = drawing.quad("left", "right", "top", "bottom", source=source, **{**usual, **style}, **explained)
+    style = {"fill_color": "colour", "line_color": "white", "line_width": 0.6, **_LOOKS.get(role, {}), **legend}
+    drawn = drawing.quad("left", "right", "top", "bottom", source=source, **style)
+    silent = style.get("fill_alpha") == 0 or not boxes[0].head
     if not silent:
-        drawing.add_tools(HoverTool(renderers=[boxes], tooltips=_HINT.format(font=_FONT), visible=False))
-    if not any(mark.label for mark in found):
-        return
+        drawing.add_tools(HoverTool(renderers=[drawn], tooltips=_HINT.format(font=_FONT), visible=False))
+    if any(box.label for box in boxes) and not silent:
+        _fit_labels(drawing, source, boxes)
+    beside = [box for box in boxes if box.beside]
+    if beside:
+        words: dict[str, Any] = {"x_offset": 6, "text_baseline": "middle", "text_font_size": "12px", "text_color": INK}
+        where = [box.right for box in beside], [box.middle for box in beside]
+        drawing.text(*where, [box.beside for box in beside], **words)
+
+
+def _fit_labels(drawing: Any, source: Any, boxes: Sequence[Box]) -> None:
+    """Let the browser write labels into boxes, as far as they fit there in each view."""
     labels = ColumnDataSource({"x": [], "y": [], "text": [], "size": [], "ink": []})
     drawing.text(
         "x", "y", "text", source=labels, text_font_size="size", text_color="ink", text_align="center",
         text_baseline="middle", text_font={"value": _FONT},
     )  # fmt: skip
-    names, inks = [mark.label for mark in found], [contrast(mark.colour) for mark in found]
+    names, inks = [box.label for box in boxes], [contrast(box.colour) for box in boxes]
     arguments = {"plot": drawing, "boxes": source, "labels": labels, "names": names, "inks": inks}
     fit = CustomJS(args=arguments, code=_resource("labels.js"))
     drawing.js_on_change("inner_width", fit)
@@ -242,31 +282,26 @@ def add_marks(drawing: Any, marks: Iterable[Mark], legend: str = "", *, silent: 
         shown.js_on_change("end", fit)
 
 
-def add_lines(drawing: Any, lines: Iterable[tuple[float, str, str, bool]]) -> None:
-    """Draw upright lines, explained in the legend: where, wording, colour, and whether it is dashed."""
-    for at, wording, colour, dashed in lines:
-        drawing.vspan(
-            x=[at], legend_label=wording, line_color=colour, line_width=1.8, line_dash="dashed" if dashed else "solid"
-        )
+def _add_dots(drawing: Any, dots: Dots, legend: dict[str, str]) -> None:
+    """Draw markers, which may say what they are."""
+    sizes = [dots.sizes] * len(dots.x) if isinstance(dots.sizes, int | float) else dots.sizes
+    columns: dict[str, list[Any]] = {f"fact{number}": list(values) for number, (_, values) in enumerate(dots.hover)}
+    columns |= {"x": list(dots.x), "y": list(dots.y), "size": [_PIXELS * size for size in sizes]}
+    fill = "white" if dots.hollow else dots.colour
+    drawn = drawing.scatter(
+        "x", "y", source=ColumnDataSource(columns), size="size", marker=_MARKERS[dots.marker], fill_color=fill,
+        line_color=dots.colour, **legend,
+    )  # fmt: skip
+    _add_hover(drawing, drawn, [(name, f"@fact{number}") for number, (name, _) in enumerate(dots.hover)])
 
 
-def add_steps(drawing: Any, x: Numbers, y: Numbers, legend: str = "", **style: Any) -> Any:
-    """Draw a level that changes in steps, and return its line."""
-    from bokeh.models import ColumnDataSource
-
-    source = ColumnDataSource({"x": [float(entry) for entry in x], "y": [float(entry) for entry in y]})
-    explained = {"legend_label": legend} if legend else {}
-    return drawing.step("x", "y", source=source, mode="after", **{"line_width": 1.8, **style, **explained})
+def _add_hover(drawing: Any, drawn: Any, facts: Iterable[tuple[str, str]]) -> None:
+    """Let a line or the like say its facts where the pointer is: names, each with a column of its data."""
+    if facts:
+        drawing.add_tools(HoverTool(renderers=[drawn], tooltips=list(facts), visible=False))
 
 
-def add_hover(drawing: Any, renderer: Any, facts: Mapping[str, str]) -> None:
-    """Let a line or the like say its facts where the pointer is: labels, each with a column of its data."""
-    from bokeh.models import HoverTool
-
-    drawing.add_tools(HoverTool(renderers=[renderer], tooltips=list(facts.items()), visible=False))
-
-
-def legend_below(drawing: Any) -> None:
+def _put_legend_below(drawing: Any) -> None:
     """Put the legend of a drawing, if it has one, below its axis; a click on an entry hides what it explains."""
     for legend in list(drawing.legend):
         drawing.center.remove(legend)

@@ -1,22 +1,22 @@
-"""The common part of all charts: a figure whose texts are measured before they have their places."""
+"""The common part of all images: a figure whose texts are measured before they have their places."""
 
 from __future__ import annotations
 
+import io
 import textwrap
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mig_opt.views.texts import INK, LONGEST_TITLE, elide
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
+from matplotlib.figure import Figure
+from matplotlib.legend import Legend
+from matplotlib.patches import Patch
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
-    from matplotlib.patches import Patch
-    from matplotlib.text import Text
-    from matplotlib.transforms import Bbox
+from mig_opt.views.texts import INK
 
 FINE = 720  # dots per inch at which texts have the size of their outlines
 USUAL = (100, 150, 300)  # at which hinting makes them wider or narrower; the first is the figure's own
@@ -25,20 +25,20 @@ _SIGN_WIDTH, _SIGN_PAD, _COLUMN_GAP = 1.4, 0.5, 1.6  # of legends, in font sizes
 _MOST_KEY_ENTRIES = 240
 
 
-class Sheet(ABC):
-    """One drawing. Lengths are inches unless a name says otherwise."""
+class ShownFigure(Figure):
+    """A figure that notebooks show as an image; of others they do so only once pyplot is set up for it."""
 
-    left: float  # where the panels begin
-    panel_width: float  # of all panels together
-    width: float  # of the figure
+    def _repr_png_(self) -> bytes:
+        data = io.BytesIO()
+        self.savefig(data, format="png", dpi=self.dpi)
+        return data.getvalue()
 
-    def __init__(self, title: str) -> None:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
-        from matplotlib.text import Text
 
-        from mig_opt.views.figure import ShownFigure
+class Sheet:
+    """One drawing, whose panels together are so many inches wide."""
 
-        self.title = elide(title, LONGEST_TITLE)
+    def __init__(self, title: str, panel_width: float) -> None:
+        self.title, self.panel_width = title, panel_width
         self.figure: Figure = ShownFigure(facecolor="white", dpi=FINE)
         FigureCanvasAgg(self.figure)
         self.renderers = {
@@ -48,45 +48,6 @@ class Sheet(ABC):
         self._scratch = Text(parse_math=False, linespacing=1.05)  # never drawn, only measured
         self._scratch.set_figure(self.figure)
         self._sizes: dict[tuple[str, float, bool], tuple[float, float]] = {}
-
-    @abstractmethod
-    def draw(self) -> Figure:
-        """Draw everything and return the figure."""
-
-    def add_panel(self, label: str = "") -> Axes:
-        """Add an empty panel."""
-        return self.figure.add_axes((0, 0, 1, 1), label=label)
-
-    def dress(self, axes: Axes) -> None:
-        """Give a panel its colours, and lines on its left and bottom only."""
-        axes.set_facecolor("white")
-        axes.tick_params(labelsize=8, color=INK, labelcolor=INK)
-        for side, spine in axes.spines.items():
-            spine.set_visible(side in {"left", "bottom"})
-            spine.set_color(INK)
-
-    def arrange(self, legends: Sequence[Legend], above: float, axis: float) -> None:
-        """Give everything around the panels its place and the figure its height and resolution, at the end.
-
-        ``above`` and ``axis`` are what belongs to the panels above and below them.
-        """
-        edge = 0.12
-        title = self.draw_title()
-        if title is not None:
-            above += self.extent(title)[1] / 72 + 0.1
-        heights = [legend.get_window_extent(self.renderers[FINE]).height / FINE + 0.05 for legend in legends]
-        self.place_panels(above, axis + sum(heights) + edge)
-        height = self.figure.get_figheight()
-        if title is not None:
-            title.set_position((self.left / self.width, 1 - edge / height))
-        for index, legend in enumerate(legends):
-            top = edge + sum(heights[index:])
-            legend.set_bbox_to_anchor((self.left / self.width, top / height), transform=self.figure.transFigure)
-        self.figure.set_dpi(USUAL[0])
-
-    @abstractmethod
-    def place_panels(self, above: float, below: float) -> None:
-        """Give the panels their places, and the figure its height, with room above and below them."""
 
     def place(self, axes: Axes, left: float, bottom: float, width: float, height: float) -> None:
         """Put a panel at a place in the figure, in inches."""
@@ -147,12 +108,7 @@ class Sheet(ABC):
             signs.append(sign("none"))
         widest = max(self.size(label, SMALL_FONT)[0] for label in labels)
         column = widest + SMALL_FONT * (_SIGN_WIDTH + _SIGN_PAD + _COLUMN_GAP)
-        return self.legend(signs, labels, min(len(labels), max(1, int(72 * self.panel_width / column))))
-
-    def legend(self, signs: Sequence[Artist], labels: Sequence[str], columns: int) -> Legend:
-        """Draw a legend below the panels and return it."""
-        from matplotlib.legend import Legend
-
+        columns = min(len(labels), max(1, int(72 * self.panel_width / column)))
         sizes = {"handlelength": _SIGN_WIDTH, "handletextpad": _SIGN_PAD, "columnspacing": _COLUMN_GAP}
         frame = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.3, "labelcolor": INK}
         style: dict[str, Any] = {**sizes, **frame, "fontsize": SMALL_FONT}
@@ -175,23 +131,6 @@ class Sheet(ABC):
         return text
 
 
-def plain_numbers(axes: Axes, most: float) -> None:
-    """Let the numbers below a panel, up to ``most``, be readable without powers of ten where that is possible."""
-    if 1e-3 <= most < 1e7:
-        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
-    else:
-        axes.xaxis.set_major_formatter("{x:.6g}")
-
-
 def sign(colour: str, **style: Any) -> Patch:
     """Return a filled box for a legend."""
-    from matplotlib.patches import Patch
-
     return Patch(facecolor=colour, **style)
-
-
-def add_rectangle(axes: Axes, corner: tuple[float, float], width: float, height: float, **style: Any) -> Patch:
-    """Draw a rectangle and return it; ``corner`` is where both its coordinates are least."""
-    from matplotlib.patches import Rectangle
-
-    return axes.add_patch(Rectangle(corner, width, height, **style))

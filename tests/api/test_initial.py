@@ -12,9 +12,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import batches
 
-from mig_opt import Batch, InputError, Run, Schedule, deploy, load_demand, methods, solve, validate, write_batch
+from mig_opt import (
+    Batch,
+    InputError,
+    LiveInstance,
+    OperationCosts,
+    Run,
+    Schedule,
+    Task,
+    deploy,
+    get_gpu,
+    methods,
+    solve,
+)
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.files.batch.schedules import write_schedule
 from mig_opt.files.serving.deployments import write_deployment
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate
 
 ANYWHERE = [method.name for method in methods() if "partition" not in method.options]
 
@@ -46,6 +61,20 @@ def test_other_times_are_mended(batch: Batch, seconds: float, chance) -> None:
     found = solve(batch, "lpt", initial=Schedule(tuple(runs), None))
     assert validate(batch, found.schedule).valid
     assert found.makespan <= begun.makespan + 1e-6
+
+
+@pytest.mark.parametrize("method", ["cp", "milp", "search"])
+def test_it_may_use_any_gpu(method: str) -> None:
+    """Methods look at no more idle GPUs than there are tasks; here the last of five is used, and beats FAR."""
+    costs = OperationCosts({1: 1.0, 2: 1.0, 4: 1.0}, {1: 1.0, 2: 1.0, 4: 1.0})
+    tasks = Task("t0", {1: 1.3, 2: 0.9, 4: 2.5}), Task("t1", {1: 0.8}), Task("t2", {2: 0.9, 4: 1.6})
+    batch = Batch(tasks, get_gpu("A30"), 5, costs, (LiveInstance(0, "1g.6gb", 1, 0.1),))
+    runs = (
+        Run("t0", 0, "1g.6gb", 1, 0.1, 1.4),
+        Run("t1", 0, "1g.6gb", 1, 1.4, 2.2),
+        Run("t2", 4, "2g.12gb", 2, 1.0, 1.9),
+    )
+    assert solve(batch, method, initial=Schedule(runs)).makespan <= 2.2
 
 
 def test_what_no_times_mend_is_named() -> None:

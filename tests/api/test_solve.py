@@ -28,15 +28,15 @@ from mig_opt import (
     Task,
     UnknownMethodError,
     get_gpu,
-    load_instance,
     methods,
     solve,
-    validate,
 )
 from mig_opt.errors import SolverError
+from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
 from mig_opt.models.batch import cp as cp_module
+from mig_opt.validation import validate
 
 A30 = get_gpu("A30")
 HARD = load_instance("miso-a100-32")
@@ -280,7 +280,7 @@ def test_everything_that_is_wrong_is_named_at_once_whatever_its_type() -> None:
     with pytest.raises(UnknownMethodError) as caught:
         solve("rodinia-a30", "fra", callbacks=[Callbacks], **wrong)
     assert [str(problem) for problem in caught.value.problems] == [
-        "batch: must be a Batch, for example load_instance('rodinia-a30'), is 'rodinia-a30' (str)",
+        "batch: must be a Batch, for example load('rodinia-a30'), is 'rodinia-a30' (str)",
         "method: unknown method 'fra'; did you mean far?",
         "time_limit: must be a finite number of seconds > 0, is '60' (str)",
         "seed: must be a whole number from 0 to 2147483647, is 1.5 (float)",

@@ -52,7 +52,7 @@ def test_solvers_and_simulations_log(run: Command) -> None:
 def test_the_library_sets_no_handler(caplog: pytest.LogCaptureFixture) -> None:
     assert not logging.getLogger("mig_opt").handlers
     with caplog.at_level(logging.INFO, logger="mig_opt"):
-        mig_opt.solve(mig_opt.load_instance("rodinia-a30"), "far")
+        mig_opt.solve(mig_opt.load("rodinia-a30"), "far")
         trace = mig_opt.Trace((mig_opt.Job("a", 0.0, {3: 10.0}, "3g.20gb"),), mig_opt.get_gpu("A100"))
         mig_opt.simulate(trace, "first-fit")
     assert [record.name for record in caplog.records] == ["mig_opt.method.control"] * 2 + [

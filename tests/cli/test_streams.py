@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from command_line import MODULE, Command
 
-from mig_opt import generate_trace, write_trace
+from mig_opt import generate_trace
 from mig_opt.cli.commands import COMMANDS
 from mig_opt.files.batch.batches import write_batch
+from mig_opt.files.fleet.traces import write_trace
 from mig_opt.instances.batch import generate_batch
 
 NEEDS_FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")

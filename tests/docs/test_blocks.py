@@ -14,10 +14,13 @@ from blocks import Block, blocks_of, commands_of, first_difference, is_run, run_
 from documents import flaws
 from places import BENCH, DOCS, PROJECT, README
 
-from mig_opt import InputError, Point, ProfileTable, read_demand, read_rates, read_recorded, read_trace
+from mig_opt import InputError, Point, ProfileTable
 from mig_opt.cli.app import command_line
+from mig_opt.files.fleet.traces import read_trace
 from mig_opt.files.recognition import document_kind
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
+from mig_opt.files.serving.arrivals import read_rates, read_recorded
+from mig_opt.files.serving.demands import read_demand
 
 if not DOCS.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
@@ -87,7 +90,7 @@ def test_every_block_is_run_or_marked(page: Path, block: Block, tmp_path: Path) 
         assert isinstance(document, dict)
         kind = document_kind(json.dumps(document))
         assert kind is not None, "a document of no kind is an output: <!-- output -->"
-        assert flaws(json_schema(kind), document) == []
+        assert flaws(schema(kind), document) == []
 
 
 def read_table(text: str, path: Path) -> None:

@@ -11,8 +11,12 @@ from typing import Any
 import pytest
 from documents import READERS
 
-from mig_opt import InputError, read_batch, read_demand, read_rates, read_recorded, read_trace
+from mig_opt import InputError
+from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.fleet.traces import read_trace
 from mig_opt.files.locations import place_of
+from mig_opt.files.serving.arrivals import read_rates, read_recorded
+from mig_opt.files.serving.demands import read_demand
 from mig_opt.files.templates import template
 from mig_opt.operations.observe.state_import import state_from_text
 from mig_opt.studies import read_study

@@ -21,17 +21,17 @@ from mig_opt import (
     SolverError,
     Status,
     Trace,
-    TrajectoryPoint,
-    admission_optimum,
     defragment,
     deploy,
     generate_batch,
     get_gpu,
-    load_demand,
     plan_change,
     solve,
-    trace_optimum,
 )
+from mig_opt.instances.bundled import load_demand
+from mig_opt.method.result import TrajectoryPoint
+from mig_opt.models.fleet.admission import admission_optimum
+from mig_opt.models.fleet.optimum import trace_optimum
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 

@@ -14,23 +14,12 @@ from hypothesis import strategies as st
 from method_suite import FITS, NAMES, Diary, options_of
 from strategies import tiny_batches
 
-from mig_opt import (
-    Batch,
-    InputError,
-    Method,
-    Schedule,
-    SolverError,
-    Status,
-    Task,
-    get_gpu,
-    load_instance,
-    methods,
-    solve,
-    validate,
-)
+from mig_opt import Batch, InputError, Method, Schedule, SolverError, Status, Task, get_gpu, methods, solve
 from mig_opt.heuristics.batch.fixed_partition import mixed_partitions, suitable_partitions
+from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.method.registry import METHODS
+from mig_opt.validation import validate
 
 EXACT = [method.name for method in methods() if method.kind == "exact"]
 FIXED = ("fixpart", "fixpart-best")
@@ -114,7 +103,7 @@ def test_no_schedule_where_a_task_fits_nowhere(method: str) -> None:
 
 INTERRUPTED = """
 import os, signal, sys, threading
-from mig_opt import Callbacks, generate_batch, load_instance, solve, validate
+from mig_opt import Callbacks, generate_batch, load, solve, validate
 
 method = sys.argv[1]
 
@@ -143,7 +132,7 @@ class Stop(Callbacks):
 # Whoever runs the tests in the background may have switched it off.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 stop = Stop()
-batch = load_instance("miso-a100-32") if method in ("cp", "far") else generate_batch(9, seed=1)
+batch = load("miso-a100-32") if method in ("cp", "far") else generate_batch(9, seed=1)
 result = solve(batch, method, callbacks=stop)
 assert stop.sent
 assert result.status == stop.ended == "interrupted", result.status

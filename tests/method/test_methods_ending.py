@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from method_suite import HARD, NAMES, Diary, options_of
 
-from mig_opt import Batch, Callbacks, Status, Task, TrajectoryPoint, get_gpu, load_instance, solve
-from mig_opt.method.result import relative_gap
+from mig_opt import Batch, Callbacks, Status, Task, get_gpu, solve
+from mig_opt.instances.bundled import load_instance
+from mig_opt.method.result import TrajectoryPoint, relative_gap
 
 
 @pytest.mark.parametrize("method", NAMES)

@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
 
-from mig_opt import Batch, Task, generate_batch, get_gpu, solve, write_batch
+from mig_opt import Batch, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.schedule import Run, Schedule
+from mig_opt.files.batch.batches import write_batch
 from mig_opt.method.control import Control
 from mig_opt.method.registry import Method
 from mig_opt.studies import (

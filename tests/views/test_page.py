@@ -13,16 +13,10 @@ from typing import Any
 import pytest
 import tiny
 from charts import top_down
-from hypothesis import given
-from hypothesis import strategies as st
-from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import Deployment, Segment, save_deployment_plot, save_execution_plot, save_plot, save_simulation_plot
 from mig_opt.batch.schedule import Run, Schedule
 from mig_opt.errors import InputError
-from mig_opt.simulation import simulate
-from mig_opt.views import check_plot_path
-from mig_opt.views.page import Mark, uncovered
+from mig_opt.views import check_plot_path, save_plot
 
 needs_bokeh = pytest.mark.usefixtures("bokeh")
 
@@ -75,61 +69,12 @@ def test_equal_arguments_give_equal_files_that_need_nothing_else(tmp_path: Path)
 
 
 @needs_bokeh
-def test_each_run_is_a_box_that_says_its_facts(tmp_path: Path) -> None:
-    batch, schedule = top_down("A100", [f"task {number}" for number in range(40)], gpus=3)
-    save_plot(batch, schedule, tmp_path / "plan.html")
-    boxes = Parts(tmp_path / "plan.html").boxes()
-    for run in schedule.runs:
-        box, memory = boxes[run.task], batch.gpu.profile(run.profile).memory_slices
-        assert (box["left"], box["right"]) == (run.begin, run.end)
-        assert box["bottom"] - box["top"] == pytest.approx(memory)
-        slices = f"slices {run.start}-{run.start + memory - 1}" if memory > 1 else f"slice {run.start}"
-        assert box["facts"].split("\n")[:2] == [f"on {run.profile}", f"GPU {run.gpu}, {slices}"]
-
-
-@needs_bokeh
-def test_boxes_of_runs_are_apart_as_their_instances_are(tmp_path: Path) -> None:
-    batch, schedule = top_down("A30", ["a", "b", "c", "d"], gpus=2)
-    save_plot(batch, schedule, tmp_path / "plan.html")
-    boxes = [box for head, box in Parts(tmp_path / "plan.html").boxes().items() if head in {"a", "b", "c", "d"}]
-    for number, one in enumerate(boxes):
-        for two in boxes[number + 1 :]:
-            across = one["left"] < two["right"] and two["left"] < one["right"]
-            assert not (across and one["top"] < two["bottom"] and two["top"] < one["bottom"])
-
-
-@needs_bokeh
 def test_titles_and_names_are_no_markup(tmp_path: Path) -> None:
     batch, schedule = top_down("A30", ["</script><img src=x>"])
     save_plot(batch, schedule, tmp_path / "plan.html", title="<b>&</b>")
     page = Parts(tmp_path / "plan.html")
     assert not {"img", "b"} & {tag for tag, _ in page.tags}
     assert "</script><img src=x>" in page.boxes()
-
-
-@needs_bokeh
-def test_an_execution_has_two_rows(tmp_path: Path) -> None:
-    save_execution_plot(tiny.BATCH, tiny.BEST, tiny.BEST.replace(runs=()), tmp_path / "run.html")
-    facts = Parts(tmp_path / "run.html").boxes()["big"]["facts"]
-    assert facts.split("\n")[1] == "plan, slices 0-3"
-
-
-@needs_bokeh
-def test_gpus_with_the_same_segments_share_a_row(tmp_path: Path) -> None:
-    segments = [Segment("chat", gpu, "7g.80gb", 0, 8, 2, 410.0, 0.04) for gpu in range(20)]
-    save_deployment_plot(Deployment(("A100-80GB",) * 20, tuple(segments)), tmp_path / "fleet.html")
-    box = Parts(tmp_path / "fleet.html").boxes()["chat"]
-    assert (box["left"], box["right"]) == (0, 8)
-    assert box["facts"].startswith("GPUs 0-19 (A100-80GB)\n7g.80gb, slices 0-7\n2 processes, batches of 8\n")
-
-
-@needs_bokeh
-def test_large_fleets_show_how_much_of_them_is_busy(tmp_path: Path) -> None:
-    world = trace(*(job(f"j{number}", 0.0, "7g.40gb", 5.0) for number in range(65)), gpus=65, costs=NO_COSTS)
-    save_simulation_plot(simulate(world, "first-fit"), tmp_path / "large.html")
-    boxes = Parts(tmp_path / "large.html").boxes()
-    assert boxes["busy with 7g.40gb"]["facts"].startswith("100 % of the compute slices")
-    assert "j0" not in boxes
 
 
 @needs_bokeh
@@ -156,34 +101,11 @@ def test_pages_need_no_matplotlib(tmp_path: Path) -> None:
     code = (
         "import sys\n"
         "sys.modules['matplotlib'] = None\n"
-        "from mig_opt import load_instance, solve, save_plot\n"
-        "batch = load_instance('rodinia-a30')\n"
+        "from mig_opt import load, solve\n"
+        "from mig_opt.views import save_plot\n"
+        "batch = load('rodinia-a30')\n"
         "save_plot(batch, solve(batch, 'far').schedule, sys.argv[1])\n"
     )
     target = tmp_path / "plan.html"
     assert subprocess.run([sys.executable, "-c", code, str(target)], check=False).returncode == 0
     assert target.exists()
-
-
-spans = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 5), st.integers(0, 2), st.integers(1, 2)), max_size=6)
-
-
-@given(under=spans, over=spans)
-def test_uncovered_parts_are_where_no_other_box_is(
-    under: list[tuple[int, int, int, int]], over: list[tuple[int, int, int, int]]
-) -> None:
-    def marks(boxes: list[tuple[int, int, int, int]]) -> list[Mark]:
-        return [Mark(left, left + wide, top, top + high, "#000000", "") for left, wide, top, high in boxes]
-
-    def cells(boxes: list[Mark]) -> list[float]:
-        return sorted(cell + 0.5 for box in boxes for cell in range(int(box.left), int(box.right)))
-
-    covers = marks(over)
-    for below in marks(under):
-        near = [other for other in covers if other.top < below.bottom and below.top < other.bottom]
-        free = [
-            cell + 0.5
-            for cell in range(int(below.left), int(below.right))
-            if not any(other.left < cell + 0.5 < other.right for other in near)
-        ]
-        assert cells(uncovered([below], covers)) == free

@@ -38,8 +38,8 @@ def standing_of(running: Deployment, only: Iterable[str], demand: Demand) -> Dep
 
     Examples
     --------
-    >>> from mig_opt import deploy, load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import deploy, load
+    >>> demand = load("parvagpu-s1")
     >>> running = deploy(demand, "parvagpu").deployment
     >>> [len(kept.segments) for kept in (running, standing_of(running, ["vgg19"], demand))]
     [6, 5]

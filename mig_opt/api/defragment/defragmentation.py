@@ -256,7 +256,7 @@ def defragment_problems(
     """Return what is wrong with arguments of :func:`defragment`, whatever their type; None is not looked at."""
     problems: list[Problem] = []
     if state is not None and not isinstance(state, FleetState):
-        problems.append(wrong_type("state", state, "a FleetState, for example read_state('fleet.json')"))
+        problems.append(wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')"))
     if room is not None:
         try:
             names = entries_of("room", room, str, "the name of a profile")

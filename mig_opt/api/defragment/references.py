@@ -116,7 +116,7 @@ def least_fragmentation(state: FleetState) -> float:
     0.0
     """
     if not isinstance(state, FleetState):
-        raise InputError([wrong_type("state", state, "a FleetState, for example read_state('fleet.json')")])
+        raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
     fleet = FleetMasks.of(state)
     groups = tuple(sorted(Counter(fleet.pinned).items()))
     return fleet.mean(_least_cost(state.gpu, fleet.profiles, groups, fleet.totals))

@@ -58,9 +58,9 @@ def deploy_day(
     demand : Demand
         Services, what their models achieve, and the GPUs that there are. The rates come from the table.
     rates : RateTable
-        Rates of the services, step by step, see :func:`mig_opt.read_rates`.
+        Rates of the services, step by step, see :func:`mig_opt.read`.
     method : str
-        ``exact``, or ``auto``, plans with lookahead. Any other of :func:`mig_opt.deploy_methods` plans each step for
+        ``exact``, or ``auto``, plans with lookahead. Any other of :func:`mig_opt.methods` plans each step for
         itself, and as much as possible stays where it is.
     margin : float
         Forecast error: every rate may be higher by this share.
@@ -90,8 +90,8 @@ def deploy_day(
 
     Examples
     --------
-    >>> from mig_opt import RateTable, deploy_day, load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import RateTable, deploy_day, load
+    >>> demand = load("parvagpu-s1")
     >>> rows = {service.name: (service.rate, 3 * service.rate, service.rate) for service in demand.services}
     >>> result = deploy_day(demand, RateTable((0, 3600, 7200, 10800), rows), margin=0.1)
     >>> result.plan.gpus, result.gpu_hours_bound

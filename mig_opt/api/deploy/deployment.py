@@ -48,7 +48,7 @@ def deploy(
     demand : Demand
         Services, what their models achieve, and the GPUs that there are.
     method : str
-        One of :func:`mig_opt.deploy_methods`, or ``auto``: ``exact``, or with ``only`` the method ``parvagpu``.
+        One of :func:`mig_opt.methods`, or ``auto``: ``exact``, or with ``only`` the method ``parvagpu``.
     running : Deployment, optional
         What is running now. GPUs keep their numbers, and as much as possible stays where it is.
     only : iterable of str, optional
@@ -84,15 +84,15 @@ def deploy(
 
     Examples
     --------
-    >>> from mig_opt import deploy, load_demand
-    >>> result = deploy(load_demand("parvagpu-s1"))
+    >>> from mig_opt import deploy, load
+    >>> result = deploy(load("parvagpu-s1"))
     >>> result.status.value, result.gpus, result.lower_bound
     ('optimal', 2, 2)
 
     One service has twice as many requests, and only its segments change:
 
     >>> import dataclasses
-    >>> demand = load_demand("parvagpu-s1")
+    >>> demand = load("parvagpu-s1")
     >>> running = deploy(demand, "parvagpu").deployment
     >>> services = list(demand.services)
     >>> services[5] = dataclasses.replace(services[5], rate=2 * services[5].rate)  # vgg19
@@ -240,6 +240,15 @@ def check_size(demand: Demand) -> None:
         )
 
 
+def why_too_many(demand: Demand) -> str:
+    """Return which rates need more segments than any deployment has; empty if none does."""
+    try:
+        check_size(demand)
+    except InputError as error:
+        return "; ".join(f"{problem.path} {problem.message}" for problem in error.problems)
+    return ""
+
+
 def _best_throughput(options: Iterable[Option]) -> float:
     return max(option.point.throughput for option in options)
 
@@ -249,9 +258,9 @@ def why_unservable(demand: Demand) -> list[str]:
 
     Examples
     --------
-    >>> from mig_opt import load_demand
+    >>> from mig_opt import load
     >>> from mig_opt.serving.demand import SloRule
-    >>> hasty = load_demand("parvagpu-s1").replace(rule=SloRule(0.001))
+    >>> hasty = load("parvagpu-s1").replace(rule=SloRule(0.001))
     >>> why_unservable(hasty)[0].partition("; ")[2]
     'the best is 0.013 s, on 1g.10gb'
     """

@@ -14,9 +14,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
-from mig_opt.api.deploy.capacities import CapacityTables
-from mig_opt.api.deploy.deployment import check_size, deploy, why_unservable
+from mig_opt.api.deploy.capacities import CapacityTables, usable
+from mig_opt.api.deploy.deployment import check_size, deploy, why_too_many
 from mig_opt.api.deploy.trials import PromiseTrials
+from mig_opt.api.deploy.unkept import why_unkept
 from mig_opt.errors import InputError
 from mig_opt.method.control import check_run
 from mig_opt.method.registry import AUTO, DEPLOY_METHODS, get_deploy_method
@@ -34,8 +35,8 @@ _ROUNDS = 12
 """Times that capacities are corrected at most."""
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
-_PROCESSES = {"parvagpu-single": 1}
-"""Most processes of an instance, where a method has fewer than the demand allows: capacities are for what it uses."""
+_LEAST_STEP = 0.5
+"""What a correction multiplies capacities by at least: where segments hold little, one more may hold far more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class PromiseResult(DeploymentResult):
     promise : Promise or None
         What was promised.
     simulation : RequestSimulation or None
-        Simulation of the deployment, with other random numbers than those it was found with.
+        Simulation of the deployment, with other random numbers than those it was found with. A deployment that does
+        not keep the promise in it is not taken.
     capacities : tuple of Capacity
         Rate up to which each way to serve a service keeps the promise.
     headroom : float or None
@@ -96,7 +98,7 @@ def deploy_with_promise(
     promise : Promise or float
         The share, with the arrivals and how batches are formed; a number stands for Poisson arrivals.
     method : str
-        One of :func:`mig_opt.deploy_methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
+        One of :func:`mig_opt.methods`, or ``auto``. A heuristic works with the capacities, and with raised rates
         in place of them; the fewest GPUs with which the promise is kept count. ``exact`` never needs more GPUs.
     running : Deployment, optional
         What is running now. GPUs keep their numbers, and as much as possible stays where it is.
@@ -120,8 +122,8 @@ def deploy_with_promise(
 
     Examples
     --------
-    >>> from mig_opt import deploy_with_promise, load_demand
-    >>> result = deploy_with_promise(load_demand("parvagpu-s1"), 0.99)
+    >>> from mig_opt import deploy_with_promise, load
+    >>> result = deploy_with_promise(load("parvagpu-s1"), 0.99)
     >>> result.claim
     '2 GPUs, p99 kept in simulation; 1 proven too few under the capacities'
     """
@@ -173,21 +175,21 @@ class _Search:
         time_limit: float | None,
         seed: int,
         fewer_than: float = math.inf,
+        trials: PromiseTrials | None = None,
     ) -> None:
-        self._fewer_than = fewer_than
+        self._fewer_than, self._trials = fewer_than, trials or PromiseTrials(promise, seed)
         self._begun = time.monotonic()
         self._demand, self._promise, self._running, self._seed = demand, promise, running, seed
         self._method, self._time_limit, self._incumbents = get_deploy_method(method), time_limit, incumbents
-        self._trials = PromiseTrials(promise, seed)
         self._tables: CapacityTables | None = None
         self._best: _Found | None = None
         self._last: DeploymentResult | None = None
         self._floor = 0
 
     def run(self) -> PromiseResult:
-        unservable = why_unservable(self._demand)
-        if unservable:
-            return self._result(Status.INFEASIBLE, "; ".join(unservable))
+        unkept = why_unkept(self._demand, self._promise)
+        if unkept:
+            return self._result(Status.INFEASIBLE, "; ".join(unkept))
         check_size(self._demand)
         try:
             reason = self._work()
@@ -216,12 +218,13 @@ class _Search:
 
     def _work(self) -> str:
         """Search; return why nothing was found, if that is so."""
-        processes = _PROCESSES.get(self._method.name, self._demand.max_processes)
-        self._tables = tables = CapacityTables(self._demand.replace(max_processes=processes), self._promise)
-        if (name := tables.hopeless) is not None:
-            share = f"{100 * self._promise.share:g} %"
-            return f"no instance keeps {share} of the requests of {name!r} in time, at any rate"
+        asked = usable(self._demand, self._method.name)
+        if asked != self._demand and (unkept := why_unkept(asked, self._promise)):
+            return f"for {self._method.name}: {'; '.join(unkept)}"
+        self._tables = tables = CapacityTables(asked, self._promise)
         self._floor = fleet_bounds(self._demand)[0].gpus
+        if too_many := why_too_many(tables.demand()):
+            return f"with the capacities of the promise: {too_many}"
         reason = self._with_capacities(tables)
         exact = self._method.kind == "exact"
         if exact:
@@ -253,6 +256,7 @@ class _Search:
                 time_limit=self._time_left,
                 seed=self._seed,
                 fewer_than=self._best_gpus,
+                trials=self._trials,
             )
             search._work()
             if search._best is not None:
@@ -275,8 +279,11 @@ class _Search:
         for _ in range(_ROUNDS):
             if self._last is not None and self._expired:
                 return "the time was over before the promise was kept"
+            demand = tables.demand()
+            if too_many := why_too_many(demand):
+                return f"with the capacities of the promise: {too_many}"
             result = deploy(
-                tables.demand(),
+                demand,
                 self._method.name,
                 running=self._running,
                 time_limit=self._time_left,
@@ -286,7 +293,8 @@ class _Search:
                 raise KeyboardInterrupt
             self._last = result
             if result.deployment is None:
-                return f"with the capacities of the promise: {result.reason or 'the method found no deployment'}"
+                reason = result.reason or "the method found no deployment"
+                return "; ".join([f"with the capacities of the promise: {reason}", *tables.why_little()])
             if result.deployment.used_gpus >= self._best_gpus:
                 return ""
             deployment = tables.with_throughputs(result.deployment)
@@ -297,7 +305,8 @@ class _Search:
             broken = list(late)
             for service in self._demand.services:
                 if service.name in late:
-                    tables.correct(service, deployment, partial(_lowered, self._trials.factor(late[service.name])))
+                    lowered = partial(_lowered, self._trials.factor(late[service.name]))
+                    tables.correct(service, deployment, lowered, kept=False)
         return f"the promise was not kept by {', '.join(broken)} after {_ROUNDS} corrections of the capacities"
 
     def _raise_capacities(self, tables: CapacityTables) -> None:
@@ -331,8 +340,11 @@ class _Search:
     def _enough(self, method: str, steps: int) -> bool:
         """Return True if the promise is kept with so much headroom, or no fewer GPUs are needed than are known."""
         share = steps / _STEPS_OF_HEADROOM
+        raised = self._demand.with_headroom(share)
+        if why_too_many(raised):
+            return True
         found = deploy(
-            self._demand.with_headroom(share),
+            raised,
             method,
             time_limit=self._time_left,
             seed=self._seed,
@@ -355,9 +367,6 @@ class _Search:
 
     def _result(self, status: Status | None, reason: str) -> PromiseResult:
         best, last = self._best, self._last
-        simulation = None
-        if best is not None:
-            simulation = self._trials.shown(self._demand, best.deployment, brief=status is Status.INTERRUPTED)
         bound = max(self._floor, 0 if last is None else last.lower_bound)
         proven: tuple[str, ...] = ()
         if best is not None:
@@ -368,7 +377,8 @@ class _Search:
                 proven = ("gpus",) if optimal else ()
             reason = "" if last is None else last.reason
         elif status is None:
-            refuted = last is None or last.status is Status.INFEASIBLE
+            # Without capacities there was nothing that this method can use; another one may.
+            refuted = self._tables is not None if last is None else last.status is Status.INFEASIBLE
             status = Status.INFEASIBLE if refuted else Status.NO_SOLUTION
         return PromiseResult(
             status=status,
@@ -382,7 +392,7 @@ class _Search:
             proven=proven,
             demand=self._demand,
             promise=self._promise,
-            simulation=simulation,
+            simulation=None if best is None else self._trials.shown(self._demand, best.deployment),
             capacities=() if self._tables is None else self._tables.entries(),
             headroom=None if best is None else best.headroom,
         )
@@ -390,4 +400,4 @@ class _Search:
 
 def _lowered(factor: float, old: float, new: float) -> float:
     """Return the correction of a capacity that is too large."""
-    return min(old * factor, new)
+    return max(min(old * factor, new), old * _LEAST_STEP)

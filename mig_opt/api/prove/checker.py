@@ -28,7 +28,7 @@ from mig_opt.validation import validate
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The outcome of :func:`check`.
+    """The outcome of :func:`mig_opt.check`.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ def check(
     batch, schedule : Batch, Schedule
         What the certificate is about.
     certificate : Certificate
-        What :func:`prove` returned, or :func:`mig_opt.read_certificate`.
+        What :func:`prove` returned, or :func:`mig_opt.read`.
     rerun : bool
         Whether to ask a method again, where something rests on one. A claim that it cannot confirm is a mismatch.
     method : str, optional

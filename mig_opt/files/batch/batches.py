@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from mig_opt.batch.batch import Batch, LiveInstance, Task, batch_problems, spread_problems
 from mig_opt.errors import Problem
-from mig_opt.files.documents import file_path, shown
+from mig_opt.files.documents import shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, encoded_operations, read_fleet
 from mig_opt.files.shapes import (
     ABOVE_0,
@@ -66,50 +65,6 @@ WORDS[LiveInstance] = Words(INSTANCE, {**PLACED, "free": FROM_0})
 
 _KNOWN_WITHOUT_GPU = r"tasks|gpus|tasks\[\d+\]\.name|initial\[\d+\]\.(gpu|free)|devices.*"
 """Paths of the problems of a batch that do not depend on the kind of GPU."""
-
-
-def read_batch(path: str | Path, gpu: str | None = None) -> Batch:
-    """Read a batch from a JSON file, or from a CSV file if its name ends in ``.csv``.
-
-    A CSV file has the columns ``task``, ``t<k>_s`` (seconds on ``k`` compute slices) for any sizes of the GPU, and
-    optionally ``memory_gb``, in any order. A blank time means that the task cannot run there.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file. Its name without the ending becomes the name of the batch.
-    gpu : str, optional
-        Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
-
-    Returns
-    -------
-    Batch
-        The batch.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return BATCH.read(path, gpu=gpu, name=file_path(path).stem)
-
-
-def write_batch(batch: Batch, path: str | Path) -> None:
-    """Write a batch to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    batch : Batch
-        The batch.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if the GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    BATCH.write(batch, path)
 
 
 def _batch(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None, name: str = "") -> Batch:
@@ -180,5 +135,6 @@ def _encoded(batch: Batch) -> Raw:
     return document
 
 
-BATCH = FileKind("batch", _batch, _encoded, _table)
+BATCH = FileKind("batch", _batch, _encoded, _table, named=True)
+read_batch, write_batch = BATCH.read, BATCH.write
 batch_from_json, batch_to_json = BATCH.from_json, BATCH.to_json

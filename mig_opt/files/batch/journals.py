@@ -69,35 +69,6 @@ WORDS[JournalHead] = Words(_HEAD_EXAMPLE)
 WORDS[Event] = Words({"time": 1750000000.0, "kind": "begin"})
 
 
-def read_commands(path: str | Path) -> Commands:
-    """Read the commands of tasks from a JSON file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return COMMANDS.read(path)
-
-
-def write_commands(commands: Commands, path: str | Path) -> None:
-    """Write the commands of tasks to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    commands : Commands
-        The commands.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written.
-    """
-    COMMANDS.write(commands, path)
-
-
 def _commands(raw: Raw, path: str, findings: Findings) -> Commands:
     values = read_keys(CommandsFile, raw, findings, path)
     findings.check()
@@ -110,6 +81,7 @@ def _encoded_commands(commands: Commands) -> Raw:
 
 
 COMMANDS = FileKind("commands", _commands, _encoded_commands)
+read_commands, write_commands = COMMANDS.read, COMMANDS.write
 commands_from_json, commands_to_json = COMMANDS.from_json, COMMANDS.to_json
 
 

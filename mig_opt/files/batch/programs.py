@@ -40,9 +40,9 @@ def export_model(batch: Batch, path: str | os.PathLike[str], *, strict: bool = F
     Examples
     --------
     >>> import tempfile
-    >>> from mig_opt import load_instance
+    >>> from mig_opt import load
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     export_model(load_instance("rodinia-a30"), Path(folder, "rodinia.lp"))
+    ...     export_model(load("rodinia-a30"), Path(folder, "rodinia.lp"))
     ...     text = Path(folder, "rodinia.lp").read_text()
     >>> text.startswith("\\ mig-opt"), "run_gaussian_on_2g_12gb_at_0" in text
     (True, True)

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
 from mig_opt.batch.batch import instance_problems
 from mig_opt.errors import Problem
-from mig_opt.files.documents import file_path, shown
+from mig_opt.files.documents import shown
 from mig_opt.files.kinds import FileKind, Table, encoded_fleet, read_fleet
 from mig_opt.files.shapes import FROM_0, INSTANCE, PLACED, WORDS, GpuCount, GpuName, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, read_rows
@@ -51,52 +50,6 @@ WORDS[HeldInstance] = Words(INSTANCE, {**PLACED, "weight": {"minimum": 1, "maxim
 
 _COLUMNS = ("gpu", "profile", "start", "name", "pinned", "owner", "idle", "weight")
 _FLAGS = {"": False, "no": False, "false": False, "0": False, "yes": True, "true": True, "1": True}
-
-
-def read_state(path: str | Path, gpu: str | None = None, gpus: int | None = None) -> FleetState:
-    """Read a fleet state from a JSON file, or from a CSV file if its name ends in ``.csv``.
-
-    A CSV file has the columns ``gpu`` (the index of the GPU), ``profile`` and ``start``, and optionally ``name``,
-    ``pinned`` and ``idle`` (``yes`` or ``no``; blank is ``no``), ``owner`` and ``weight``, in any order.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file. Its name without the ending becomes the name of the state.
-    gpu : str, optional
-        Name or alias of the GPU; in place of the one that a JSON file names. A CSV file needs it.
-    gpus : int, optional
-        How many GPUs; in place of what a JSON file says. By default a CSV file is for as many as it has instances on.
-
-    Returns
-    -------
-    FleetState
-        Instances in the order of the file.
-
-    Raises
-    ------
-    InputError
-        With every problem of the file.
-    """
-    return STATE.read(path, gpu=gpu, gpus=gpus, name=file_path(path).stem)
-
-
-def write_state(state: FleetState, path: str | Path) -> None:
-    """Write a fleet state to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    state : FleetState
-        The state.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if the GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    STATE.write(state, path)
 
 
 def _state(
@@ -143,7 +96,8 @@ def _encoded(state: FleetState) -> Raw:
     return encoded_fleet(state, "instances") | given
 
 
-STATE = FileKind("state", _state, _encoded, _table)
+STATE = FileKind("state", _state, _encoded, _table, named=True)
+read_state, write_state = STATE.read, STATE.write
 state_from_json, state_from_csv, state_to_json = STATE.from_json, STATE.from_csv, STATE.to_json
 
 

@@ -146,27 +146,7 @@ def read_demand(
     if scenario is not None and file.suffix.lower() != ".csv":
         message = f"{path} is no CSV file with a column scenario; leave it out"
         raise InputError([Problem("scenario", message)])
-    return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario, name=file.stem)
-
-
-def write_demand(demand: Demand, path: str | Path, *, profiles: bool = True) -> None:
-    """Write a demand to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    demand : Demand
-        The demand.
-    path : str or Path
-        The file.
-    profiles : bool
-        Whether to write the profile tables, too; without them they have to be given to the reader.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or if a GPU is not the catalogue's, so that its name does not say what it is.
-    """
-    DEMAND.write(demand, path, profiles=profiles)
+    return DEMAND.read(file, gpu=gpu, tables=tables, scenario=scenario)
 
 
 def _demand(
@@ -382,5 +362,6 @@ def _seconds(cell: str, column: str, where: str, findings: Findings) -> float | 
     return 1.0 if problems else float(Decimal(cell).scaleb(-3))
 
 
-DEMAND = FileKind("services", _demand, _encoded, _table)
+DEMAND = FileKind("services", _demand, _encoded, _table, named=True)
+write_demand = DEMAND.write
 demand_from_json, demand_to_json = DEMAND.from_json, DEMAND.to_json

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from mig_opt.errors import InputError
-from mig_opt.files.documents import Document, file_path, parsed, read_text, shown, write_text
+from mig_opt.files.documents import Document, file_path, parsed, read_text, shown
 from mig_opt.files.kinds import FileKind
 from mig_opt.files.shapes import INSTANCE, WORDS, Words
 from mig_opt.files.tables import (
@@ -341,27 +341,6 @@ def deployment_to_csv(deployment: Deployment) -> str:
     return table_text(_TABLE, rows)
 
 
-def write_deployment(deployment: Deployment, path: str | Path) -> None:
-    """Write a deployment to a JSON file, or to a CSV file if its name ends in ``.csv``.
-
-    An existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    deployment : Deployment
-        The deployment.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If a figure is not finite, or the file cannot be written.
-    """
-    as_csv = Path(path).suffix.lower() == ".csv"
-    write_text(path, deployment_to_csv(deployment) if as_csv else DEPLOYMENT.to_json(deployment))
-
-
 def _encoded(deployment: Deployment) -> Raw:
     check_deployments(deployment=deployment)
     # A throughput or latency of 0 is not known.
@@ -373,5 +352,6 @@ def _encoded(deployment: Deployment) -> Raw:
     return {"gpus": list(deployment.gpus), "segments": segments, **devices}
 
 
-DEPLOYMENT = FileKind("deployment", _deployment, _encoded)
+DEPLOYMENT = FileKind("deployment", _deployment, _encoded, to_csv=deployment_to_csv)
+write_deployment = DEPLOYMENT.write
 deployment_to_json = DEPLOYMENT.to_json

@@ -172,24 +172,6 @@ def _read_folder(
     return tuple(tables)
 
 
-def write_profiles(tables: Iterable[ProfileTable], path: str | Path) -> None:
-    """Write profile tables to a JSON file; an existing file is replaced only when all is written.
-
-    Parameters
-    ----------
-    tables : iterable of ProfileTable
-        The tables.
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be written, or there are no tables, or two of the same model on the same GPU.
-    """
-    PROFILES.write(tuple(tables), path)
-
-
 def _profiles(raw: Raw, _: str, findings: Findings, *, gpu: str | None = None) -> tuple[ProfileTable, ...]:
     no_gpu = _NO_DEFAULT
     if raw.get("gpu") is not None:
@@ -298,4 +280,5 @@ def table_document(table: ProfileTable, gpu: str | None) -> Raw:
 
 
 PROFILES = FileKind("profiles", _profiles, _encoded)
+write_profiles = PROFILES.write
 profiles_from_json, profiles_to_json = PROFILES.from_json, PROFILES.to_json

@@ -67,7 +67,7 @@ class PcieAware(ReconfiguringPolicy):
 
     def begin(self, cluster: Cluster) -> None:
         """Partition the GPUs."""
-        known = {job.name for job in cluster.trace.jobs}
+        known = dict.fromkeys(job.name for job in cluster.trace.jobs)
         problems = [
             Problem(f"sensitivities[{name!r}]", f"the trace has no job of that name; {nearest(name, known)}")
             for name in self.sensitivities or ()

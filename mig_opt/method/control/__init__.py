@@ -37,11 +37,11 @@ class Callbacks:
 
     Examples
     --------
-    >>> from mig_opt import solve, load_instance
+    >>> from mig_opt import solve, load
     >>> class Show(Callbacks):
     ...     def on_end(self, result):
     ...         print(result.status)
-    >>> _ = solve(load_instance("rodinia-a30"), method="far", callbacks=Show())
+    >>> _ = solve(load("rodinia-a30"), method="far", callbacks=Show())
     feasible
     """
 

@@ -56,7 +56,7 @@ _METHOD = Method(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionOptimum(Result[Admission]):
-    """Outcome of :func:`mig_opt.admission_optimum`: its plan is an admission, its objective what it turns away.
+    """Outcome of :func:`mig_opt.optimum`: its plan is an admission, its objective what it turns away.
 
     No scheduler that gives jobs the profiles that they ask for turns away less than the lower bound, so none accepts
     more than the upper bound.

@@ -34,7 +34,7 @@ _METHOD = Method(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOptimum(Result[Schedule]):
-    """Outcome of :func:`mig_opt.trace_optimum`: its plan is a schedule, its lower bound counts seconds.
+    """Outcome of :func:`mig_opt.optimum`: its plan is a schedule, its lower bound counts seconds.
 
     No schedule without preemption and migration falls below the lower bound. ``proven`` has the goal if the schedule is
     the best one, as exactly as ticks of integer time tell.
@@ -85,7 +85,7 @@ def trace_optimum(
     """Return the best schedule of a small trace for somebody who knows all arrivals.
 
     It is the best one without preemption and migration, of jobs that PCIe does not slow down. The bounds of
-    :func:`trace_bounds` help to prove it.
+    :func:`mig_opt.bounds` help to prove it.
 
     Parameters
     ----------

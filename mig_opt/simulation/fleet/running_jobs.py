@@ -44,7 +44,7 @@ def standing(trace: Trace, state: FleetState, busy_until: float | None = None) -
     """
     problems: list[Problem] = []
     if not isinstance(state, FleetState):
-        raise InputError([wrong_type("state", state, "a FleetState, for example read_state('fleet.json')")])
+        raise InputError([wrong_type("state", state, "a FleetState, for example read(FleetState, 'fleet.json')")])
     if state.gpu != trace.gpu:
         problems.append(Problem("state", f"is of {state.gpu.name}, and the trace of {trace.gpu.name}"))
     busy, idle = state.busy().instances, state.idle

@@ -104,7 +104,7 @@ class Simulation:
         return imported("mig_opt.views.cards.fleet:simulation_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.plot_simulation` does.
+        """Draw the fleet over time, its fragmentation and the waits, as :func:`mig_opt.views.plot_simulation` does.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ def simulate(
     trace : Trace
         The jobs that arrive, and the fleet.
     policy : str or Policy
-        A name of :func:`mig_opt.policies`, or a scheduler of your own (see :class:`mig_opt.simulation.Policy`).
+        A name of :func:`mig_opt.methods`, or a scheduler of your own (see :class:`mig_opt.simulation.Policy`).
     failure_limit : int
         A job that has run out of memory so often is given up.
     observer : callable, optional

@@ -184,7 +184,7 @@ class RequestSimulation:
         Returns
         -------
         pandas.DataFrame
-            A column for each figure of :class:`mig_opt.ServiceLatencies`.
+            A column for each figure of :class:`mig_opt.simulation.serving.outcome.ServiceLatencies`.
 
         Raises
         ------
@@ -194,7 +194,7 @@ class RequestSimulation:
         return imported("mig_opt.views.cards.serving:requests_frame")(self)
 
     def plot(self, *, title: str | None = None) -> Any:
-        """Draw the latencies, as :func:`mig_opt.plot_latencies` does.
+        """Draw the latencies, as :func:`mig_opt.views.plot_latencies` does.
 
         Parameters
         ----------

@@ -114,8 +114,8 @@ def simulate_requests(
 
     Examples
     --------
-    >>> from mig_opt import deploy, load_demand, simulate_requests
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import deploy, load, simulate_requests
+    >>> demand = load("parvagpu-s1")
     >>> simulation = simulate_requests(demand, deploy(demand).deployment, seconds=20)
     >>> simulation.late_share < 0.01, simulation.keeps(0.99)
     (True, True)

@@ -1,44 +1,32 @@
-"""Gantt charts of schedules: where everything goes, which texts fit, and in which colours."""
+"""Gantt charts of schedules, and of plans above their executions, over the memory slices of the GPUs."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from mig_opt.batch.batch import Batch
-from mig_opt.batch.schedule import Schedule
-from mig_opt.views.batch.layout import (
-    EARLIER,
-    EARLIER_SIGN,
-    IDLE_SIGN,
-    OPERATIONS,
-    Box,
-    ScheduleLayout,
-    schedule_problems,
-)
-from mig_opt.views.batch.pages import schedule_page
-from mig_opt.views.output import draw_figure, save_chart
-from mig_opt.views.sheet import FINE, Sheet, add_rectangle, plain_numbers, sign
-from mig_opt.views.texts import GRID, IDLE, INK, apart, contrast, elide, one_line, spell_seconds, wrap_name
+from mig_opt.batch.batch import Batch, LiveInstance
+from mig_opt.batch.lifetimes import Lifetime, lifetimes
+from mig_opt.batch.schedule import Operation, Run, Schedule, wrong_types
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.devices import gpu_name
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Box, Boxes, Mark, Panel, Rows, Rule, Scene, second_rule, seconds_axis
+from mig_opt.views.texts import BOUND, IDLE, INK, LINES, colour_of, one_line, spell_seconds
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
-    from matplotlib.patches import Patch
-    from matplotlib.patheffects import AbstractPathEffect
-    from matplotlib.text import Text
 
-_GAP = 0.6  # between two panels, in rows
-_RIGHT = 0.25  # inches beside the panels
+_EARLIER, _EARLIER_SIGN = "#d4d4d4", "busy with earlier work"
+_OPERATIONS = {"create": ("creation", INK), "destroy": ("destruction", LINES)}
+"""The word for each kind of operation, and its colour."""
+_GAP = 0.6  # between two GPUs, in slices
 _MOST_HEIGHT = 24.0  # inches of all rows and gaps together
-_LEAST_OPERATION = 2.5  # points
-_FONTS = (9.0, 5.0)  # largest and smallest size of names in their rectangles, in points
-_TAG_FONT = 5.0
-_PADDING = 1.2  # points between a name and the edge of its rectangle
+_Part = Run | Operation | LiveInstance | Lifetime
 
 
 def plot_schedule(
@@ -82,8 +70,7 @@ def plot_schedule(
     >>> figure.axes[0].get_xlabel()
     'time in seconds'
     """
-    problems = schedule_problems(batch, schedule, lower_bound)
-    return draw_figure(problems, lambda: ScheduleChart(ScheduleLayout.of_schedule(batch, schedule, lower_bound, title)))
+    return draw(lambda: schedule_scene(batch, schedule, lower_bound, title))
 
 
 def save_plot(
@@ -114,229 +101,189 @@ def save_plot(
     InputError
         As :func:`plot_schedule` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
-    save_chart(
-        lambda: plot_schedule(batch, schedule, lower_bound=lower_bound, title=title),
-        lambda: schedule_page(batch, schedule, lower_bound, title),
-        path,
-        dpi,
-    )
+    save(lambda: schedule_scene(batch, schedule, lower_bound, title), path, dpi)
 
 
-class ScheduleChart(Sheet):
-    """The Gantt chart of one schedule. Lengths are inches unless a name says otherwise."""
+def plot_execution(batch: Batch, plan: Schedule, measured: Schedule, *, title: str | None = None) -> Figure:
+    """Draw a plan and the schedule that it was in truth, one above the other.
 
-    def __init__(self, layout: ScheduleLayout) -> None:
-        super().__init__(layout.title)
-        self.layout, self.batch = layout, layout.batch
-        batch, first, self.last = layout.batch, *layout.limits
-        self.limits = (first, self.last + 0.01 * (self.last - first))
-        self.colours = layout.colours()
+    Parameters
+    ----------
+    batch : Batch
+        The batch that was planned.
+    plan, measured : Schedule
+        The schedule that was planned, and the one that was measured.
+    title : str, optional
+        By default the batch's name and both makespans.
 
-        busiest = max(Counter(run.gpu for run in layout.schedule.runs).values(), default=0)
-        self.panel_width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
-        self.left = 1.0 if batch.gpus > 1 else 0.7
-        self.width = self.left + self.panel_width + _RIGHT
-        slices, gaps = batch.gpus * batch.gpu.memory_slices, _GAP * (batch.gpus - 1)
-        self.row = min(0.5, max(0.2, 5.5 / slices), _MOST_HEIGHT / (slices + gaps))
-        self.panel, self.gap = self.row * batch.gpu.memory_slices, self.row * _GAP
-        self.points_per_second = 72 * self.panel_width / (self.limits[1] - self.limits[0])
+    Returns
+    -------
+    matplotlib.figure.Figure
+        For each GPU a panel with the plan, then for each GPU one with what was measured.
 
-        self.panels: list[Axes] = [self.add_panel() for _ in range(batch.gpus)]
-        self.place_panels(above=1, below=1)
+    Raises
+    ------
+    InputError
+        As :func:`plot_schedule`.
+    """
+    return draw(lambda: execution_scene(batch, plan, measured, title))
 
-    def draw(self) -> Figure:
-        """Draw everything, from the back to the front, and return the figure."""
-        for gpu, axes in enumerate(self.panels):
-            self.dress_panel(gpu, axes)
-        signs: dict[str, Patch] = {}
-        self.draw_earlier_work(signs)
-        operations = self.draw_operations(signs)
-        instances = self.draw_instances(signs)
-        labels, legends = self.draw_runs(operations)
-        self.draw_profiles(instances, operations, labels)
-        if signs:
-            legends.insert(0, self.legend(list(signs.values()), list(signs), columns=len(signs)))
-        self.arrange(legends, above=self.draw_lines() + 0.12, axis=0.5)
-        return self.figure
 
-    def place_panels(self, above: float, below: float) -> None:
-        """Give the panels their places, and the figure its height, with room above and below them."""
-        height = above + len(self.panels) * (self.panel + self.gap) - self.gap + below
-        self.figure.set_size_inches(self.width, height)
-        for gpu, axes in enumerate(self.panels):
-            bottom = height - above - gpu * (self.panel + self.gap) - self.panel
-            self.place(axes, self.left, bottom, self.panel_width, self.panel)
+def save_execution_plot(
+    batch: Batch, plan: Schedule, measured: Schedule, path: str | os.PathLike[str], *, dpi: float = 150
+) -> None:
+    """Write the chart of :func:`plot_execution` to a file, as :func:`save_plot` does for schedules.
 
-    def dress_panel(self, gpu: int, axes: Axes) -> None:
-        """Draw the axes of a panel, its ticks and labels."""
-        slices, last = self.batch.gpu.memory_slices, gpu == len(self.panels) - 1
-        axes.set_xlim(*self.limits)
-        axes.set_ylim(slices, 0)
-        self.dress(axes)
-        every = math.ceil(9 / (72 * self.row))
-        labelled = range(0, slices, every)
-        axes.set_yticks([position + 0.5 for position in labelled], [f"slice {position}" for position in labelled])
-        axes.tick_params(axis="y", length=0, labelsize=min(8.0, 60 * self.row * every), labelcolor=INK)
-        axes.tick_params(axis="x", labelbottom=last)
-        plain_numbers(axes, self.last)
-        axes.hlines(range(1, slices), *self.limits, color=GRID, linewidth=0.5, zorder=0)
-        if len(self.panels) > 1:
-            size = min(9.0, 15 * self.panel)
-            axes.set_ylabel(self.layout.panel_names[gpu], color=INK, fontsize=size, fontweight="bold", va="center")
-            axes.yaxis.set_label_coords(-0.75 / self.panel_width, 0.5)
-        if last:
-            axes.set_xlabel("time in seconds", color=INK, fontsize=9)
+    Parameters
+    ----------
+    batch, plan, measured
+        As for :func:`plot_execution`.
+    path : path-like
+        The file; its suffix gives the format: png, pdf, svg or html.
+    dpi : float
+        Dots per inch of a png.
+    """
+    save(lambda: execution_scene(batch, plan, measured), path, dpi)
 
-    def rectangle(self, box: Box, gid: str, **style: Any) -> Patch:
-        """Draw a box and return it."""
-        corner, size = (box.begin, box.slices.start), (box.end - box.begin, len(box.slices))
-        return add_rectangle(self.panels[box.gpu], corner, *size, gid=gid, **style)
 
-    def draw_earlier_work(self, signs: dict[str, Patch]) -> None:
-        """Draw what live instances are busy with before the batch."""
-        style: dict[str, Any] = {"facecolor": EARLIER, "edgecolor": "#8a8a8a", "hatch": "////", "linewidth": 0.0}
-        for index, box in self.layout.earlier():
-            signs[EARLIER_SIGN] = self.rectangle(box, f"earlier:{index}", zorder=2, **style)
+def batch_title(batch: Batch, figure: str) -> str:
+    """Return the title of a picture: the batch, its GPUs, and a figure."""
+    gpus = batch.gpu.label if batch.gpus == 1 else f"{batch.gpus} x {batch.gpu.label}"
+    return " · ".join(filter(None, [batch.name, gpus, figure]))
 
-    def draw_operations(self, signs: dict[str, Patch]) -> list[Box]:
-        """Draw the operations, widened into the lifetime of their instance, and return the boxes that they cover."""
-        least = _LEAST_OPERATION / self.points_per_second
-        remark = " (not to scale)" if any(part.end - part.begin < least for part in self.layout.operations) else ""
-        covered = []
-        for index, part in sorted(enumerate(self.layout.operations), key=lambda entry: entry[1].kind):
-            begin = part.begin if part.kind == "create" else min(part.begin, part.end - least)
-            end = max(part.end, part.begin + least) if part.kind == "create" else part.end
-            covered.append(Box.of(self.batch, part, begin, end))
-            word, colour = OPERATIONS[part.kind]
-            style: dict[str, Any] = {"facecolor": colour, "edgecolor": INK, "linewidth": 0.7, "zorder": 4}
-            signs[f"{word}{remark}"] = self.rectangle(covered[-1], f"{part.kind}:{index}", **style)
-        return covered
 
-    def draw_instances(self, signs: dict[str, Patch]) -> list[tuple[str, Box]]:
-        """Draw the lifetime of each instance, and return it with the profile's name."""
-        boxes = self.layout.instances()
-        for index, (_, box) in enumerate(boxes):
-            idle = self.rectangle(box, f"idle:{index}", facecolor=IDLE, edgecolor="none", zorder=1)
-            self.rectangle(box, f"instance:{index}", fill=False, edgecolor=INK, linewidth=0.9, zorder=5)
-            signs[IDLE_SIGN] = idle
-        return boxes
+def schedule_problems(batch: Batch, schedule: Schedule, lower_bound: float | None) -> Iterator[Problem]:
+    """Yield why a schedule cannot be drawn."""
+    wrong = list(wrong_types(batch, schedule))
+    if wrong:
+        yield from wrong
+        return
+    parts: list[tuple[str, Run | Operation]] = [(f"runs[{i}]", run) for i, run in enumerate(schedule.runs)]
+    parts += [(f"operations[{i}]", operation) for i, operation in enumerate(schedule.operations or ())]
+    for path, part in parts:
+        if not 0 <= part.gpu < batch.gpus:
+            yield Problem(f"{path}.gpu", f"must be from 0 to {batch.gpus - 1}, is {part.gpu}")
+        try:
+            batch.gpu.profile(part.profile)
+        except InputError as error:
+            yield from (problem.below(path) for problem in error.problems)
+        for key, seconds in (("begin", part.begin), ("end", part.end)):
+            if not math.isfinite(seconds):
+                yield Problem(f"{path}.{key}", f"must be a finite number of seconds, is {seconds}")
+    if lower_bound is not None and not math.isfinite(lower_bound):
+        yield Problem("lower_bound", f"must be a finite number of seconds, is {lower_bound}")
 
-    def draw_runs(self, operations: Sequence[Box]) -> tuple[list[Text], list[Legend]]:
-        """Draw the runs with their names; return these, and the key to the names that do not fit."""
-        labels: list[Text] = []
-        signs: list[Patch] = []
-        key: list[str] = []
-        numbers = 0
-        for run in self.layout.runs():
-            colour, name = self.colours[run.task], one_line(run.task)
-            box = Box.of(self.batch, run, run.begin, run.end)
-            # A white edge would hide a run that is not wider than the edge.
-            narrow = (run.end - run.begin) * self.points_per_second < 3
-            edge, weight = (colour, 0.3) if narrow else ("white", 0.8)
-            self.rectangle(box, f"run:{name}", facecolor=colour, edgecolor=edge, linewidth=weight, zorder=3)
-            free = box.beside(operations)
-            label = self.label(free, f"label:{name}", colour)
-            width = (free.end - free.begin) * self.points_per_second - 2 * _PADDING
-            height = 72 * self.row * len(box.slices) - 2 * _PADDING
-            if not self.fit(label, name, width, height):
-                signs.append(sign(colour))
-                if self.fit(label, f"#{numbers + 1}", width, height):
-                    numbers += 1
-                    key.append(f"#{numbers} {elide(name)}")
-                else:
-                    label.remove()
-                    gpu = f"{self.layout.panel_names[run.gpu]}, " if len(self.panels) > 1 else ""
-                    key.append(f"{elide(name)} ({gpu}slice {run.start}, at {spell_seconds(run.begin)})")
-                    continue
-            labels.append(label)
-        return labels, [self.key(signs, key)] if key else []
 
-    def label(self, box: Box, gid: str, colour: str) -> Text:
-        """Return an empty text in the middle of a box of that colour."""
-        x, y = (box.begin + box.end) / 2, box.slices.start + len(box.slices) / 2
-        style: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
-        text = self.panels[box.gpu].text(x, y, "", gid=gid, parse_math=False, zorder=8, **style)
-        text.set_color(contrast(colour))
-        # Where the line of the makespan or of the bound would cross the name, it passes behind.
-        text.set_bbox({"facecolor": colour, "edgecolor": "none", "pad": 0.4})
-        return text
+def schedule_scene(
+    batch: Batch, schedule: Schedule, lower_bound: float | None = None, title: str | None = None
+) -> Scene:
+    """Return the picture of one schedule; :class:`~mig_opt.errors.InputError` if it cannot be drawn."""
+    problems = list(schedule_problems(batch, schedule, lower_bound))
+    if problems:
+        raise InputError(problems)
+    if title is None:
+        title = batch_title(batch, f"makespan {spell_seconds(schedule.makespan)}")
+    rules = [second_rule("makespan", schedule.makespan, "makespan", INK, dashed=False)]
+    if lower_bound is not None:
+        rules.append(second_rule("lower-bound", lower_bound, "lower bound", BOUND, dashed=True))
+    return _scene(batch, schedule, rules, title, [f"GPU {gpu_name(batch.devices, g)}" for g in range(batch.gpus)])
 
-    def fit(self, text: Text, name: str, width: float, height: float) -> bool:
-        """Write ``name`` as large as it fits into a rectangle (in points); return whether it does at all."""
-        largest, smallest = _FONTS
-        best = (0.0, 0.0, "", 0)
-        for lines, rotation, preference in [(1, 0, 1.0), (2, 0, 0.95), (3, 0, 0.9), (1, 90, 0.8), (2, 90, 0.75)]:
-            wording = wrap_name(name, lines)
-            text.set(text=wording, rotation=rotation, fontsize=largest)
-            own_width, own_height = self.extent(text)
-            scale = min(1.0, width / own_width, height / own_height)
-            best = max(best, (scale * preference, scale, wording, rotation), key=lambda option: option[0])
-        _, scale, wording, rotation = best
-        text.set(text=wording, rotation=rotation)
-        for half_points in range(int(2 * largest * scale), int(2 * smallest) - 1, -1):
-            text.set_fontsize(half_points / 2)
-            own_width, own_height = self.greatest_extent(text)
-            if own_width <= width and own_height <= height:
-                return True
-        return False
 
-    def draw_profiles(
-        self, instances: Sequence[tuple[str, Box]], operations: Sequence[Box], labels: list[Text]
-    ) -> None:
-        """Write the profile into the corner of each instance, where that leaves the names alone."""
-        taken = [self.bounds(label).padded(FINE / 72) for label in labels]
-        style: dict[str, Any] = {
-            "fontsize": _TAG_FONT,
-            "color": INK,
-            "va": "top",
-            "zorder": 7,
-            "textcoords": "offset points",
-        }
-        for index, (profile, box) in enumerate(instances):
-            free, axes = box.beside(operations), self.panels[box.gpu]
-            corner = (free.begin, box.slices.start)
-            plate = axes.annotate(profile, corner, (2.5, -2.5), gid=f"profile:{index}", **style)
-            plate.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.0})
-            own = self.bounds(plate).padded(FINE / 36)
-            width, height = self.extent(plate)
-            fits = width + 5 <= (free.end - free.begin) * self.points_per_second
-            if not fits or height + 5 > 72 * self.row * len(box.slices) or own.count_overlaps(taken):
-                plate.remove()
+def execution_scene(batch: Batch, plan: Schedule, measured: Schedule, title: str | None = None) -> Scene:
+    """Return the picture of a plan above its execution; :class:`~mig_opt.errors.InputError` if it cannot be drawn."""
+    problems = [*schedule_problems(batch, plan, None), *schedule_problems(batch, measured, None)]
+    if problems:
+        raise InputError(problems)
+    if title is None:
+        spelled = (spell_seconds(each.makespan) for each in (plan, measured))
+        title = " · ".join(filter(None, [batch.name, "planned {}, measured {}".format(*spelled)]))
+    below = [dataclasses.replace(live, gpu=live.gpu + batch.gpus) for live in batch.initial]
+    runs = [dataclasses.replace(run, gpu=run.gpu + batch.gpus) for run in measured.runs]
+    operations = [dataclasses.replace(each, gpu=each.gpu + batch.gpus) for each in measured.operations or ()]
+    both = Schedule((*plan.runs, *runs), (*(plan.operations or ()), *operations))
+    names = [
+        f"{word} {gpu_name(batch.devices, gpu)}" if batch.gpus > 1 else word
+        for word in ("plan", "measured")
+        for gpu in range(batch.gpus)
+    ]
+    rules = [
+        second_rule("measured", measured.makespan, "measured", INK, dashed=False),
+        second_rule("planned", plan.makespan, "planned", BOUND, dashed=True),
+    ]
+    doubled = batch.replace(gpus=2 * batch.gpus, initial=(*batch.initial, *below))
+    return _scene(doubled, both, rules, title, names)
 
-    def draw_lines(self) -> float:
-        """Draw makespan and lower bound with labels that keep apart; return the inches that these take."""
-        from matplotlib.patheffects import withStroke
 
-        main, *others = self.layout.lines
-        lines = sorted(self.layout.lines, key=lambda line: line.seconds)
-        marks = [(line.seconds, line.wording, line.gid, line.colour) for line in lines]
-        if len({spell_seconds(line.seconds) for line in lines}) < len(lines):
-            same = " = ".join([main.name, others[0].name, spell_seconds(main.seconds)])
-            marks = [(main.seconds, same, main.gid, INK)]
-        style: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "va": "bottom"}
-        labels = [
-            self.panels[0].annotate(wording, (at, 1), (0, 0), gid=f"{gid}-label", color=colour, fontsize=8, **style)
-            for at, wording, gid, colour in marks
-        ]
-        at = [(mark[0] - self.limits[0]) * self.points_per_second for mark in marks]
-        places = apart(at, [self.extent(label)[0] for label in labels])
-        tops = {}
-        for (_, _, gid, _), label, (side, tier) in zip(marks, labels, places, strict=True):
-            label.set(ha=side, position=(-3 if side == "right" else 3, 2 + 11 * tier))
-            tops[gid] = (12 + 11 * tier) / 72
-        # White beside the dashes keeps them visible on dark runs; beside a line on top of them it would be in the way.
-        halo: list[AbstractPathEffect] = [withStroke(linewidth=2.6, foreground="white")] if len(marks) > 1 else []
-        line: dict[str, Any] = {"linewidth": 1.2, "clip_on": False, "zorder": 6}
-        # The makespan comes last, on top of a bound that coincides with it.
-        for each in sorted(lines, key=lambda line: line == main):
-            dashes = "--" if each.dashed else "-"
-            for gpu, axes in enumerate(self.panels):
-                top = 1 + tops.get(each.gid, tops[main.gid]) / self.panel if gpu == 0 else 1.0
-                bottom = -self.gap / self.panel if gpu < len(self.panels) - 1 else 0.0
-                drawn = axes.plot(
-                    [each.seconds, each.seconds], [bottom, top], color=each.colour, ls=dashes, gid=each.gid,
-                    transform=axes.get_xaxis_transform(), **line,
-                )  # fmt: skip
-                if each.dashed:
-                    drawn[0].set_path_effects(halo)
-        return max(tops.values())
+def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, names: Sequence[str]) -> Scene:
+    """Return the picture of a schedule: a row of memory slices for each GPU, the seconds from left to right."""
+    operations = schedule.operations or ()
+    # No task is drawn without room for it.
+    parts: list[Run | Operation] = [*schedule.runs, *operations]
+    ends = [part.end for part in parts] + [live.free for live in batch.initial]
+    first = min([0.0, *(part.begin for part in parts)])
+    last = max([0.0, *(rule.at for rule in rules[1:]), *ends]) or 1.0
+    slices = len(names) * batch.gpu.memory_slices
+    unit = min(0.5, max(0.2, 5.5 / slices), _MOST_HEIGHT / (slices + _GAP * (len(names) - 1)))
+    rows = Rows(names, unit, batch.gpu.memory_slices, _GAP, slices=True, part=1)
+
+    def box(part: _Part, begin: float, end: float, gid: str, facts: Sequence[str] = (), **words: str) -> Box:
+        memory = batch.gpu.profile(part.profile).memory_slices
+        footprint = range(part.start, part.start + memory)
+        return rows.box(part.gpu, footprint, (begin, end), facts, gid=gid, **words)
+
+    earlier = [
+        box(live, 0.0, live.free, f"earlier:{index}", colour=_EARLIER, head=_EARLIER_SIGN)
+        for index, live in enumerate(batch.initial)
+        if live.free > 0
+    ]
+    tasks = sorted({task.name for task in batch.tasks} | {run.task for run in schedule.runs})
+    colours = {name: colour_of(index) for index, name in enumerate(tasks)}
+    runs = []
+    for run in sorted(schedule.runs, key=lambda run: (run.gpu, run.begin, run.start)):
+        name, gpu = one_line(run.task), f"{names[run.gpu]}, " if len(names) > 1 else ""
+        words = {"colour": colours[run.task], "head": name, "label": name}
+        words["place"] = f"{gpu}slice {run.start}, at {spell_seconds(run.begin)}"
+        runs.append(box(run, run.begin, run.end, f"run:{name}", [f"on {run.profile}"], **words))
+    done: dict[str, list[Box]] = {kind: [] for kind in _OPERATIONS}
+    for index, each in enumerate(operations):
+        word, colour = _OPERATIONS[each.kind]
+        head = f"{word} of {each.profile}"
+        done[each.kind].append(box(each, each.begin, each.end, f"{each.kind}:{index}", colour=colour, head=head))
+    instances = [
+        box(
+            each,
+            begin,
+            end,
+            f"instance:{index}",
+            colour=IDLE,
+            head=f"{each.profile} without a task",
+            label=each.profile,
+        )
+        for index, (each, begin, end) in enumerate(_instances(batch, schedule, last))
+    ]
+    idle = [dataclasses.replace(each, gid=each.gid.replace("instance", "idle"), label="") for each in instances]
+    marks: list[Mark] = [
+        Boxes("idle", idle, "instance without a task", beneath=True),
+        Boxes("earlier", earlier, _EARLIER_SIGN),
+        Boxes("run", runs),
+        *(Boxes(kind, boxes, _OPERATIONS[kind][0]) for kind, boxes in done.items()),
+        Boxes("instance", instances),
+        *rules,
+    ]
+    busiest = max(Counter(run.gpu for run in schedule.runs).values(), default=0)
+    width = min(15.0, max(8.75, 6.75 + 0.08 * busiest))
+    panel = Panel("", marks, seconds_axis(first, last, 0.01), rows=rows)
+    return Scene(title, [panel], width, left=1.0 if len(names) > 1 else 0.7)
+
+
+def _instances(batch: Batch, schedule: Schedule, last: float) -> Iterable[tuple[Lifetime | Operation, float, float]]:
+    """Yield each instance with begin and end of its lifetime; without operations none is known."""
+    if schedule.operations is None:
+        return
+    found, stray = lifetimes(batch.initial, schedule.operations)
+    for each in found:
+        yield each, each.begin, last if each.destroyed is None else each.end
+    # An instance that never existed is drawn as long as its destruction.
+    for operation in (schedule.operations[index] for index in stray):
+        if operation.kind == "destroy":
+            yield operation, operation.begin, operation.end

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -11,12 +10,10 @@ from mig_opt.batch.schedule import Run, Schedule, ScheduleResult
 from mig_opt.errors import InputError, Problem
 from mig_opt.texts import plural
 from mig_opt.views import plot_schedule
-from mig_opt.views.batch.layout import Box, ScheduleLayout, batch_title, schedule_problems
-from mig_opt.views.cards.cards import Strip, card, facts, picture, result_card, table
+from mig_opt.views.batch.schedules import batch_title, schedule_problems, schedule_scene
+from mig_opt.views.cards.cards import card, facts, picture, result_card, table
 from mig_opt.views.cards.frames import frame
-from mig_opt.views.texts import spell_seconds, spell_span
-
-_GAP = 0.6  # between the GPUs of the small picture, in memory slices
+from mig_opt.views.texts import spell_seconds
 
 
 def batch_card(batch: Batch) -> str:
@@ -73,20 +70,7 @@ def schedule_result_card(result: ScheduleResult) -> str:
     batch, schedule = result.batch, result.plan
     if batch is None or schedule is None or any(schedule_problems(batch, schedule, None)):
         return result_card(result)
-    layout = ScheduleLayout.of_schedule(batch, schedule, None, None)
-    rows = batch.gpus * (batch.gpu.memory_slices + _GAP) - _GAP
-    return result_card(result, picture(list(_strips(layout)), rows))
-
-
-def _strips(layout: ScheduleLayout) -> Iterator[Strip]:
-    """Yield the runs; what lies before the first second is of no schedule that a method returns."""
-    last, colours, slices = layout.limits[1], layout.colours(), layout.batch.gpu.memory_slices
-    for run in layout.runs():
-        box = Box.of(layout.batch, run, run.begin, run.end)
-        top = run.gpu * (slices + _GAP) + box.slices.start
-        title = f"{run.task}, {run.profile} of {layout.panel_names[run.gpu]}, {spell_span(run.begin, run.end)}"
-        share = (run.end - run.begin) / last
-        yield Strip(run.begin / last, share, top, len(box.slices), colours[run.task], title)
+    return result_card(result, picture(schedule_scene(batch, schedule), "run"))
 
 
 def result_frame(result: ScheduleResult) -> Any:
@@ -99,6 +83,6 @@ def plotted_result(result: ScheduleResult, **options: Any) -> Any:
     if result.plan is None:
         raise InputError([Problem("schedule", f"there is none to draw: the result is {result.status.value}")])
     if result.batch is None:
-        message = "is not known, as the result comes from a file: plot_schedule(batch, result.schedule) draws it"
+        message = "is not known, as the result comes from a file: plot(batch, result.schedule) draws it"
         raise InputError([Problem("batch", message)])
     return plot_schedule(result.batch, result.plan, lower_bound=result.lower_bound, **options)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import html
+import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mig_opt.method.result import Result, Status
+from mig_opt.views.scene import Boxes, Scene
 from mig_opt.views.texts import one_line
 
 MOST_ROWS = 10
@@ -27,18 +28,7 @@ _STYLE = """<style>
 </style>"""
 _MARKS = {Status.OPTIMAL: "●", Status.FEASIBLE: "◐", Status.INFEASIBLE: "✕"}
 _MOST_BOXES = 400
-
-
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """A box of the small picture in a card; lengths are shares of the picture's width, and rows."""
-
-    left: float
-    width: float
-    top: float
-    height: float
-    colour: str
-    title: str
+_ROW = 10  # units of the small picture for each memory slice; a row has at least 2.2 of them
 
 
 def card(title: str, *parts: str) -> str:
@@ -56,26 +46,31 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], noun: str) -> s
     """Return the first lines of a table, and how many more ``noun`` there are."""
     cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(one_line(str(cell)))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(one_line(str(cell), sys.maxsize))}</td>" for cell in row) + "</tr>"
         for row in rows[:MOST_ROWS]
     )
     more = f'<div class="note">… and {len(rows) - MOST_ROWS} more {noun}</div>' if len(rows) > MOST_ROWS else ""
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{lines}</tbody></table>{more}"
 
 
-def picture(strips: Sequence[Strip], rows: float) -> str:
-    """Return a small picture of boxes; none if there are too many to see."""
-    if not 0 < len(strips) <= _MOST_BOXES:
+def picture(scene: Scene, role: str) -> str:
+    """Return the boxes of one role in the first panel as a small picture; none if there are too many to see."""
+    panel = scene.panels[0]
+    boxes = [box for group in panel.marks if isinstance(group, Boxes) and group.role == role for box in group.boxes]
+    if not 0 < len(boxes) <= _MOST_BOXES or panel.rows is None or panel.x.limits is None:
         return ""
-    boxes = "".join(
-        f'<rect x="{1000 * strip.left:.1f}" y="{10 * strip.top:.1f}" width="{1000 * strip.width:.1f}"'
-        f' height="{10 * strip.height - 1:.1f}" fill="{strip.colour}"><title>{html.escape(strip.title)}</title></rect>'
-        for strip in strips
+    # What lies before the first second is of no schedule that a method returns.
+    across, down = 1000 / panel.x.limits[1], _ROW * max(1.0, 2.2 / panel.rows.step)
+    drawn = "".join(
+        f'<rect x="{across * box.left:.1f}" y="{down * box.top:.1f}" width="{across * (box.right - box.left):.1f}"'
+        f' height="{down * (box.bottom - box.top) - 1:.1f}" fill="{box.colour}">'
+        f"<title>{html.escape(', '.join([box.head, *box.facts]))}</title></rect>"
+        for box in boxes
     )
-    height = min(160, 9 * rows + 4)
+    tall = down * panel.rows.height
     return (
-        f'<svg viewBox="0 0 1000 {10 * rows:.0f}" preserveAspectRatio="none" role="img" style="height: {height:.0f}px">'
-        f"{boxes}</svg>"
+        f'<svg viewBox="0 0 1000 {tall:.0f}" preserveAspectRatio="none" role="img"'
+        f' style="height: {min(160, 0.9 * tall + 4):.0f}px">{drawn}</svg>'
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -10,41 +9,26 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.serving.deployment import Deployment, DeploymentResult, Segment
 from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
 from mig_opt.views import plot_deployment
-from mig_opt.views.cards.cards import Strip, card, picture, result_card, table
+from mig_opt.views.cards.cards import card, picture, result_card, table
 from mig_opt.views.cards.frames import frame
-from mig_opt.views.serving.layout import DeploymentLayout, deployment_problems, latency_title, spell_rate
-
-_ROW = 2.2  # rows of the small picture for each GPU
+from mig_opt.views.serving.deployments import deployment_problems, deployment_scene, spell_rate
+from mig_opt.views.serving.latencies import latency_title
 
 
 def deployment_card(deployment: Deployment) -> str:
     """Return the card of a deployment: its GPUs, and what each service has."""
     if any(deployment_problems(deployment)):
         return card("Deployment", table(["service", "GPU", "profile"], _places(deployment), "segments"))
-    layout = DeploymentLayout(deployment, None, None)
-    rows = []
-    for name in layout.numbers:
+    scene, rows = deployment_scene(deployment), []
+    for name in sorted({segment.service for segment in deployment.segments}):
         own = [segment for segment in deployment.segments if segment.service == name]
         profiles = ", ".join(sorted(segment.profile for segment in own))
         rows.append([name, profiles, spell_rate(deployment.throughput(name))])
-    return card(layout.title, _picture(layout), table(["service", "instances", "requests/s"], rows, "services"))
+    return card(scene.title, picture(scene, "segment"), table(["service", "instances", "requests/s"], rows, "services"))
 
 
 def _places(deployment: Deployment) -> list[list[object]]:
     return [[segment.service, segment.gpu, segment.profile] for segment in deployment.segments]
-
-
-def _picture(layout: DeploymentLayout) -> str:
-    strips = list(_strips(layout))
-    return picture(strips, _ROW * len(layout.rows))
-
-
-def _strips(layout: DeploymentLayout) -> Iterator[Strip]:
-    for position, row in enumerate(layout.rows):
-        for _, segment in row.segments:
-            slices, all_slices = row.footprint(segment), row.model.memory_slices
-            place = slices.start / all_slices, (len(slices) - 0.04) / all_slices, _ROW * position, _ROW - 0.2
-            yield Strip(*place, layout.colours[segment.service], f"{segment.service}, {segment.profile}")
 
 
 def deployment_frame(deployment: Deployment) -> Any:
@@ -58,7 +42,7 @@ def deployment_result_card(result: DeploymentResult) -> str:
     """Return the card of a result, with a small picture of its deployment."""
     if result.plan is None or any(deployment_problems(result.plan)):
         return result_card(result)
-    return result_card(result, _picture(DeploymentLayout(result.plan, None, None)))
+    return result_card(result, picture(deployment_scene(result.plan), "segment"))
 
 
 def result_frame(result: DeploymentResult) -> Any:

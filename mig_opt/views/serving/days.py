@@ -1,30 +1,27 @@
-"""Charts of days: GPUs in use over time against the fewest that are possible, with the changes marked."""
+"""Pictures of days: GPUs in use over time against the fewest that are possible, with the changes marked."""
 
 from __future__ import annotations
 
+import math
 import os
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
-
-from mig_opt.errors import Problem
+from mig_opt.errors import InputError
 from mig_opt.rules import wrong_type
 from mig_opt.serving.day import DayPlan, DayResult, clock_text
 from mig_opt.texts import plural
-from mig_opt.views.output import compose_page, draw_figure, save_chart
-from mig_opt.views.page import Page, add_hover, add_steps, graph, legend_below
-from mig_opt.views.sheet import Sheet
-from mig_opt.views.texts import BOUND, GRID, INK, colour_of
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Axis, Dots, Line, Mark, Marker, Panel, Scene
+from mig_opt.views.texts import BOUND, INK, colour_of
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT = 9.0, 3.2, 0.65, 0.25
 _HOUR = 3600
 _TICK_HOURS = (0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 96, 168)
 _MOST_TICKS = 13
-_LEAST_SIZE, _SIZE_PER_SEGMENT = 12.0, 8.0
+_LEAST_SIZE, _SIZE_PER_SEGMENT = 12.0, 8.0  # square points of a dot
 
 
 def plot_day(result: DayResult, *, title: str | None = None) -> Figure:
@@ -52,19 +49,14 @@ def plot_day(result: DayResult, *, title: str | None = None) -> Figure:
 
     Examples
     --------
-    >>> from mig_opt import RateTable, deploy_day, load_demand
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import RateTable, deploy_day, load
+    >>> demand = load("parvagpu-s1")
     >>> rows = {service.name: (service.rate, 3 * service.rate) for service in demand.services}
     >>> figure = plot_day(deploy_day(demand, RateTable((0, 3600, 7200), rows)))
     >>> figure.axes[0].get_ylabel()
     'GPUs'
     """
-    return draw_figure(_problems(result), lambda: DayChart(result, title))
-
-
-def _problems(result: DayResult) -> list[Problem]:
-    right = isinstance(result, DayResult) and result.plan is not None
-    return [] if right else [wrong_type("result", result, "what deploy_day(...) returns, with a plan")]
+    return draw(lambda: day_scene(result, title))
 
 
 def save_day_plot(
@@ -80,111 +72,51 @@ def save_day_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_day` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
-    save_chart(lambda: plot_day(result, title=title), lambda: _day_page(result, title), path, dpi)
+    save(lambda: day_scene(result, title), path, dpi)
 
 
-def _day_page(result: DayResult, title: str | None) -> Page:
-    """Return the page to explore of a day: every change says what begins and ends."""
-    return compose_page(_problems(result), lambda: _composed(result, title))
-
-
-def _composed(result: DayResult, title: str | None) -> Page:
-    from bokeh.models import ColumnDataSource, Range1d
-
+def day_scene(result: DayResult, title: str | None = None) -> Scene:
+    """Return the picture of a day; :class:`~mig_opt.errors.InputError` if the result has no plan."""
+    if not isinstance(result, DayResult) or result.plan is None:
+        raise InputError([wrong_type("result", result, "what deploy_day(...) returns, with a plan")])
     plan = result.plan
-    assert plan is not None
     hours = [time / _HOUR for time in plan.times]
-    most = max(*plan.gpus, *result.fewest_gpus, 1)
-    room = Range1d(hours[0], hours[-1], bounds=(hours[0], hours[-1]))
-    drawing = graph(380, x_range=room, y_range=Range1d(0, 1.12 * most))
-    drawing.xaxis.axis_label, drawing.yaxis.axis_label = "hours", "GPUs"
-    at, level = np.array(hours), np.array([*plan.gpus, plan.gpus[-1]], dtype=float)
-    least = np.array([*result.fewest_gpus, result.fewest_gpus[-1]], dtype=float)
-    add_steps(drawing, at, level, "in use", color=colour_of(0), line_width=3)
-    add_steps(drawing, at, least, "at least (proven)", color=BOUND, line_dash="dashed")
-    changes = [(step, plan.changes[step - 1]) for step in plan.changed]
-    columns = {
-        "x": [hours[step] for step, _ in changes],
-        "y": [plan.gpus[step] for step, _ in changes],
-        "time": [clock_text(plan.times[step]) for step, _ in changes],
-        "begin": [sum(one.begins is not None for one in change.steps) for _, change in changes],
-        "end": [sum(one.ends is not None for one in change.steps) for _, change in changes],
-        "interrupted": [len(change.interrupted) for _, change in changes],
-        "colour": [BOUND if change.interrupted else INK for _, change in changes],
-    }
-    if changes:
-        source = ColumnDataSource(columns)
-        dots = drawing.scatter("x", "y", source=source, size=9, color="colour", legend_label="change")
-        names = {"time": "@time", "GPUs": "@y", "begin": "@begin", "end": "@end", "interrupted": "@interrupted"}
-        add_hover(drawing, dots, names)
-    legend_below(drawing)
-    return Page(_usual_title(result, plan) if title is None else title, drawings=[drawing])
+    used, fewest = [*plan.gpus, plan.gpus[-1]], [*result.fewest_gpus, result.fewest_gpus[-1]]
+    marks: list[Mark] = [
+        Line("gpus", hours, used, colour_of(0), "in use", width=2.0),
+        Line("bound", hours, fewest, BOUND, "at least (proven)", (4.8, 2.4), width=1.2),
+        *_changes(plan, hours),
+    ]
+    ticks = [(tick, clock_text(tick * _HOUR)) for tick in _ticks(hours[0], hours[-1])]
+    x = Axis("time", (hours[0], hours[-1]), ticks=ticks, zoom_label="hours")
+    y = Axis("GPUs", (0, 1.12 * max(*used, *fewest, 1)), whole=True)
+    panel = Panel("day", marks, x, y, height=3.2, pixels=380, grid="both")
+    return Scene(_usual_title(result, plan) if title is None else title, [panel], 8.1, left=0.65)
 
 
-class DayChart(Sheet):
-    """The chart of one day. Lengths are inches."""
-
-    def __init__(self, result: DayResult, title: str | None) -> None:
-        assert result.plan is not None
-        self.result, self.plan = result, result.plan
-        super().__init__(_usual_title(result, result.plan) if title is None else title)
-        self.left, self.width, self.panel_width = _LEFT, _WIDTH, _WIDTH - _LEFT - _RIGHT
-        self.panel: Axes = self.add_panel("day")
-        self.place_panels(above=1, below=1)
-
-    def draw(self) -> Figure:
-        """Draw everything and return the figure."""
-        from matplotlib.ticker import MaxNLocator
-
-        axes, plan = self.panel, self.plan
-        self.dress(axes)
-        hours = [time / _HOUR for time in plan.times]
-        axes.set_xlim(hours[0], hours[-1])
-        most = max(*plan.gpus, *self.result.fewest_gpus, 1)
-        axes.set_ylim(0, 1.12 * most)
-        axes.grid(color=GRID, linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.set_ylabel("GPUs", color=INK, fontsize=9)
-        axes.set_xlabel("time", color=INK, fontsize=9)
-        axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-        ticks = _ticks(hours[0], hours[-1])
-        axes.set_xticks(ticks, [clock_text(tick * _HOUR) for tick in ticks])
-        signs: list[Any] = [axes.stairs(plan.gpus, hours, baseline=None, color=colour_of(0), linewidth=2.0, gid="gpus")]
-        bound: dict[str, Any] = {"baseline": None, "color": BOUND, "linewidth": 1.2, "linestyle": (0, (4, 2))}
-        signs.append(axes.stairs(self.result.fewest_gpus, hours, gid="bound", **bound))
-        labels = ["in use", "at least (proven)"]
-        for gid, label, marker, colour, steps in self._changes():
-            if steps:
-                created = [sum(one.begins is not None for one in plan.changes[step - 1].steps) for step in steps]
-                sizes = [_LEAST_SIZE + _SIZE_PER_SEGMENT * number for number in created]
-                style: dict[str, Any] = {"marker": marker, "color": colour, "zorder": 3, "clip_on": False, "gid": gid}
-                at = [hours[step] for step in steps]
-                signs.append(axes.scatter(at, [plan.gpus[step] for step in steps], s=sizes, **style))
-                labels.append(label)
-        legend = self.key(signs, labels)
-        self.arrange([legend], above=0.12, axis=0.55)
-        return self.figure
-
-    def _changes(self) -> list[tuple[str, str, str, str, list[int]]]:
-        """Return the two kinds of changes with their group id, label, marker, colour and steps."""
-        changed = self.plan.changed
-        broken = [step for step in changed if self.plan.changes[step - 1].interrupted]
-        clean = [step for step in changed if step not in set(broken)]
-        return [
-            ("changes", "change; larger: more new segments", "o", INK, clean),
-            ("interruptions", "change that interrupts a segment", "X", BOUND, broken),
+def _changes(plan: DayPlan, hours: list[float]) -> Iterator[Dots]:
+    """Yield the two kinds of changes, if there are any."""
+    kinds: list[tuple[str, str, Marker, str, bool]] = [
+        ("changes", "change; larger: more new segments", "circle", INK, False),
+        ("interruptions", "change that interrupts a segment", "cross", BOUND, True),
+    ]
+    for gid, legend, marker, colour, interrupts in kinds:
+        steps = [step for step in plan.changed if bool(plan.changes[step - 1].interrupted) == interrupts]
+        if not steps:
+            continue
+        changes = [plan.changes[step - 1] for step in steps]
+        begin = [sum(one.begins is not None for one in change.steps) for change in changes]
+        hover: list[tuple[str, Sequence[object]]] = [
+            ("time", [clock_text(plan.times[step]) for step in steps]),
+            ("GPUs", [plan.gpus[step] for step in steps]),
+            ("begin", begin),
+            ("end", [sum(one.ends is not None for one in change.steps) for change in changes]),
+            ("interrupted", [len(change.interrupted) for change in changes]),
         ]
-
-    def place_panels(self, above: float, below: float) -> None:
-        """Give the panel its place, and the figure its height."""
-        self.figure.set_size_inches(self.width, above + _HEIGHT + below)
-        self.place(self.panel, self.left, below, self.panel_width, _HEIGHT)
+        sizes = [math.sqrt(_LEAST_SIZE + _SIZE_PER_SEGMENT * number) for number in begin]
+        at, level = [hours[step] for step in steps], [plan.gpus[step] for step in steps]
+        yield Dots(gid, at, level, colour, marker, sizes, legend=legend, hover=hover)
 
 
 def _usual_title(result: DayResult, plan: DayPlan) -> str:

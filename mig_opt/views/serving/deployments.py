@@ -1,42 +1,37 @@
-"""Charts of deployments: a row for each GPU, or for several that have the same segments."""
+"""Pictures of deployments: a row for each GPU, or for several that have the same segments."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from mig_opt.errors import InputError, Problem
+from mig_opt.gpu.catalogue import get_gpu
+from mig_opt.gpu.devices import gpu_names
+from mig_opt.gpu.model import GpuModel
 from mig_opt.serving.demand import Demand
 from mig_opt.serving.deployment import Deployment, Segment, check_deployments
-from mig_opt.views.output import draw_figure, save_chart
-from mig_opt.views.serving.layout import (
-    EMPTY,
-    LINES,
-    LOST_SIGN,
-    UNUSED,
-    UNUSED_SIGN,
-    DeploymentLayout,
-    Row,
-    deployment_problems,
-)
-from mig_opt.views.serving.pages import deployment_page
-from mig_opt.views.sheet import SMALL_FONT, Sheet, add_rectangle, sign
-from mig_opt.views.texts import INK, contrast, elide, one_line, wrap_name
+from mig_opt.texts import plural
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Axis, Box, Boxes, Panel, Rows, Scene
+from mig_opt.views.texts import colour_of, elide, one_line, spell_slices, wrap_name
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.patches import Patch
 
-_HATCH = "/////"
+_UNUSED, _EMPTY = "#e4e4e4", "#fafafa"
+_UNUSED_SIGN, _LOST_SIGN = "unused compute slice", "compute slice lost to the segment beside it"
 _MOST_ROWS, _MOST_COLUMNS = 40, 5
-_FONTS = (9.0, 8.0, 7.0, 6.5, 6.0, 5.5, 5.0)
-_PADDING = 2.0  # points between a text and the edge of its segment
-_ROW_GAP = 0.16  # of the height of a row
-_LABEL_GAP = 0.08
-_RIGHT, _BETWEEN = 0.25, 0.3  # inches beside the panels, and between them
+_GAP = 0.16  # between two rows, as a share of their height
+_ROW_PIXELS = 44
+_LEAST_FONT = 5.0
+_MOST_SEPARATE = 16  # GPUs up to which each has a row of its own
+_LONGEST_LABEL = 20  # characters of the numbers of GPUs beside a row
 
 
 def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, title: str | None = None) -> Figure:
@@ -60,7 +55,8 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
     -------
     matplotlib.figure.Figure
         The group ids of the artists say what they are: ``segment:<index>`` (in the deployment), ``label:<index>``,
-        ``lost:<index>``, ``gpu:<first of the row>``, ``row:<...>`` and ``empty:<...>`` and ``unused:<...>:<slice>``.
+        ``lost:<index>``, ``gpu:<first of the row>``, ``empty:<...>`` and ``unused:<...>:<slice>``; labels of rows are
+        ``row:<number of the row>``.
 
     Raises
     ------
@@ -76,9 +72,7 @@ def plot_deployment(deployment: Deployment, demand: Demand | None = None, *, tit
     'memory slice (slice 7 has no compute)'
     """
     check_deployments(deployment=deployment)
-    return draw_figure(
-        deployment_problems(deployment), lambda: DeploymentChart(DeploymentLayout(deployment, demand, title))
-    )
+    return draw(lambda: deployment_scene(deployment, demand, title))
 
 
 def save_deployment_plot(
@@ -99,169 +93,241 @@ def save_deployment_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_deployment` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
-    save_chart(
-        lambda: plot_deployment(deployment, demand, title=title),
-        lambda: deployment_page(deployment, demand, title),
-        path,
-        dpi,
-    )
+    save(lambda: deployment_scene(deployment, demand, title), path, dpi)
+
+
+def deployment_problems(deployment: Deployment) -> Iterator[Problem]:
+    """Yield why a deployment cannot be drawn."""
+    models: dict[int, GpuModel] = {}
+    for gpu, name in enumerate(deployment.gpus):
+        try:
+            models[gpu] = get_gpu(name)
+        except InputError as error:
+            yield from (Problem(f"gpus[{gpu}]", problem.message) for problem in error.problems)
+    for index, segment in enumerate(deployment.segments):
+        if not 0 <= segment.gpu < len(deployment.gpus):
+            message = f"must be from 0 to {len(deployment.gpus) - 1}, is {segment.gpu}"
+            yield Problem(f"segments[{index}].gpu", message)
+        elif segment.gpu in models:
+            try:
+                models[segment.gpu].profile(segment.profile)
+            except InputError as error:
+                yield from (problem.below(f"segments[{index}]") for problem in error.problems)
+
+
+def deployment_title(deployment: Deployment, demand: Demand | None) -> str:
+    """Return the title of a picture: the demand, the GPUs, their use and fragmentation."""
+    kinds = Counter(model.name for model in map(get_gpu, deployment.gpus))
+    gpus = " + ".join(f"{count} x {kind}" for kind, count in kinds.items()) or "no GPUs"
+    idle = len(deployment.gpus) - deployment.used_gpus
+    slices = sum(deployment.model(gpu).compute_slices for gpu in {segment.gpu for segment in deployment.segments})
+    parts = [demand.name if demand else "", f"{gpus}{f' ({idle} without segments)' if idle else ''}"]
+    parts.append(f"{deployment.compute_slices} of {slices} compute slices")
+    parts.append(f"fragmentation {100 * deployment.external_fragmentation:.3g} %")
+    return " · ".join(filter(None, parts))
 
 
 @dataclass(frozen=True, slots=True)
-class _Strip:
-    """The place of a row: its column, its position from the top, and the points that a slice has there."""
+class Row:
+    """GPUs of one kind with the same segments in the same places."""
 
-    axes: Axes
-    position: int
-    unit: float
+    model: GpuModel
+    gpus: tuple[int, ...]
+    names: str
+    """What these GPUs are called, after the word GPU."""
+    segments: tuple[tuple[int, Segment], ...]
+    """Those of the first GPU, with their indices in the deployment."""
 
-    def box(self, slices: range, gid: str, **style: Any) -> Patch:
-        """Draw a rectangle over some slices."""
-        corner = slices.start * self.unit, self.position + _ROW_GAP / 2
-        return add_rectangle(self.axes, corner, len(slices) * self.unit, 1 - _ROW_GAP, gid=gid, **style)
+    def label(self, *, kind: bool) -> str:
+        """Return what stands beside it, with the ``kind`` of GPU if there are several."""
+        name = self.model.name if kind else ""
+        if len(self.gpus) == 1:
+            return f"GPU {self.names}\n{name}".rstrip()
+        gpus, *rest = self.names.split(", ")
+        while rest and len(gpus) + len(rest[0]) < _LONGEST_LABEL:
+            gpus += f", {rest.pop(0)}"
+        return f"{len(self.gpus)} x {name or 'GPU'}\n{gpus}{', …' if rest else ''}"
 
-    def text(self, slices: range, wording: str, gid: str, **style: Any) -> None:
-        """Write into the middle of some slices."""
-        x = (slices.start + len(slices) / 2) * self.unit
-        middle: dict[str, Any] = {"ha": "center", "va": "center", "multialignment": "center", "linespacing": 1.05}
-        self.axes.text(x, self.position + 0.5, wording, gid=gid, parse_math=False, zorder=8, **middle, **style)
+    @property
+    def per_compute_slice(self) -> int:
+        """Memory slices beside a compute slice. An A100 has one more memory slice, without compute."""
+        return self.model.memory_slices // self.model.compute_slices
+
+    def footprint(self, segment: Segment) -> range:
+        """Return the memory slices of a segment."""
+        return range(segment.start, segment.start + self.model.profile(segment.profile).memory_slices)
+
+    def lost(self, segment: Segment) -> range:
+        """Return the slices of a segment whose compute its profile does not have, put at its end."""
+        slices = self.footprint(segment)
+        computing = range(slices.start, min(slices.stop, self.per_compute_slice * self.model.compute_slices))
+        used = self.per_compute_slice * self.model.profile(segment.profile).compute_slices
+        return computing[used:]
+
+    def unused(self) -> Iterator[range]:
+        """Yield the compute slices, as memory slices, that are in no segment."""
+        held = {position for _, segment in self.segments for position in self.footprint(segment)}
+        width = self.per_compute_slice
+        for start in range(0, width * self.model.compute_slices, width):
+            if not held & set(range(start, start + width)):
+                yield range(start, start + width)
 
 
-class DeploymentChart(Sheet):
-    """The chart of one deployment. Lengths are inches unless a name says otherwise."""
+def rows_of(deployment: Deployment) -> list[Row]:
+    """Return the rows of a chart: each GPU has its own, or, if there are many, those that are alike have one."""
+    on_gpu: list[list[tuple[int, Segment]]] = [[] for _ in deployment.gpus]
+    for index, segment in enumerate(deployment.segments):
+        on_gpu[segment.gpu].append((index, segment))
+    alike: dict[object, list[int]] = {}
+    for gpu, segments in enumerate(on_gpu):
+        segments.sort(key=lambda entry: (entry[1].start, entry[0]))
+        ways = tuple((s.service, s.profile, s.start, s.batch, s.processes) for _, s in segments)
+        separate = gpu if len(on_gpu) <= _MOST_SEPARATE else None
+        alike.setdefault((deployment.model(gpu).name, ways, separate), []).append(gpu)
+    return [
+        Row(deployment.model(gpus[0]), tuple(gpus), gpu_names(deployment.devices, gpus), tuple(on_gpu[gpus[0]]))
+        for gpus in alike.values()
+    ]
 
-    def __init__(self, layout: DeploymentLayout) -> None:
-        super().__init__(layout.title)
-        self.layout, self.numbers, self.colours = layout, layout.numbers, layout.colours
-        rows = layout.rows
-        self.shown = rows
-        if len(rows) > _MOST_ROWS * _MOST_COLUMNS:
-            often = sorted(rows, key=lambda row: (-len(row.gpus), row.gpus))[: _MOST_ROWS * _MOST_COLUMNS]
-            self.shown = sorted(often, key=lambda row: row.gpus)
-        self.hidden = sum(len(row.gpus) for row in rows) - sum(len(row.gpus) for row in self.shown)
 
-        columns = max(1, math.ceil(len(self.shown) / _MOST_ROWS))
-        self.per_column = max(1, math.ceil(len(self.shown) / columns))
-        self.row = 0.5 if len(self.shown) <= 12 else 0.36 if columns == 1 else 0.3
-        self.column_width = 8.75 if columns == 1 else 5.6
-        self.kinds = len({row.model.name for row in self.shown}) > 1
-        self.wordings: dict[object, tuple[str, float] | None] = {}
-        self.labels = [layout.row_label(row, kind=self.kinds) for row in self.shown]
-        label = max((self.size(text, SMALL_FONT + 1)[0] for text in self.labels), default=0.0) / 72 + _LABEL_GAP
-        self.left = max(0.3, label + 0.15)
-        self.step = self.column_width + label + _BETWEEN
-        self.panel_width = self.step * (columns - 1) + self.column_width
-        self.width = self.left + self.panel_width + _RIGHT
-        self.panels: list[Axes] = [self.add_panel(f"rows {number}") for number in range(columns)]
-        self.place_panels(above=1, below=1)
+def deployment_scene(deployment: Deployment, demand: Demand | None = None, title: str | None = None) -> Scene:
+    """Return the picture of a deployment, for a demand if that is known.
 
-    def draw(self) -> Figure:
-        """Draw everything and return the figure."""
-        signs: dict[str, Patch] = {}
-        for number, axes in enumerate(self.panels):
-            begin = number * self.per_column
-            self.dress_panel(axes, self.shown[begin : begin + self.per_column])
-            for position, row in enumerate(self.shown[begin : begin + self.per_column]):
-                axes.text(
-                    -72 * _LABEL_GAP, position + 0.5, self.labels[begin + position], gid=f"row:{row.gpus[0]}",
-                    ha="right", va="center", fontsize=SMALL_FONT + 1, color=INK, parse_math=False, linespacing=1.05,
-                )  # fmt: skip
-                self.draw_row(axes, position, row, signs)
-        if self.hidden:
-            signs[f"{self.hidden} more GPUs are not drawn"] = sign("none")
-        legends = [self.key(*self.service_key())] if self.numbers else []
-        if signs:
-            wordings = sorted(signs, key=[UNUSED_SIGN, LOST_SIGN, *signs].index)
-            legends.insert(0, self.legend([signs[wording] for wording in wordings], wordings, columns=len(signs)))
-        axis = 0.5 if any(axes.get_xlabel() for axes in self.panels) else 0.15
-        self.arrange(legends, above=0.12, axis=axis)
-        return self.figure
+    What cannot be drawn is an :class:`~mig_opt.errors.InputError`.
+    """
+    problems = list(deployment_problems(deployment))
+    if problems:
+        raise InputError(problems)
+    rows = rows_of(deployment)
+    shown = _most_frequent(rows)
+    columns = max(1, math.ceil(len(shown) / _MOST_ROWS))
+    unit = 0.5 if len(shown) <= 12 else 0.36 if columns == 1 else 0.3
+    labels = [row.label(kind=len({row.model.name for row in rows}) > 1) for row in rows]
+    shape = Rows(
+        [label.replace("\n", " · ") for label in labels], unit, labels=labels,
+        part=math.ceil(len(shown) / columns), beside=True, shown=shown,
+    )  # fmt: skip
+    services = _service_labels(deployment, demand)
+    panel = Panel(
+        "rows", _marks(rows, services), _slices_axis(rows), rows=shape, zoom="y",
+        pixels=_ROW_PIXELS * max(2, len(rows)) + 90,
+    )  # fmt: skip
+    hidden = sum(len(row.gpus) for row in rows) - sum(len(rows[number].gpus) for number in shown)
+    return Scene(
+        deployment_title(deployment, demand) if title is None else title,
+        [panel],
+        8.75 if columns == 1 else 5.6,
+        left=0.3,
+        beyond=0.23,
+        key=list(zip(map(colour_of, range(len(services))), services.values(), strict=True)),
+        many=f"{plural(len(services), 'service')}; point at a segment to read about its service.",
+        remarks=[f"{hidden} more GPUs are not drawn"] if hidden else [],
+    )
 
-    def place_panels(self, above: float, below: float) -> None:
-        """Give the columns of rows their places, and the figure its height, with room above and below them."""
-        tall = self.row * self.per_column
-        height = above + tall + below
-        self.figure.set_size_inches(self.width, height)
-        for number, axes in enumerate(self.panels):
-            rows = min(self.per_column, max(1, len(self.shown) - number * self.per_column))
-            left, bottom = self.left + number * self.step, height - above - self.row * rows
-            self.place(axes, left, bottom, self.column_width, self.row * rows)
 
-    def dress_panel(self, axes: Axes, rows: Sequence[Row]) -> None:
-        """Draw the axes of a column; its units are points from left to right and rows from top to bottom."""
-        axes.set_xlim(0, 72 * self.column_width)
-        axes.set_ylim(max(1, len(rows)), 0)
-        axes.set_facecolor("white")
-        axes.set_yticks([])
-        for spine in axes.spines.values():
-            spine.set_visible(False)
-        slices = {row.model.memory_slices for row in rows}
-        if len(slices) != 1:
-            axes.set_xticks([])
-            return
-        count = slices.pop()
-        width = 72 * self.column_width / count
-        axes.set_xticks([(position + 0.5) * width for position in range(count)], [str(s) for s in range(count)])
-        axes.tick_params(axis="x", length=0, labelsize=8, labelcolor=INK)
-        bare = {row.model.memory_slices - row.per_compute_slice * row.model.compute_slices for row in rows}
-        remark = f" (slice {count - 1} has no compute)" if bare == {1} else ""
-        axes.set_xlabel(f"memory slice{remark}", color=INK, fontsize=9)
+def _most_frequent(rows: list[Row]) -> list[int]:
+    """Return the numbers of the rows that an image has room for: those with most GPUs."""
+    often = sorted(range(len(rows)), key=lambda number: (-len(rows[number].gpus), rows[number].gpus))
+    return sorted(often[: _MOST_ROWS * _MOST_COLUMNS])
 
-    def draw_row(self, axes: Axes, position: int, row: Row, signs: dict[str, Patch]) -> None:
-        """Draw the segments of a row and the slices that they leave unused."""
-        slices = range(row.model.memory_slices)
-        strip = _Strip(axes, position, 72 * self.column_width / len(slices))
-        strip.box(slices, f"gpu:{row.gpus[0]}", facecolor=EMPTY, edgecolor=LINES, linewidth=0.6, zorder=1)
+
+def _service_labels(deployment: Deployment, demand: Demand | None) -> dict[str, str]:
+    """Return a line about each service, which begins with its number."""
+    rates = {} if demand is None else {service.name: service.rate for service in demand.services}
+    labels = {}
+    for number, name in enumerate(sorted({segment.service for segment in deployment.segments} | set(rates)), 1):
+        count = sum(segment.service == name for segment in deployment.segments)
+        given = spell_rate(deployment.throughput(name))
+        wanted = f" (needs {spell_rate(rates[name])})" if name in rates else ""
+        segments = plural(count, "segment")
+        labels[name] = f"#{number} {elide(one_line(name), 32)}: {segments}, {given} requests/s{wanted}"
+    return labels
+
+
+def spell_rate(rate: float) -> str:
+    """Return requests per second as a label shows them."""
+    return f"{rate:.0f}" if 1000 <= rate < 1e9 else f"{rate:.4g}"
+
+
+def _widest(rows: list[Row]) -> int:
+    return max((row.model.memory_slices for row in rows), default=1)
+
+
+def _slices_axis(rows: list[Row]) -> Axis:
+    """Return the axis of memory slices, without ticks where there are GPUs of several sizes."""
+    count = _widest(rows)
+    if len({row.model.memory_slices for row in rows}) != 1:
+        return Axis(limits=(0, count), categorical=True)
+    bare = {row.model.memory_slices - row.per_compute_slice * row.model.compute_slices for row in rows}
+    remark = f" (slice {count - 1} has no compute)" if bare == {1} else ""
+    ticks = [(position + 0.5, str(position)) for position in range(count)]
+    return Axis(f"memory slice{remark}", (0, count), ticks=ticks, categorical=True)
+
+
+def _marks(rows: list[Row], services: Mapping[str, str]) -> list[Boxes]:
+    """Return the GPUs, which are as wide as each other, their segments, and the slices that these leave unused."""
+    found: dict[str, list[Box]] = {role: [] for role in ("gpu", "empty", "unused", "segment", "lost")}
+    colours = {name: colour_of(number) for number, name in enumerate(services)}
+    for position, row in enumerate(rows):
+        first, whole = row.gpus[0], range(row.model.memory_slices)
+        place = _Place(position, _widest(rows) / len(whole))
+        gpus = f"{'GPU' if len(row.gpus) == 1 else 'GPUs'} {row.names} ({row.model.name})"
+        found["gpu"].append(place.box(whole, _EMPTY, f"gpu:{first}"))
         if not row.segments:
-            strip.text(slices, "no segment", f"empty:{row.gpus[0]}", fontsize=SMALL_FONT, color=INK)
-            return
-        hatched: dict[str, Any] = {"hatch": _HATCH, "linewidth": 0.0}
-        for unused in row.unused():
-            style = {"facecolor": UNUSED, "edgecolor": LINES, "zorder": 2, **hatched}
-            signs[UNUSED_SIGN] = strip.box(unused, f"unused:{row.gpus[0]}:{unused.start}", **style)
+            empty = place.box(whole, _EMPTY, f"empty:{first}", "no segment", [gpus])
+            found["empty"].append(dataclasses.replace(empty, label="no segment"))
+            continue
+        for free in row.unused():
+            gid = f"unused:{first}:{free.start}"
+            found["unused"].append(place.box(free, _UNUSED, gid, _UNUSED_SIGN, [gpus, spell_slices(free)]))
         for index, segment in row.segments:
-            colour, footprint, lost = self.colours[segment.service], row.footprint(segment), row.lost(segment)
-            style = {"facecolor": colour, "edgecolor": "white", "linewidth": 0.8, "zorder": 3}
-            strip.box(footprint, f"segment:{index}", **style)
-            if lost:
-                strip.box(
-                    lost, f"lost:{index}", facecolor="white", edgecolor=colour, zorder=4, hatch=_HATCH, linewidth=0.8
-                )
-                signs[LOST_SIGN] = sign("white", edgecolor=LINES, **hatched)
-                footprint = range(footprint.start, lost.start)
-            found = self.wording(segment, len(footprint) * strip.unit)
-            if found is not None:
-                strip.text(footprint, found[0], f"label:{index}", fontsize=found[1], color=contrast(colour))
+            colour, name, missing = colours[segment.service], one_line(segment.service), row.lost(segment)
+            label = services[segment.service]
+            facts = [gpus, *_facts(row, segment), f"service {label}"]
+            box = place.box(row.footprint(segment), colour, f"segment:{index}", name, facts)
+            wordings = tuple(_wordings(segment, label.partition(" ")[0]))
+            found["segment"].append(dataclasses.replace(box, label=f"{name} · {segment.profile}", wordings=wordings))
+            if missing:
+                remark = f"{_LOST_SIGN}: {segment.profile} of {name}"
+                facts = [gpus, spell_slices(missing)]
+                found["lost"].append(place.box(missing, colour, f"lost:{index}", remark, facts))
+    signs = {"unused": _UNUSED_SIGN, "lost": _LOST_SIGN}
+    return [Boxes(role, boxes, signs.get(role, ""), beneath=role == "segment") for role, boxes in found.items()]
 
-    def wording(self, segment: Segment, width: float) -> tuple[str, float] | None:
-        """Return as much about a segment as fits into so many points, and its size; None if nothing does."""
-        key = segment.service, segment.profile, segment.batch, segment.processes, round(width)
-        if key not in self.wordings:
-            height = 72 * self.row * (1 - _ROW_GAP) - _PADDING
-            self.wordings[key] = self.fitted(self.candidates(segment), width - 2 * _PADDING, height, _FONTS)
-        return self.wordings[key]
 
-    def candidates(self, segment: Segment) -> Iterator[tuple[str, float]]:
-        """Yield the wordings for a segment, each with the least size that it is worth, the best first."""
-        name, number = one_line(segment.service), f"#{self.numbers[segment.service]}"
-        way = f"{segment.batch} x {segment.processes}"
-        for least in (_FONTS[-1] + 1.5, _FONTS[-1]):
-            for short in dict.fromkeys((name, elide(name, 24), elide(name, 14))):
-                yield f"{short}\n{segment.profile} · {way}", least
-                yield f"{wrap_name(short, 2)}\n{segment.profile} · {way}", least
-                yield f"{short}\n{segment.profile}", least
-                yield wrap_name(short, 2), least
-        yield f"{number} · {segment.profile}\n{way}", _FONTS[-1]
-        yield f"{number}\n{segment.profile}", _FONTS[-1]
-        yield number, _FONTS[-1]
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a row: its position from the top, and how wide a slice is."""
 
-    def service_key(self) -> tuple[list[Patch], list[str]]:
-        """Return the colours of the services, and a line about each."""
-        signs = [sign(colour) for colour in self.colours.values()]
-        return signs, self.layout.service_labels
+    position: int
+    scale: float
+
+    def box(self, slices: range, colour: str, gid: str, head: str = "", facts: Sequence[str] = ()) -> Box:
+        """Return a box over some slices."""
+        ends = self.scale * slices.start, self.scale * slices.stop
+        heights = self.position + _GAP / 2, self.position + 1 - _GAP / 2
+        return Box(*ends, *heights, colour, gid, head, facts)
+
+
+def _facts(row: Row, segment: Segment) -> tuple[str, ...]:
+    """Return what a segment says of itself."""
+    return (
+        f"{segment.profile}, {spell_slices(row.footprint(segment))}",
+        f"{plural(segment.processes, 'process', 'processes')}, batches of {segment.batch}",
+        f"{spell_rate(segment.throughput)} requests/s, {1000 * segment.latency:.4g} ms for each batch",
+    )
+
+
+def _wordings(segment: Segment, number: str) -> Iterator[tuple[str, float]]:
+    """Yield the wordings for a segment, each with the least size that it is worth, the best first."""
+    name, way = one_line(segment.service), f"{segment.batch} x {segment.processes}"
+    for least in (_LEAST_FONT + 1.5, _LEAST_FONT):
+        for short in dict.fromkeys((name, elide(name, 24), elide(name, 14))):
+            yield f"{short}\n{segment.profile} · {way}", least
+            yield f"{wrap_name(short, 2)}\n{segment.profile} · {way}", least
+            yield f"{short}\n{segment.profile}", least
+            yield wrap_name(short, 2), least
+    yield f"{number} · {segment.profile}\n{way}", _LEAST_FONT
+    yield f"{number}\n{segment.profile}", _LEAST_FONT
+    yield number, _LEAST_FONT

@@ -1,23 +1,25 @@
-"""Charts of simulated requests: the share of each service's requests that takes longer than any time."""
+"""Pictures of simulated requests: the share of each service's requests that takes longer than any time."""
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from mig_opt.errors import InputError
 from mig_opt.rules import wrong_type
-from mig_opt.simulation.serving.outcome import RequestSimulation
-from mig_opt.views.output import draw_figure, save_chart
-from mig_opt.views.serving.layout import FARTHEST, LEAST_SHARE, latency_lines, latency_title
-from mig_opt.views.serving.pages import latency_page
-from mig_opt.views.sheet import Sheet
-from mig_opt.views.texts import BOUND, GRID, INK
+from mig_opt.simulation.serving.outcome import RequestSimulation, ServiceLatencies
+from mig_opt.views.output import draw, save
+from mig_opt.views.scene import Axis, Line, Panel, Rule, Scene
+from mig_opt.views.texts import BOUND, colour_of, elide, one_line
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT, _LEFT, _RIGHT = 9.0, 3.6, 0.75, 0.25
+_MOST_LINES = 20  # services whose latencies are drawn
+_FARTHEST, _LEAST_SHARE = 2.0, 1e-3
+"""Pictures end at so many times the SLO, and at so many percent of the requests."""
 
 
 def plot_latencies(simulation: RequestSimulation, *, promise: float | None = None, title: str | None = None) -> Figure:
@@ -47,15 +49,13 @@ def plot_latencies(simulation: RequestSimulation, *, promise: float | None = Non
 
     Examples
     --------
-    >>> from mig_opt import deploy, load_demand, simulate_requests
-    >>> demand = load_demand("parvagpu-s1")
+    >>> from mig_opt import deploy, load, simulate_requests
+    >>> demand = load("parvagpu-s1")
     >>> figure = plot_latencies(simulate_requests(demand, deploy(demand).deployment, seconds=1))
     >>> figure.axes[0].get_xlabel()
     'latency as a multiple of the SLO'
     """
-    right = isinstance(simulation, RequestSimulation)
-    problems = [] if right else [wrong_type("simulation", simulation, "what simulate_requests(...) returns")]
-    return draw_figure(problems, lambda: LatencyChart(simulation, promise, title))
+    return draw(lambda: latency_scene(simulation, promise, title))
 
 
 def save_latency_plot(
@@ -76,53 +76,47 @@ def save_latency_plot(
         The file; its suffix gives the format: png, pdf, svg or html.
     dpi : float
         Dots per inch of a png.
-
-    Raises
-    ------
-    InputError
-        As :func:`plot_latencies` and :func:`~mig_opt.views.check_plot_path`, and if the file cannot be written.
     """
-    save_chart(
-        lambda: plot_latencies(simulation, promise=promise, title=title),
-        lambda: latency_page(simulation, promise, title),
-        path,
-        dpi,
-    )
+    save(lambda: latency_scene(simulation, promise, title), path, dpi)
 
 
-class LatencyChart(Sheet):
-    """The chart of one simulation. Lengths are inches."""
+def latency_title(simulation: RequestSimulation, title: str | None) -> str:
+    """Return the title, by default arrivals, requests and the late share."""
+    usual = f"{simulation.requests:,} requests ({simulation.arrivals}), {100 * simulation.late_share:.3g} % late"
+    return usual if title is None else title
 
-    def __init__(self, simulation: RequestSimulation, promise: float | None, title: str | None) -> None:
-        super().__init__(latency_title(simulation, title))
-        self.simulation, self.promise = simulation, promise
-        self.left, self.width, self.panel_width = _LEFT, _WIDTH, _WIDTH - _LEFT - _RIGHT
-        self.panel: Axes = self.add_panel("latencies")
-        self.place_panels(above=1, below=1)
 
-    def draw(self) -> Figure:
-        """Draw everything and return the figure."""
-        axes = self.panel
-        self.dress(axes)
-        axes.set_yscale("log")
-        axes.set_xlim(0, FARTHEST)
-        axes.set_ylim(LEAST_SHARE, 100)
-        axes.grid(color=GRID, linewidth=0.6)
-        axes.set_axisbelow(True)
-        axes.set_xlabel("latency as a multiple of the SLO", color=INK, fontsize=9)
-        axes.set_ylabel("% of requests that take longer", color=INK, fontsize=9)
-        axes.yaxis.set_major_formatter("{x:g}")
-        axes.axvline(1.0, color=BOUND, linewidth=1.2, gid="slo")
-        if self.promise is not None:
-            axes.axhline(100 * (1 - self.promise), color=BOUND, linewidth=1.0, linestyle=(0, (4, 2)), gid="promise")
-        found, drawn = latency_lines(self.simulation), []
-        for line in found:
-            style: dict[str, Any] = {"color": line.colour, "linewidth": 1.6, "gid": f"service:{line.number}"}
-            drawn += axes.plot(*line.steps(), drawstyle="steps-post", **style)
-        self.arrange([self.key(drawn, [line.label for line in found])], above=0.12, axis=0.55)
-        return self.figure
+def latency_scene(simulation: RequestSimulation, promise: float | None = None, title: str | None = None) -> Scene:
+    """Return the picture of simulated requests; :class:`~mig_opt.errors.InputError` if these are none."""
+    if not isinstance(simulation, RequestSimulation):
+        raise InputError([wrong_type("simulation", simulation, "what simulate_requests(...) returns")])
+    marks: list[Line | Rule] = [Rule("slo", 1.0, "the SLO", colour=BOUND)]
+    if promise is not None:
+        rest = 100 * (1 - promise)
+        marks.append(Rule("promise", rest, "the promise", colour=BOUND, dashed=True, level=True))
+    worst = sorted(enumerate(simulation.services), key=lambda entry: -entry[1].late_share)[:_MOST_LINES]
+    hidden = len(simulation.services) - len(worst)
+    marks += [_line(number, service) for number, service in sorted(worst, key=lambda entry: entry[0])]
+    x = Axis("latency as a multiple of the SLO", (0, _FARTHEST))
+    y = Axis("% of requests that take longer", (_LEAST_SHARE, 100), scale="log")
+    panel = Panel("latencies", marks, x, y, height=3.6, pixels=460, grid="both", zoom="both")
+    remarks = [f"{hidden} more not drawn"] if hidden else []
+    return Scene(latency_title(simulation, title), [panel], 8.0, left=0.75, remarks=remarks)
 
-    def place_panels(self, above: float, below: float) -> None:
-        """Give the panel its place, and the figure its height."""
-        self.figure.set_size_inches(self.width, above + _HEIGHT + below)
-        self.place(self.panel, self.left, below, self.panel_width, _HEIGHT)
+
+def _line(number: int, service: ServiceLatencies) -> Line:
+    """Return which share of a service's requests takes longer than which multiples of its SLO."""
+    edges, shares = np.array([0.0]), np.array([0.0])
+    if service.requests:
+        edges = np.array([0.0, *(edge for edge, _ in service.bins)]) / service.slo_s
+        counts = np.array([0, *(count for _, count in service.bins)])
+        shares = 100 * (1 - np.cumsum(counts) / service.requests)
+    # A logarithm has no zero: the line ends below the picture.
+    shares = np.maximum(shares, _LEAST_SHARE / 100)
+    label = f"{elide(one_line(service.name), 24)}: {100 * service.late_share:.3g} % late"
+    hover = [
+        ("service", one_line(service.name)),
+        ("longer than", "@x{0.000} times the SLO"),
+        ("are", "@y{0.0000} % of the requests"),
+    ]
+    return Line(f"service:{number}", edges, shares, colour_of(number), label, width=1.6, hover=hover)

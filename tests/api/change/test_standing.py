@@ -9,23 +9,13 @@ from demands import A30, A100, assert_serves, demands, flat_table, one_model, pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import (
-    Demand,
-    Deployment,
-    GpuPool,
-    InputError,
-    Service,
-    Status,
-    deploy,
-    deploy_methods,
-    load_demand,
-    plan_change,
-    validate_change,
-)
+from mig_opt import Demand, Deployment, GpuPool, InputError, Service, Status, deploy, methods, plan_change
 from mig_opt.api.change.retained import standing_of
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate_change
 
 MODEL = {1: 60.0, 2: 130.0, 3: 200.0, 4: 250.0, 7: 420.0}
-UPDATING = [method.name for method in deploy_methods() if "standing" in method.options]
+UPDATING = [method.name for method in methods("deploy") if "standing" in method.options]
 
 
 def with_rates(wanted: Demand, **rates: float) -> Demand:
@@ -105,7 +95,7 @@ def test_what_is_wrong_with_the_services_that_may_change() -> None:
         deploy(wanted, only=["a"])
 
 
-@pytest.mark.parametrize("method", [one.name for one in deploy_methods() if one.name not in UPDATING])
+@pytest.mark.parametrize("method", [one.name for one in methods("deploy") if one.name not in UPDATING])
 def test_methods_that_cannot_leave_segments_say_so(method: str) -> None:
     wanted = one_model({"a": 60.0}, MODEL)
     with pytest.raises(InputError, match=f"only: method '{method}' cannot leave segments where they are; parvagpu, "):

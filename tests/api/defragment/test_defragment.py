@@ -8,20 +8,12 @@ import pytest
 from held_fleets import fleet, random_fleet
 
 import mig_opt.api.defragment.plans as planning
-from mig_opt import (
-    FleetState,
-    HeldInstance,
-    InputError,
-    Status,
-    defragment,
-    get_gpu,
-    least_fragmentation,
-    validate_migrations,
-)
+from mig_opt import FleetState, HeldInstance, InputError, Status, defragment, get_gpu, least_fragmentation
 from mig_opt.api.defragment.order import ordered
 from mig_opt.fleet.state import DefragmentationResult
 from mig_opt.gpu.geometry import geometry_of
 from mig_opt.models.fleet.defragmentation import TargetChoice, choose_targets
+from mig_opt.validation import validate_migrations
 
 A100, A30 = get_gpu("A100"), get_gpu("A30")
 

@@ -32,9 +32,9 @@ from mig_opt import (
     get_gpu,
     least_fragmentation,
     simulate,
-    validate_migrations,
 )
 from mig_opt.api.defragment import greedy_migrations
+from mig_opt.validation import validate_migrations
 
 A100, A30 = get_gpu("A100"), get_gpu("A30")
 

@@ -18,11 +18,11 @@ from mig_opt import (
     Status,
     UnknownMethodError,
     deploy,
-    deploy_methods,
-    load_demand,
+    methods,
 )
 from mig_opt.api.deploy import why_unservable
 from mig_opt.heuristics.serving import search as search_module
+from mig_opt.instances.bundled import load_demand
 from mig_opt.method.control import Control
 from mig_opt.serving.demand import SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
@@ -30,7 +30,7 @@ from mig_opt.serving.profile_table import Point, ProfileTable
 SMALL = demand_of({"a": 25.0}, {"a": {1: 10.0, 2: 20.0}})
 
 
-@pytest.mark.parametrize("method", [method.name for method in deploy_methods()])
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
 def test_every_method_serves_the_scenarios(method: str) -> None:
     """``deploy`` itself validates what comes out."""
     for number in (1, 4, 6):
@@ -54,7 +54,7 @@ def test_every_wrong_argument_is_named_at_once() -> None:
     assert "did you mean exact?" in str(caught.value)
 
 
-@pytest.mark.parametrize("method", [method.name for method in deploy_methods()])
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
 def test_absurd_demands_are_refused(method: str) -> None:
     rates = {"a": 1.0, "b": 1e300, "c": 5e9}
     wanted = demand_of(rates, {name: {1: 100.0} for name in rates})
@@ -68,7 +68,7 @@ def test_absurd_demands_are_refused(method: str) -> None:
     assert caught.value.problems[100].path == "services[100].min_replicas"
 
 
-@pytest.mark.parametrize("method", [method.name for method in deploy_methods()])
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
 def test_pools_below_the_bound_are_proven_to_be_too_small(method: str) -> None:
     wanted = load_demand("parvagpu-s3")
     few = wanted.replace(pools=(GpuPool(A100, 3), GpuPool(A30, 1)))
@@ -90,7 +90,7 @@ def test_pools_below_the_bound_are_proven_to_be_too_small(method: str) -> None:
         ({1: 1e31, 7: 1e31}, 1e33),
     ],
 )
-@pytest.mark.parametrize("method", [method.name for method in deploy_methods()])
+@pytest.mark.parametrize("method", [method.name for method in methods("deploy")])
 def test_figures_of_any_magnitude(method: str, throughput: dict[int, float], rate: float) -> None:
     """The size that answers everything at once decides; 1g of 1e31 is needed 100 times, on 15 GPUs.
 

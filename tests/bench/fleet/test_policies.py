@@ -18,9 +18,9 @@ from bench.fleet import policies as online_policies
 from bench.fleet.policies import FOLDER, family_table, regime_table
 from bench.fleet.policy_figure import side_by_side
 from bench.fleet.policy_results import PolicyResult, ratio, winning
-from mig_opt import read_trace
+from mig_opt.files.fleet.traces import read_trace
 from mig_opt.instances.fleet.registry import trace_families
-from mig_opt.method.registry import Method, policies
+from mig_opt.method.registry import Method, methods
 from mig_opt.studies import GeneratedTraces, TraceFromFile
 
 PODS = SHARED / "alibaba_openb" / "openb_pod_list_default.csv"
@@ -28,7 +28,7 @@ PODS = SHARED / "alibaba_openb" / "openb_pod_list_default.csv"
 
 def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
     study = online_policies.planned()
-    assert [settings.policy for settings in study.policies] == [entry.name for entry in policies()]
+    assert [settings.policy for settings in study.policies] == [entry.name for entry in methods("simulate")]
     families = {family for source in study.traces if isinstance(source, GeneratedTraces) for family in source.family}
     assert families == {family.name for family in trace_families()}
     more = [dataclasses.replace(trace_families()[0], name=name) for name in ("migm-new", "strange")]
@@ -39,7 +39,7 @@ def test_every_scheduler_and_every_family_take_part(monkeypatch: pytest.MonkeyPa
         (("strange",), "other families"),
     ]
     new = Method("newest", "policy", "", "", "mig_opt.heuristics.fleet.queues:FirstFit")
-    monkeypatch.setattr("bench.fleet.policies.policies", lambda: (*policies(), new))
+    monkeypatch.setattr("bench.fleet.policies.methods", lambda _: (*methods("simulate"), new))
     assert online_policies.planned().policies[-1].policy == "newest"
 
 
@@ -51,7 +51,7 @@ def test_a_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert text.strip() == capsys.readouterr().out.strip()
     assert "missing" not in text
     assert "wrong" not in text
-    for entry in policies():
+    for entry in methods("simulate"):
         assert len(re.findall(rf"^\| `{entry.name}` \|", text, flags=re.MULTILINE)) == 5, "a line in each regime"
     for family in trace_families():
         assert text.count(f"\n| `{family.name}` |") == 2, "a line for each goal"
@@ -119,7 +119,7 @@ def test_the_figure_shows_all_of_them() -> None:
 def test_the_days_are_those_of_the_trace(tmp_path: Path) -> None:
     files = [source.file for source in online_policies.planned().traces if isinstance(source, TraceFromFile)]
     for name in files:
-        trace = read_trace(FOLDER / name, "A100", 8)
+        trace = read_trace(FOLDER / name, gpu="A100", gpus=8)
         assert 150 <= len(trace.jobs) <= 200
         assert 0 <= trace.jobs[0].arrival <= trace.jobs[-1].arrival < 86_400
         seconds = sum(job.work * trace.gpu.profile(job.profile or "").compute_slices for job in trace.jobs)

@@ -12,7 +12,9 @@ if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench.fleet import trace_bounds as study
-from mig_opt import Job, OperationCosts, Trace, generate_trace, get_gpu, simulate, trace_bounds, trace_optimum
+from mig_opt import Job, OperationCosts, Trace, generate_trace, get_gpu, simulate
+from mig_opt.fleet.bounds import trace_bounds
+from mig_opt.models.fleet.optimum import trace_optimum
 
 A100 = get_gpu("A100")
 

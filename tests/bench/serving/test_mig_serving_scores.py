@@ -9,7 +9,8 @@ if not BENCH.is_dir():
     pytest.skip("the tests run without the checkout", allow_module_level=True)
 
 from bench.serving.mig_serving_scores import WEIGHTS, fast_gpus, readings
-from mig_opt import deploy, load_demand
+from mig_opt import deploy
+from mig_opt.instances.bundled import load_demand
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import FleetState, HeldInstance, defragment, get_gpu, read_state, write_state
+from mig_opt import FleetState, HeldInstance, defragment, get_gpu
+from mig_opt.files.fleet.states import read_state, write_state
 from mig_opt.fleet.state import DefragmentationResult
 from mig_opt.method.result import Status
 

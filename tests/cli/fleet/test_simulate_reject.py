@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import Command, called, refuses
 
-from mig_opt import Job, Trace, generate_trace, get_gpu, simulate, write_trace
+from mig_opt import Job, Trace, generate_trace, get_gpu, simulate
+from mig_opt.files.fleet.traces import write_trace
 
 
 @pytest.fixture

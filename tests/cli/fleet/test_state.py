@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 from command_line import Command, refuses
 
-from mig_opt import FleetState, HeldInstance, InputError, get_gpu, load_demand, read_schedule, validate, write_state
+from mig_opt import FleetState, HeldInstance, InputError, get_gpu
 from mig_opt.files.batch.batches import read_batch
+from mig_opt.files.batch.schedules import read_schedule
+from mig_opt.files.fleet.states import write_state
 from mig_opt.fleet.segments import deployment_in
+from mig_opt.instances.bundled import load_demand
+from mig_opt.validation import validate
 
 A30, A100 = get_gpu("A30"), get_gpu("A100-80GB")
 HELD = HeldInstance(0, "1g.6gb", 3, idle=True), HeldInstance(1, "2g.12gb", 0, "job 7", owner="ada")

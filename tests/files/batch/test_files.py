@@ -28,7 +28,7 @@ from mig_opt.files.batch.schedules import (
     write_schedule,
 )
 from mig_opt.files.documents import rendered
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 from mig_opt.files.serving.deployments import deployment_from_json
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.gpu.devices import Device
@@ -101,7 +101,7 @@ def test_batch_round_trip(batch: Batch) -> None:
     assert batch_from_json(text) == batch
     assert batch_from_json(text.encode()) == batch
     assert batch_from_json(json.loads(text)) == batch
-    assert flaws(json_schema("batch"), json.loads(text)) == []
+    assert flaws(schema("batch"), json.loads(text)) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -111,7 +111,7 @@ def test_schedule_round_trip(schedule: Schedule) -> None:
     again = schedule_from_json(text)
     assert again == schedule
     assert again.stated_makespan == schedule.makespan
-    assert flaws(json_schema("schedule"), json.loads(text)) == []
+    assert flaws(schema("schedule"), json.loads(text)) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -120,7 +120,7 @@ def test_result_round_trip(result: ScheduleResult) -> None:
     text = result_to_json(result)
     assert result_from_json(text) == result
     document = json.loads(text, parse_constant=pytest.fail)
-    assert flaws(json_schema("result"), document) == []
+    assert flaws(schema("result"), document) == []
     if result.schedule is not None:
         assert schedule_from_json(document["schedule"]) == result.schedule
 
@@ -186,7 +186,7 @@ def test_the_gpu_can_be_replaced(tmp_path: Path) -> None:
     document = changed(BATCH, ("operations", DELETE), ("initial", DELETE), ("gpu", "no such"))
     assert batch_from_json(document, gpu="a100").gpu.name == "A100-40GB"
     (tmp_path / "x.json").write_text(json.dumps(changed(document, ("gpu", DELETE))))
-    assert read_batch(tmp_path / "x.json", "H100").gpu.name == "H100-80GB"
+    assert read_batch(tmp_path / "x.json", gpu="H100").gpu.name == "H100-80GB"
 
 
 def test_layout_of_the_text() -> None:

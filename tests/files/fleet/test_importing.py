@@ -14,10 +14,10 @@ from command_line import Command
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mig_opt import Device, FleetState, InputError, import_state
+from mig_opt import Device, FleetState, InputError
 from mig_opt.gpu.catalogue import catalogue, get_gpu
 from mig_opt.operations.observe.kinds import profile_named
-from mig_opt.operations.observe.state_import import Format, StateImport, state_from_text
+from mig_opt.operations.observe.state_import import Format, StateImport, import_state, state_from_text
 
 FORMS = Path(__file__).parent / "forms"
 FILES = sorted(FORMS.iterdir())

@@ -8,8 +8,9 @@ import pytest
 from command_line import Command
 from nvml_machine import Machine
 
-from mig_opt import Device, import_state
+from mig_opt import Device
 from mig_opt.errors import DriverError
+from mig_opt.operations.observe.state_import import import_state
 
 pytest.importorskip("pynvml", reason="needs nvidia-ml-py")
 

@@ -11,9 +11,9 @@ from command_line import Command
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mig_opt import InputError, import_state
+from mig_opt import InputError
 from mig_opt.files.documents import decoded
-from mig_opt.operations.observe.state_import import state_from_text
+from mig_opt.operations.observe.state_import import import_state, state_from_text
 
 PASTES = Path(__file__).parent / "pasted"
 FORMS = Path(__file__).parent / "forms"

@@ -20,7 +20,7 @@ from mig_opt.files.fleet.states import (
     state_to_json,
     write_state,
 )
-from mig_opt.files.schema import json_schema
+from mig_opt.files.schema import schema
 
 A30 = get_gpu("A30")
 PLACED = tuple(A30.placed_states())
@@ -54,7 +54,7 @@ def states(draw: st.DrawFn) -> FleetState:
 def test_round_trip(state: FleetState) -> None:
     text = state_to_json(state)
     assert state_from_json(text) == state
-    assert flaws(json_schema("state"), json.loads(text)) == []
+    assert flaws(schema("state"), json.loads(text)) == []
 
 
 def test_files(tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_files(tmp_path: Path) -> None:
     assert (read, read.name) == (state, "fleet")
     assert read_state(tmp_path / "fleet.json", gpus=5).gpus == 5
     (tmp_path / "fleet.csv").write_text("profile,gpu,pinned,start,name\n2g.12gb,1,Yes,2,chat\n1g.6gb,0,,0,\n")
-    assert read_state(tmp_path / "fleet.csv", "A30", 3) == state
-    assert read_state(tmp_path / "fleet.csv", "A30").gpus == 2
+    assert read_state(tmp_path / "fleet.csv", gpu="A30", gpus=3) == state
+    assert read_state(tmp_path / "fleet.csv", gpu="A30").gpus == 2
 
 
 def test_everything_wrong_with_a_document_is_told_at_once() -> None:

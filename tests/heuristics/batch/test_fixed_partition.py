@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import any_gpu, batches, realistic_batches, tiny_batches
 
-from mig_opt import load_instance, lower_bounds, solve
+from mig_opt import solve
 from mig_opt.api.solve import partition_problems
 from mig_opt.batch.batch import Batch, LiveInstance, Task
+from mig_opt.batch.bounds import lower_bounds
 from mig_opt.batch.schedule import Operation, Schedule
 from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.gpu.model import Placement
@@ -23,6 +24,7 @@ from mig_opt.heuristics.batch.fixed_partition import (
     mixed_partitions,
     suitable_partitions,
 )
+from mig_opt.instances.bundled import load_instance
 from mig_opt.method.control import Control
 from mig_opt.models.batch.brute_force import brute_force
 from mig_opt.validation import validate

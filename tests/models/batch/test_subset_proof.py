@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from strategies import realistic_batches, tiny_batches
 
-from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve, validate
+from mig_opt import Batch, ScheduleResult, Status, Task, generate_batch, get_gpu, solve
 from mig_opt.batch.integer_time import equal_within_resolution
 from mig_opt.batch.loads.tables import Assignments
 from mig_opt.batch.schedule import Schedule
@@ -20,6 +20,7 @@ from mig_opt.batch.timing import nested_schedule
 from mig_opt.method.control import Control
 from mig_opt.models.batch.cp import CpSearch
 from mig_opt.models.batch.subset_proof import prove_by_subsets
+from mig_opt.validation import validate
 
 
 def by_subsets(batch: Batch) -> Control[Schedule]:

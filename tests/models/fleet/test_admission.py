@@ -10,29 +10,26 @@ from online_worlds import NO_COSTS, Chaos
 from online_worlds import traces as any_traces
 
 from mig_opt import (
-    AdmissionOptimum,
     InputError,
     Job,
     OperationCosts,
     SolverError,
     Status,
     Trace,
-    acceptance_bound,
-    admission_bound,
-    admission_optimum,
     generate_trace,
     get_gpu,
-    policies,
+    methods,
     simulate,
 )
 from mig_opt.fleet.admission import AdmissionGoal, admission_weights
 from mig_opt.models.fleet import admission
+from mig_opt.models.fleet.admission import AdmissionOptimum, acceptance_bound, admission_bound, admission_optimum
 from mig_opt.models.fleet.admission_programs import AdmissionProblem, crowds
 from mig_opt.validation.fleet.admissions import check_admission
 
 A30, A100 = get_gpu("A30"), get_gpu("A100")
 GOALS: tuple[AdmissionGoal, ...] = ("jobs", "slices", "slice-seconds")
-NAMES = [policy.name for policy in policies() if policy.name != "planner"]
+NAMES = [policy.name for policy in methods("simulate") if policy.name != "planner"]
 halves = st.integers(1, 16).map(lambda n: n / 2)
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import Command
 
-from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu, import_state, write_state
+from mig_opt import FleetState, HeldInstance, InputError, Migration, get_gpu
+from mig_opt.files.fleet.states import write_state
+from mig_opt.operations.observe.state_import import import_state
 from mig_opt.operations.rollout import gres_lines, slurm_change
 
 A100 = get_gpu("A100")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from mig_opt import AcceptedJob, Admission, Job, Trace, admission_optimum, get_gpu, trace_optimum
+from mig_opt import Job, Trace, get_gpu
 from mig_opt.errors import Problem, problems_of
+from mig_opt.fleet.admission import AcceptedJob, Admission
+from mig_opt.models.fleet.admission import admission_optimum
+from mig_opt.models.fleet.optimum import trace_optimum
 from mig_opt.validation.fleet.admissions import check_admission
 
 TRACE = Trace(

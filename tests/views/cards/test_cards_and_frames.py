@@ -12,26 +12,16 @@ import pytest
 import tiny
 from online_worlds import NO_COSTS, job, trace
 
-from mig_opt import (
-    Batch,
-    Deployment,
-    Segment,
-    Task,
-    deploy,
-    get_gpu,
-    load_demand,
-    plot_batch,
-    plot_schedule,
-    read_batch,
-    simulate_requests,
-    solve,
-)
+from mig_opt import Batch, Deployment, Segment, Task, deploy, get_gpu, simulate_requests, solve
 from mig_opt.batch.batch import LiveInstance
 from mig_opt.batch.schedule import ScheduleResult
 from mig_opt.errors import InputError
+from mig_opt.files.batch.batches import read_batch
+from mig_opt.instances.bundled import load_demand
 from mig_opt.method.result import Status
 from mig_opt.serving.deployment import DeploymentResult
 from mig_opt.simulation import simulate
+from mig_opt.views import plot_batch, plot_schedule
 
 BEST = ScheduleResult(Status.OPTIMAL, "cp", tiny.BEST, 6.34, 0.5, reason="it meets the bound", batch=tiny.BATCH)
 DEPLOYMENT = Deployment(
@@ -93,7 +83,7 @@ def test_the_card_of_a_result_has_its_lines_and_its_runs() -> None:
         assert line in card.texts
     # By begin: big on all four slices from 0.13 to 2.13 s of 6.34, left on the first two, right on the third.
     assert sorted(card.boxes()) == [(20.5, 0, 336.0, 39), (369.1, 20, 1000.0, 29), (388.0, 0, 861.2, 19)]
-    assert "right, 1g.6gb of GPU 0, 2.34 s to 6.34 s (4 s)" in card.texts
+    assert "right, on 1g.6gb, GPU 0, slice 2, 2.34 s to 6.34 s (4 s)" in card.texts
 
 
 def test_the_gpus_of_a_result_lie_below_each_other() -> None:
@@ -249,10 +239,9 @@ def test_the_picture_of_a_batch() -> None:
     batch = Batch((Task("short", {1: 1.0}), Task("long $x$", {1: 8.0, 2: 4.0})), get_gpu("A30"), name="two")
     (axes,) = plot_batch(batch).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["long $x$", "short"]
-    dots = {line.get_gid(): list(line.get_xdata()) for line in axes.lines}
-    assert dots["size:1"] == [8.0, 1.0]
-    assert dots["size:2"] == [4.0]
-    assert dots["task:long $x$"] == [4.0, 8.0]
+    dots = {dots.get_gid(): [x for x, _ in dots.get_offsets()] for dots in axes.collections}
+    assert dots == {"size:1": [8.0, 1.0], "size:2": [4.0]}
+    assert [list(line.get_xdata()) for line in axes.lines] == [[4.0, 8.0], [1.0, 1.0]]
 
 
 def test_of_many_tasks_the_longest_are_drawn() -> None:

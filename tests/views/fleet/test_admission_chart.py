@@ -6,10 +6,12 @@ import pytest
 from charts import artists
 from online_worlds import job, trace
 
-from mig_opt import Job, Trace, acceptance_bound, generate_trace, get_gpu, plot_simulation
+from mig_opt import Job, Trace, generate_trace, get_gpu
 from mig_opt.errors import InputError
+from mig_opt.models.fleet.admission import acceptance_bound
 from mig_opt.simulation import Simulation, simulate
-from mig_opt.views.fleet.layout import ASKED_SIGN, UPPER_SIGN, SimulationLayout
+from mig_opt.views import plot_simulation
+from mig_opt.views.fleet.comparisons import ASKED_SIGN, UPPER_SIGN, comparisons
 from mig_opt.views.fleet.series import acceptance_steps
 
 
@@ -38,7 +40,7 @@ def test_the_bound_holds_for_all_that_are_drawn() -> None:
     jobs = Job("a", 0.0, {2: 10.0, 4: 1.0}, "2g.12gb"), Job("b", 5.0, {4: 5.0}, "4g.24gb")
     one, two = (simulate(Trace(jobs, get_gpu("A30")), name, reject=True) for name in ("first-fit", "whole-gpu"))
     for shown, bound, sign in (([one], 50.0, ASKED_SIGN), ([one, two], 100.0, UPPER_SIGN)):
-        (first, *_) = SimulationLayout(shown, None, None).comparisons()
+        (first, *_) = comparisons(shown, None)
         assert (first.bound, first.sign) == (pytest.approx(bound), sign)
         assert max(first.values) <= bound
 

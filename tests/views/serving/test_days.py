@@ -30,8 +30,8 @@ def drawn(figure: object, gid: str) -> list[object]:
 def test_gpus_bound_and_changes_are_drawn(result):
     figure = plot_day(result)
     (gpus,), (bound,), (changes,) = (drawn(figure, gid) for gid in ("gpus", "bound", "changes"))
-    assert list(gpus.get_data().values) == list(result.plan.gpus)
-    assert list(bound.get_data().values) == list(result.fewest_gpus)
+    assert list(gpus.get_ydata()[:-1]) == list(result.plan.gpus)
+    assert list(bound.get_ydata()[:-1]) == list(result.fewest_gpus)
     assert [x for x, _ in changes.get_offsets()] == [result.plan.times[step] / 3600 for step in result.plan.changed]
     assert not drawn(figure, "interruptions")
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()][:2] == ["0:00", "0:15"]
