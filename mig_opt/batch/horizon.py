@@ -180,7 +180,7 @@ class _Tasks:
             in_time = ends <= np.maximum(least[0] / 2, first)
             sooner = np.where(in_time, area, np.inf).argmin(axis=0)
             found = self._nested(sooner) if (sooner != profiles).any() else least
-            if found[0] > least[0] * _GAIN:
+            if found[0] >= least[0] * _GAIN:
                 break
             least, profiles = found, sooner
         slices = max(1, sum(clear < least[0] for gpu in self._clear for clear in gpu))

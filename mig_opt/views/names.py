@@ -1,4 +1,4 @@
-"""What is written into the boxes of an image, as far as it fits, and beside the lines of moments."""
+"""Texts in the boxes of an image, as far as they fit, and beside the lines of moments."""
 
 from __future__ import annotations
 

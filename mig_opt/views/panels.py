@@ -34,7 +34,7 @@ class PanelImage:
 
     @property
     def labels(self) -> list[str]:
-        """What stands beside the rows; rows of slices need no more room than other panels."""
+        """Texts beside the rows; rows of slices need no more room than other panels."""
         rows = self.panel.rows
         return [] if rows is None or rows.slices else list(rows.labels or rows.names)
 

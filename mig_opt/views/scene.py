@@ -1,4 +1,4 @@
-"""What is seen in a picture, said once: panels with axes and the marks in them. Images and pages are drawn from it.
+"""Content of a picture, said once: panels with axes and the marks in them. Images and pages are drawn from it.
 
 A renderer knows how a role looks (``idle``, ``run``, ``segment``, ...); a scene says what is where, which role it has,
 its colour, its words, and what a reader finds when pointing at it. A mark or panel that only images or only pages have
@@ -144,7 +144,7 @@ class Boxes:
     legend: str = ""
     beneath: bool = False
     unkeyed: str = ""
-    """What explains numbers, where they are too many for a key."""
+    """Texts that explain numbers, where they are too many for a key."""
     only: Only = ""
 
 
@@ -161,13 +161,13 @@ class Line:
     width: float = 1.4
     steps: bool = True
     hover: Sequence[tuple[str, str]] = ()
-    """What a page says of it: names, and texts with ``@x`` and ``@y``."""
+    """Words of a page about it: names, and texts with ``@x`` and ``@y``."""
     only: Only = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """What lies between two levels that change in steps at the ``edges``."""
+    """Area between two levels that change in steps at the ``edges``."""
 
     gid: str
     edges: Numbers
@@ -192,7 +192,7 @@ class Dots:
     hollow: bool = False
     legend: str = ""
     hover: Sequence[tuple[str, Sequence[object]]] = ()
-    """What a page says of each: names, and a column of values."""
+    """Words of a page about each: names, and a column of values."""
     only: Only = ""
 
 
