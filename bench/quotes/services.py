@@ -395,5 +395,6 @@ PAGES: Mapping[str, Sequence[Entry]] = {
     ),
     "docs/how-to/keep-a-promise.md": (
         Given(Source.SETTING, ("finds the fewest GPUs with which 99 % of the requests", "above 0 and below 100 %")),
+        Given(Source.SETTING, ("no instance keeps 99 % of the requests of 'chat' in time",)),
     ),
 }

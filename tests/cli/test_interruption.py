@@ -44,7 +44,7 @@ def test_interrupted_run_keeps_the_best_schedule(run, batch_file, tmp_path, monk
 
 
 def test_ctrl_c_outside_of_the_method_is_one_line(run, batch_file, monkeypatch):
-    def interrupted(*arguments: object) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
         raise KeyboardInterrupt
 
     for target in ("mig_opt.files.batch.batches.read_batch", "mig_opt.cli.batch.solving.show"):

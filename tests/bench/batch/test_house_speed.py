@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import house_speed
 import pytest
+
+from bench.batch import house_speed
 
 
 @pytest.mark.deep
