@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from mig_opt.errors import InputError, Problem, nearest
 from mig_opt.files.documents import shown
-from mig_opt.files.values import Findings, Raw, read_gpu
+from mig_opt.files.values import Findings, Raw, read_gpu, with_places
 from mig_opt.gpu.model import GpuModel, wrong_size
 from mig_opt.texts import number_in
 
@@ -175,23 +175,19 @@ def told_by_row(
         yield
     except InputError as error:
         told = Findings(source)
-        told.extend(_of_row(problem, entries, lines, column) for problem in error.problems)
+        places = [f"line {line}" for line in lines]
+        told.extend(_of_row(problem, entries, places, column) for problem in error.problems)
         told.check()
 
 
-def _of_row(problem: Problem, entries: str, lines: Sequence[int], column: Callable[[int, str], str]) -> Problem:
+def _of_row(problem: Problem, entries: str, places: Sequence[str], column: Callable[[int, str], str]) -> Problem:
     found = re.fullmatch(rf"{entries}\[(\d+)\](?:\.([\w.]+))?", problem.path)
     if not found:
         return problem
     index = int(found[1])
     named = column(index, found[2] or "")
-    place = filter(None, (f"line {lines[index]}", named))
-    # Only a text that a user wrote can speak of an entry that is not there.
-    message = re.sub(
-        rf"\b(of|is) {entries}\[([0-9]{{1,9}})\]",
-        lambda other: f"{other[1]} line {lines[int(other[2])]}" if int(other[2]) < len(lines) else other[0],
-        problem.message,
-    )
+    place = filter(None, (places[index], named))
+    message = with_places(problem.message, rf"(?<=\b(?:of|is) ){entries}", places)
     if _TIME.fullmatch(named) and message.startswith("must be a number"):
         message += "; leave the cell empty where there is no time"
     return Problem(", ".join(place), message)

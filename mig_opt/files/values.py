@@ -11,7 +11,7 @@ import json
 import math
 import re
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -66,6 +66,20 @@ class Findings:
             raise InputError(
                 sorted(dict.fromkeys(self.problems), key=lambda problem: _natural(problem.path)), self.source
             )
+
+
+def with_places(text: str, entries: str, places: Sequence[object]) -> str:
+    """Return a text that names places in place of entries such as ``tasks[3]``.
+
+    ``entries`` is a pattern that the list's name matches. An entry that there is not can only come from a text of the
+    user, a strange name, and stays.
+    """
+
+    def place(found: re.Match[str]) -> str:
+        index = int(found[1])
+        return str(places[index]) if index < len(places) else found[0]
+
+    return re.sub(rf"{entries}\[([0-9]{{1,9}})\]", place, text)
 
 
 EntryReader = Callable[[Any, str, Findings], Any]

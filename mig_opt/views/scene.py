@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mig_opt.views.texts import INK, spell_seconds, spell_slices, spell_span
+from mig_opt.views.texts import INK, LONGEST_TITLE, elide, spell_seconds, spell_slices, spell_span
 
 Only = Literal["", "image", "page"]
 Marker = Literal["circle", "x", "square", "cross"]
@@ -283,6 +283,9 @@ class Scene:
     """Further words of the legend of an image."""
     own_key: bool = False
     """In an image lines are explained apart from other marks."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", elide(self.title, LONGEST_TITLE))
 
     def seen(self, kind: Only) -> list[Panel]:
         """Return the panels, with their marks, that pictures of one kind have."""

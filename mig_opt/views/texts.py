@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+LONGEST_NAME, LONGEST_TITLE = 200, 1000
+"""Characters that pictures show at most: more would take seconds to measure, and find no room."""
+
 INK, GRID, IDLE, BOUND, LINES = "#1f1f1f", "#dddddd", "#ececec", "#b0003a", "#9a9a9a"
 
 PALETTE = re.findall(
@@ -47,9 +50,10 @@ def apart(at: Sequence[float], widths: Sequence[float]) -> list[tuple[Literal["l
     return [("left", int(at[1] < at[0] + widths[0] + 2 * room)), ("left", 0)]
 
 
-def one_line(name: str) -> str:
-    """Return a name on one line, without characters that no font can show."""
-    return "".join(character if character.isprintable() else "\ufffd" for character in " ".join(name.split())) or "?"
+def one_line(name: str, most: int = LONGEST_NAME) -> str:
+    """Return a name on one line, without characters that no font can show, and without its middle if it is longer."""
+    shown = elide(" ".join(name.split()), most)
+    return "".join(character if character.isprintable() else "\ufffd" for character in shown) or "?"
 
 
 def elide(name: str, most: int = 48) -> str:

@@ -17,7 +17,7 @@ from mig_opt.files.kinds import FileKind, Table, check_catalogued
 from mig_opt.files.serving.profiles import TableEntry, table_document, table_reader
 from mig_opt.files.shapes import ABOVE_0, NAME, WORDS, Count, GpuName, NotEmpty, Words
 from mig_opt.files.tables import check_columns, gpu_of_table, number, read_rows
-from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object
+from mig_opt.files.values import REPORTED, Findings, Raw, encoded, read_gpu, read_keys, read_object, with_places
 from mig_opt.rules import entries_of, wrong_number
 from mig_opt.serving.demand import MOST_REPLICAS, TABLE_WANTED, Demand, GpuPool, Service, SloRule, demand_problems
 from mig_opt.serving.profile_table import ProfileTable
@@ -207,10 +207,7 @@ class _Tables(NamedTuple):
 
     def located(self, problem: Problem) -> Problem:
         """Return a problem of ``tables[i]`` as one of the place that the table is from."""
-        path, message = (
-            re.sub(r"\btables\[(\d+)\]", lambda found: self.paths[int(found[1])], text)
-            for text in (problem.path, problem.message)
-        )
+        path, message = (with_places(text, r"\btables", self.paths) for text in (problem.path, problem.message))
         if path == "tables" and any(place.startswith("profiles") for place in self.paths):
             path = "profiles"
         return Problem(path, message)

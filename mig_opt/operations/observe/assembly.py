@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from mig_opt.batch.batch import instance_problems
 from mig_opt.files.documents import shown
+from mig_opt.files.values import with_places
 from mig_opt.fleet.state import FleetState, HeldInstance
 from mig_opt.gpu.catalogue import catalogue
 from mig_opt.gpu.devices import devices_of
@@ -319,7 +320,7 @@ def _state(seen: Sightings, known: list[_Known], homes: list[Home], model: GpuMo
     )
     for problem in instance_problems(model, len(homes), "instances", instances):
         found = re.match(r"instances\[(\d+)\]", problem.path)
-        message = re.sub(r"instances\[(\d+)\]", lambda other: str(known[int(other[1])].seen.where), problem.message)
+        message = with_places(problem.message, "instances", [one.seen.where for one in known])
         seen.wrong(known[int(found[1])].seen.where if found else "", message)
     if seen.findings.problems:
         return None

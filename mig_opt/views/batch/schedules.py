@@ -243,7 +243,7 @@ def _scene(batch: Batch, schedule: Schedule, rules: Sequence[Rule], title: str, 
         name, gpu = one_line(run.task), f"{names[run.gpu]}, " if len(names) > 1 else ""
         words = {"colour": colours[run.task], "head": name, "label": name}
         words["place"] = f"{gpu}slice {run.start}, at {spell_seconds(run.begin)}"
-        runs.append(box(run, run.begin, run.end, f"run:{run.task}", [f"on {run.profile}"], **words))
+        runs.append(box(run, run.begin, run.end, f"run:{name}", [f"on {run.profile}"], **words))
     done: dict[str, list[Box]] = {kind: [] for kind in _OPERATIONS}
     for index, each in enumerate(operations):
         word, colour = _OPERATIONS[each.kind]

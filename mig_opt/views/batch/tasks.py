@@ -61,7 +61,7 @@ def batch_scene(batch: Batch, title: str | None = None) -> Scene:
     marks: list[Line | Dots] = []
     for row, task in enumerate(tasks):
         ends = [min(task.times.values()), max(task.times.values())]
-        marks.append(Line(f"task:{task.name}", ends, [row + 0.5] * 2, LINES, width=1.2, steps=False))
+        marks.append(Line(f"task:{one_line(task.name)}", ends, [row + 0.5] * 2, LINES, width=1.2, steps=False))
     hidden = len(batch.tasks) - len(tasks)
     for number, size in enumerate(batch.gpu.sizes):
         rows = [row for row, task in enumerate(tasks) if size in task.times]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], noun: str) -> s
     """Return the first lines of a table, and how many more ``noun`` there are."""
     cells = "".join(f"<th>{html.escape(name)}</th>" for name in head)
     lines = "".join(
-        "<tr>" + "".join(f"<td>{html.escape(one_line(str(cell)))}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td>{html.escape(one_line(str(cell), sys.maxsize))}</td>" for cell in row) + "</tr>"
         for row in rows[:MOST_ROWS]
     )
     more = f'<div class="note">… and {len(rows) - MOST_ROWS} more {noun}</div>' if len(rows) > MOST_ROWS else ""

@@ -111,6 +111,13 @@ def test_tasks_are_told_the_machine_of_their_gpu(tmp_path: Path) -> None:
     assert set((tmp_path / "ran").read_text().splitlines()) == {"here at this", "there at node-1"}
 
 
+def test_a_device_of_thousands_of_digits_is_refused() -> None:
+    batch = Batch((Task("a", {4: 1.0}),), get_gpu("A30"))
+    schedule = solve(batch, "far").schedule
+    with pytest.raises(InputError, match=r"devices\[0\]: must be index, UUID or PCI address, or host/index"):
+        schedule_script(batch, schedule, devices=["9" * 5000])
+
+
 def test_a_schedule_from_instances_that_exist(tmp_path: Path) -> None:
     live = (LiveInstance(0, "2g.12gb", 0, 0.5), LiveInstance(0, "2g.12gb", 2, 0.25))
     batch = Batch((Task("a", {2: 5.0}), Task("b", {1: 1.0}), Task("c", {1: 1.2})), get_gpu("A30"), initial=live)
