@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from study_parts import FAR, SMALL, document, failing, method_that, problems, resumed
@@ -178,7 +177,7 @@ def test_an_invalid_schedule_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_outcomes_are_validated_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mig_opt.api.solve.validate", lambda *arguments: SimpleNamespace(violations=()))
+    monkeypatch.setattr("mig_opt.api.solve.violations_of_method", lambda *arguments: ())
     late = Schedule((Run("t001", 0, "7g.40gb", 0, 0.0, 1000.0),), ())
     monkeypatch.setattr(Method, "load", lambda method: lambda batch, control: control.offer(late))
     outcome = measure(generate_batch(3), "far")
