@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -10,11 +11,27 @@ from mig_opt.gpu.catalogue import get_gpu
 from mig_opt.serving.demand import Demand, Service
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable, smallest_profile
-from mig_opt.simulation.serving.capacity import Capacity, Promise, capacity_in_service, held_rate
-from mig_opt.simulation.serving.requests import worker_of
+from mig_opt.simulation.serving.capacity import Capacity, Promise, held_rate
+from mig_opt.simulation.serving.requests import worker_at, worker_of
+from mig_opt.simulation.serving.service_capacity import LITTLE, capacity_in_service
 
 _SIMILAR = 0.85
-"""Of the points of a size those with so much of the greatest throughput are tried."""
+"""Of the points of a size those with so much of the greatest throughput are tried, unless they have little capacity."""
+
+
+def rounded_up(seconds: float) -> float:
+    """Return so many seconds or a few more, in three digits."""
+    step = 10.0 ** (math.floor(math.log10(seconds)) - 2)
+    return float(f"{math.ceil(seconds / step * (1 - 1e-9)) * step:.6g}")
+
+
+_PROCESSES = {"parvagpu-single": 1}
+"""Most processes of an instance, where a method has fewer than the demand allows."""
+
+
+def usable(demand: Demand, method: str) -> Demand:
+    """Return a demand with what a method uses of it: capacities are for that."""
+    return demand.replace(max_processes=_PROCESSES.get(method, demand.max_processes))
 
 
 class _Way(NamedTuple):
@@ -32,7 +49,7 @@ class CapacityTables:
     Parameters
     ----------
     demand : Demand
-        Each service has an option.
+        Each service has an instance that keeps the promise at some rate (:mod:`mig_opt.deploying.unkept`).
     promise : Promise
         The promise that the capacities are for.
 
@@ -46,11 +63,6 @@ class CapacityTables:
         self._demand, self._promise = demand, promise
         self._ways = {service.name: list(self._best_ways(service)) for service in demand.services}
         self.corrections = dict.fromkeys(self._ways, 1.0)
-
-    @property
-    def hopeless(self) -> str | None:
-        """Name of a service that keeps the promise on no instance, at any rate; None if there is none."""
-        return next((name for name, ways in self._ways.items() if not ways), None)
 
     def _best_ways(self, service: Service) -> Iterator[_Way]:
         """Yield the way of greatest capacity for each kind of GPU and instance size."""
@@ -76,8 +88,8 @@ class CapacityTables:
         best, chosen = 0.0, None
         most = max((point.throughput for point in points), default=0.0)
         for point in sorted(points, key=lambda point: -point.throughput):
-            # No capacity is above the throughput.
-            if point.throughput > max(best, _SIMILAR * most):
+            # No capacity is above the throughput. Where those of large batches are little, small ones may have more.
+            if point.throughput > max(best, _SIMILAR * most if best > LITTLE * most else 0.0):
                 capacity = capacity_in_service(point, service.slo, service.rate, self._promise, best)
                 if capacity > best:
                     best, chosen = capacity, point
@@ -110,6 +122,13 @@ class CapacityTables:
 
         return deployment.replace(segments=map(measured, deployment.segments))
 
+    def total(self, service: Service, deployment: Deployment) -> float:
+        """Return the requests per second that the capacities of the segments of a service add up to, uncorrected."""
+        capacities = {(way.gpu, way.point.size): way.capacity for way in self._ways[service.name]}
+        own = [segment for segment in deployment.segments if segment.service == service.name]
+        kinds = [(deployment.gpus[s.gpu], deployment.placement(s).profile.compute_slices) for s in own]
+        return sum(capacities.get(kind, 0.0) for kind in kinds)
+
     def correct(self, service: Service, deployment: Deployment, choose: Callable[[float, float], float]) -> None:
         """Correct the capacities of a service by the rate at which its segments in a deployment keep the promise.
 
@@ -126,11 +145,29 @@ class CapacityTables:
         own = [segment for segment in deployment.segments if segment.service == service.name]
         workers = [worker_of(self._demand, service, deployment, segment, self._promise.batching) for segment in own]
         held = max(held_rate(workers, service.slo, self._promise), service.rate * 1e-3)
-        capacities = {(way.gpu, way.point.size): way.capacity for way in self._ways[service.name]}
-        kinds = [(deployment.gpus[s.gpu], deployment.placement(s).profile.compute_slices) for s in own]
-        total = sum(capacities.get(kind, 0.0) for kind in kinds)
+        total = self.total(service, deployment)
         if total > 0:
             self.corrections[service.name] = choose(self.corrections[service.name], held / total)
+
+    def why_little(self) -> list[str]:
+        """Return a line for each service that has little capacity wherever it runs, with an SLO that has more."""
+        lines = []
+        for service in self._demand.services:
+            way = max(self._ways[service.name], key=lambda way: way.capacity)
+            point, capacity = way.point, self._corrected(service.name, way)
+            if capacity > LITTLE * point.throughput:
+                continue
+            seconds = worker_at(point, service.slo, 0.0).answer[-1]
+            longer = rounded_up(2 * (seconds if seconds > 0.51 * service.slo else service.slo))
+            more = capacity_in_service(point, longer, service.rate, self._promise)
+            if more <= capacity:
+                continue
+            lines.append(
+                f"{service.name!r} keeps it up to {capacity:.3g} requests per second for each {_profile(way)}, which "
+                f"answers {point.throughput:.3g}: a batch takes {seconds / service.slo:.2g} of its SLO, so few may "
+                f"wait for one; with an SLO of {longer:g} s it would be up to {more:.3g}"
+            )
+        return lines
 
     def entries(self) -> tuple[Capacity, ...]:
         """Return the corrected capacities."""

@@ -15,11 +15,12 @@ from typing import Any
 
 from mig_opt.arguments import wrong_flag
 from mig_opt.control import Limits, check_run
-from mig_opt.deploying.capacities import CapacityTables
+from mig_opt.deploying.capacities import CapacityTables, usable
 from mig_opt.deploying.day_changes import Changes
 from mig_opt.deploying.days import deploy_day
-from mig_opt.deploying.entry import why_unservable
+from mig_opt.deploying.entry import check_size, why_too_many
 from mig_opt.deploying.trials import PromiseTrials
+from mig_opt.deploying.unkept import why_unkept
 from mig_opt.errors import InputError, Problem, SolverError
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Rows, Status
@@ -155,24 +156,29 @@ class _Search:
         if peak is None:
             plain = self._planned(day.demand, day.rates.rates)
             return self._result(plain.status, plain.plan, plain.reason)
-        unservable = why_unservable(peak)
-        if unservable:
-            return self._result(Status.INFEASIBLE, None, "; ".join(unservable))
-        tables = CapacityTables(peak, self._promise)
-        share = f"{100 * self._promise.share:g} %"
-        if (name := tables.hopeless) is not None:
-            reason = f"no instance keeps {share} of the requests of {name!r} in time, at any rate"
-            return self._result(Status.INFEASIBLE, None, reason)
+        asked = usable(peak, get_deploy_method(self._method).name)
+        if unkept := why_unkept(asked, self._promise):
+            status = Status.INFEASIBLE if why_unkept(peak, self._promise) else Status.NO_SOLUTION
+            return self._result(status, None, "; ".join(unkept))
+        check_size(asked)
+        tables = CapacityTables(asked, self._promise)
+        if too_many := why_too_many(tables.demand()):
+            return self._result(Status.INFEASIBLE, None, f"with the capacities of the promise: {too_many}")
         self._limits.begin()
-        rows = {service.name: list(day.rates.rates[service.name]) for service in peak.services}
+        services = {service.name: service for service in peak.services}
+        rows = {name: list(day.rates.rates[name]) for name in services}
         late: dict[tuple[int, str], float] = {}
         for _ in range(_ROUNDS):
             if self._first is not None and self._limits.expired:
                 break
             found = self._planned(tables.demand(), {name: tuple(row) for name, row in rows.items()})
-            self._first = self._first or found
+            raised, self._first = self._first is not None, self._first or found
             if found.plan is None:
-                return self._result(found.status, None, f"with the capacities of the promise: {found.reason}")
+                # Raised rates prove nothing: other segments may keep the promise with fewer GPUs.
+                infeasible = found.status is Status.INFEASIBLE
+                status = Status.NO_SOLUTION if raised and infeasible else found.status
+                reason = f"with the capacities of the promise: {found.reason}"
+                return self._result(status, None, "; ".join([reason, *tables.why_little()]))
             deployments = [tables.with_throughputs(deployment) for deployment in found.plan.deployments]
             late = self._late(deployments)
             if not late:
@@ -180,8 +186,10 @@ class _Search:
                 return self._result(found.status, plan, found.reason)
             if found.status is Status.INTERRUPTED:
                 break
-            for (step, name), share_of in late.items():
-                rows[name][step] /= self._trials.factor(share_of)
+            for (step, name), share in late.items():
+                # To more than the capacities of these segments: they would be taken for enough again.
+                total = tables.total(services[name], deployments[step])
+                rows[name][step] = max(rows[name][step] / self._trials.factor(share), total * (1 + 1e-6))
         missed = ", ".join(f"{name} at {day.clock(step)}" for step, name in late)
         return self._result(Status.NO_SOLUTION, None, f"the promise was not kept in time by {missed}")
 

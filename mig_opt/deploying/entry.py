@@ -220,6 +220,15 @@ def check_size(demand: Demand) -> None:
         )
 
 
+def why_too_many(demand: Demand) -> str:
+    """Return which rates need more segments than any deployment has; empty if none does."""
+    try:
+        check_size(demand)
+    except InputError as error:
+        return "; ".join(f"{problem.path} {problem.message}" for problem in error.problems)
+    return ""
+
+
 def _best_throughput(options: Iterable[Option]) -> float:
     return max(option.point.throughput for option in options)
 

@@ -16,9 +16,10 @@ from functools import partial
 
 from mig_opt.arguments import entries_of, wrong_type
 from mig_opt.control import check_run
-from mig_opt.deploying.capacities import CapacityTables
-from mig_opt.deploying.entry import check_size, deploy, why_unservable
+from mig_opt.deploying.capacities import CapacityTables, usable
+from mig_opt.deploying.entry import check_size, deploy, why_too_many
 from mig_opt.deploying.trials import PromiseTrials
+from mig_opt.deploying.unkept import why_unkept
 from mig_opt.errors import InputError
 from mig_opt.registry import AUTO, DEPLOY_METHODS, get_deploy_method
 from mig_opt.result import Rows, Status, versions_with
@@ -34,8 +35,8 @@ _ROUNDS = 12
 """Times that capacities are corrected at most."""
 _STEPS_OF_HEADROOM, _MOST_STEPS = 50, 150
 """Steps of headroom for 100 %, and most of them: rates are raised by 2 % to 300 %."""
-_PROCESSES = {"parvagpu-single": 1}
-"""Most processes of an instance, where a method has fewer than the demand allows: capacities are for what it uses."""
+_LEAST_STEP = 0.5
+"""What a correction multiplies capacities by at least: where segments hold little, one more may hold far more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +186,9 @@ class _Search:
         self._floor = 0
 
     def run(self) -> PromiseResult:
-        unservable = why_unservable(self._demand)
-        if unservable:
-            return self._result(Status.INFEASIBLE, "; ".join(unservable))
+        unkept = why_unkept(self._demand, self._promise)
+        if unkept:
+            return self._result(Status.INFEASIBLE, "; ".join(unkept))
         check_size(self._demand)
         try:
             reason = self._work()
@@ -216,11 +217,10 @@ class _Search:
 
     def _work(self) -> str:
         """Search; return why nothing was found, if that is so."""
-        processes = _PROCESSES.get(self._method.name, self._demand.max_processes)
-        self._tables = tables = CapacityTables(self._demand.replace(max_processes=processes), self._promise)
-        if (name := tables.hopeless) is not None:
-            share = f"{100 * self._promise.share:g} %"
-            return f"no instance keeps {share} of the requests of {name!r} in time, at any rate"
+        asked = usable(self._demand, self._method.name)
+        if asked != self._demand and (unkept := why_unkept(asked, self._promise)):
+            return f"for {self._method.name}: {'; '.join(unkept)}"
+        self._tables = tables = CapacityTables(asked, self._promise)
         self._floor = fleet_bounds(self._demand)[0].gpus
         reason = self._with_capacities(tables)
         exact = self._method.kind == "exact"
@@ -275,8 +275,11 @@ class _Search:
         for _ in range(_ROUNDS):
             if self._last is not None and self._expired:
                 return "the time was over before the promise was kept"
+            demand = tables.demand()
+            if too_many := why_too_many(demand):
+                return f"with the capacities of the promise: {too_many}"
             result = deploy(
-                tables.demand(),
+                demand,
                 self._method.name,
                 running=self._running,
                 time_limit=self._time_left,
@@ -286,7 +289,8 @@ class _Search:
                 raise KeyboardInterrupt
             self._last = result
             if result.deployment is None:
-                return f"with the capacities of the promise: {result.reason or 'the method found no deployment'}"
+                reason = result.reason or "the method found no deployment"
+                return "; ".join([f"with the capacities of the promise: {reason}", *tables.why_little()])
             if result.deployment.used_gpus >= self._best_gpus:
                 return ""
             deployment = tables.with_throughputs(result.deployment)
@@ -331,8 +335,11 @@ class _Search:
     def _enough(self, method: str, steps: int) -> bool:
         """Return True if the promise is kept with so much headroom, or no fewer GPUs are needed than are known."""
         share = steps / _STEPS_OF_HEADROOM
+        raised = self._demand.with_headroom(share)
+        if why_too_many(raised):
+            return True
         found = deploy(
-            self._demand.with_headroom(share),
+            raised,
             method,
             time_limit=self._time_left,
             seed=self._seed,
@@ -368,7 +375,8 @@ class _Search:
                 proven = ("gpus",) if optimal else ()
             reason = "" if last is None else last.reason
         elif status is None:
-            refuted = last is None or last.status is Status.INFEASIBLE
+            # Without capacities there was nothing that this method can use; another one may.
+            refuted = self._tables is not None if last is None else last.status is Status.INFEASIBLE
             status = Status.INFEASIBLE if refuted else Status.NO_SOLUTION
         return PromiseResult(
             status=status,
@@ -390,4 +398,4 @@ class _Search:
 
 def _lowered(factor: float, old: float, new: float) -> float:
     """Return the correction of a capacity that is too large."""
-    return min(old * factor, new)
+    return max(min(old * factor, new), old * _LEAST_STEP)

@@ -23,6 +23,8 @@ _STEP, _SMALLEST_STEP, _STEEPNESS = 0.995, 0.9, 0.1
 to the one that is, to the power of the third figure, within the first two."""
 _MOST_SHOWN = 5_000_000, 50_000_000
 """Requests of all services in the simulation that is shown, and where they come in bursts."""
+_MOST_REQUESTS = 100_000_000
+"""Requests of any simulation: at millions a second it takes fewer seconds, and fewer bursts."""
 _VALIDATION, _REPORT = 1_000_003, 2_000_003
 """Added to the seed of the simulations that decide, and of those that are shown."""
 
@@ -63,15 +65,16 @@ class PromiseTrials:
     def shown(self, demand: Demand, deployment: Deployment, *, brief: bool = False) -> RequestSimulation:
         """Return a simulation at the rates of the services, for the result; a brief one for somebody who waits."""
         rates = [service.rate for service in demand.services]
-        bursts = _LEAST_BURSTS * self._bursts_seconds
-        most = _MOST_SHOWN[bursts > 0 and not brief] / sum(rates)
+        bursts, total = _LEAST_BURSTS * self._bursts_seconds, sum(rates)
+        most = _MOST_SHOWN[bursts > 0 and not brief] / total
+        seconds = max(min(max(_LEAST_REQUESTS / min(rates), _LONGER * bursts), most), _LEAST_SECONDS, bursts)
         return simulate_requests(
             demand,
             deployment,
             arrivals=self._promise.arrivals,
             router=self._promise.router,
             batching=self._promise.batching,
-            seconds=max(min(max(_LEAST_REQUESTS / min(rates), _LONGER * bursts), most), _LEAST_SECONDS, bursts),
+            seconds=min(seconds, _MOST_REQUESTS / total),
             seed=self._seed + _REPORT,
         )
 
@@ -79,11 +82,12 @@ class PromiseTrials:
         """Return the late share of a service in a deployment, at a rate that is higher by the reserve."""
         rate = service.rate * (1 + self._promise.reserve)
         own = (segment for segment in deployment.segments if segment.service == service.name)
+        seconds = max(_LEAST_REQUESTS / rate, _LEAST_SECONDS, _LEAST_BURSTS * self._bursts_seconds) * longer
         return late_share(
             [worker_of(demand, service, deployment, segment, self._promise.batching) for segment in own],
             service.slo,
             rate,
             self._promise,
-            seconds=max(_LEAST_REQUESTS / rate, _LEAST_SECONDS, _LEAST_BURSTS * self._bursts_seconds) * longer,
+            seconds=min(seconds, _MOST_REQUESTS / rate),
             seed=self._seed + _VALIDATION,
         )

@@ -25,6 +25,8 @@ Times: TypeAlias = npt.NDArray[np.float64]
 
 _AT_ONCE = 1 << 17
 """Requests that are made at a time."""
+_SPARSE = 0.5
+"""Requests for each burst and the calm after it, below which they are made without the bursts that have none."""
 
 
 class ArrivalKind(enum.StrEnum):
@@ -128,6 +130,10 @@ class Arrivals:
             times = np.array(self.recorded.get(service, ()), dtype=float)
             yield times[times <= seconds]
             return
+        sparse = self.rates is None and rate * self.burst_seconds / self.burst_share < _SPARSE
+        if self.kind == ArrivalKind.BURSTY and sparse:
+            yield from self._sparse(rate, seconds, rng)
+            return
         expected = self._expected(service, rate, seconds)
         if self.kind != ArrivalKind.BURSTY:
             yield from _stretched(iter([expected]), self.kind == ArrivalKind.EVEN, rng)
@@ -143,6 +149,38 @@ class Arrivals:
         kept = times < seconds
         end = float(np.interp(seconds, times, numbers))
         return np.append(times[kept], min(seconds, times[-1])), np.append(numbers[kept], end)
+
+    def _sparse(self, rate: float, seconds: float, rng: np.random.Generator) -> Iterator[Times]:
+        """Yield arrivals in bursts most of which have none: the same process, from one arrival to the next.
+
+        The states at arrivals are a Markov chain, and the time between two depends on both states: its density is that
+        entry of ``expm(t * [[-left[0], begins], [ends, -left[1]]])``. For equal states this is a mixture of a slow and
+        a fast exponential, for others the density of their sum.
+        """
+        share = self.burst_share
+        arrive = rate * np.array([max(1 - share * self.peak, 0.0) / (1 - share), self.peak])
+        begins, ends = share / (1 - share) / self.burst_seconds, 1 / self.burst_seconds
+        left = arrive + np.array([begins, ends])
+        determinant = arrive[0] * left[1] + begins * arrive[1]
+        fast = (left.sum() + math.sqrt((left[0] - left[1]) ** 2 + 4 * begins * ends)) / 2
+        slow = determinant / fast
+        slowly = np.maximum(fast - left, 0.0) * fast
+        slowly /= slowly + np.maximum(left - slow, 0.0) * slow
+        # Chance that the next one comes in a burst: after one in the calm, and a greater one after one in a burst.
+        low, high = np.array([begins, left[0]]) * arrive[1] / determinant
+        state, now = int(rng.random() < share), 0.0
+        while now < seconds:
+            drawn = rng.random(_AT_ONCE)
+            # Below the lower chance it is a burst whatever came before, beyond the higher one never, between it stays.
+            settled = np.where((drawn < low) | (drawn >= high), np.arange(1, _AT_ONCE + 1), 0)
+            states = np.concatenate([[state], drawn < low])[np.maximum.accumulate(np.concatenate([[0], settled]))]
+            before, after = states[:-1], states[1:]
+            slower = (before != after) | (rng.random(_AT_ONCE) < slowly[before])
+            faster = (before != after) | ~slower
+            steps = slower * rng.standard_exponential(_AT_ONCE) / slow
+            times = now + np.cumsum(steps + faster * rng.standard_exponential(_AT_ONCE) / fast)
+            yield times[times < seconds]
+            state, now = int(after[-1]), float(times[-1])
 
     def _with_bursts(self, expected: tuple[Times, Times], rng: np.random.Generator) -> Iterator[tuple[Times, Times]]:
         """Yield such lines with bursts, one after the other."""

@@ -192,7 +192,12 @@ def deploy_over_day(
         if result.status is Status.INFEASIBLE:
             say_infeasible([result.reason])
         else:
-            say("no plan was found in time; --time-limit S allows for more")
+            known = promise is not None and result.reason
+            say(
+                f"no plan was found: {result.reason}"
+                if known
+                else "no plan was found in time; --time-limit S allows for more"
+            )
     raise typer.Exit(EXIT_CODES.get(result.status, 0))
 
 

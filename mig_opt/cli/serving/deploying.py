@@ -262,8 +262,8 @@ def _hints(result: DeploymentResult, time_limit: float | None) -> list[str]:
 
 def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *, quiet: bool) -> None:
     show(result_card(demand, result, promise_rows(result)))
-    if result.status is Status.INFEASIBLE:
-        show("", bullets(_reasons(demand, result)))
+    if result.deployment is None and (reasons := _reasons(demand, result)):
+        show("", bullets(reasons))
     deployment = result.deployment
     if deployment is not None and not quiet:
         show("", deployment_table(deployment), "", services_table(demand, deployment))
@@ -272,14 +272,19 @@ def _show(demand: Demand, result: DeploymentResult, change: ChangePlan | None, *
 
 
 def _reasons(demand: Demand, result: DeploymentResult) -> list[str]:
-    """Return why there is no deployment: a line for each service that cannot be served, or the proof."""
+    """Return why there is no deployment: a line for each service that cannot be served, or what was proven or tried."""
     from mig_opt.deploying import why_unservable
+    from mig_opt.deploying.promises import PromiseResult
+    from mig_opt.deploying.unkept import why_unkept
 
-    return why_unservable(demand) or [result.reason]
+    promise = result.promise if isinstance(result, PromiseResult) else None
+    lines = why_unservable(demand) if promise is None else why_unkept(demand, promise)
+    tried = result.status is Status.INFEASIBLE or promise is not None
+    return lines or ([result.reason] if tried and result.reason else [])
 
 
 def _say_why_not(demand: Demand, result: DeploymentResult) -> None:
     if result.status is Status.INFEASIBLE:
         say_infeasible(_reasons(demand, result))
     else:
-        say("\n".join(["no deployment was found", *_hints(result, None)]))
+        say("\n".join(["no deployment was found", *_reasons(demand, result), *_hints(result, None)]))

@@ -24,21 +24,26 @@ from mig_opt.errors import InputError, Problem
 from mig_opt.serving.arrivals import ArrivalKind, Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.simulation.serving.capacity_cache import remembered
-from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS, Floats
+from mig_opt.simulation.serving.queues import LATE, LATE_REQUESTS, REQUESTS, Floats
 from mig_opt.simulation.serving.requests import Batching, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests, Worker
 
 CAPACITY_ERROR = 0.005
 """Share of a capacity up to which a bisection goes; the simulations at its steps vary by about as much."""
 
-_MARGIN = 0.8
+MARGIN = 0.8
 """Share of the late requests that are allowed up to which a capacity goes, since simulations vary."""
-_SHORT, _LONG = (30_000, 50), (300_000, 200)
+SHORT, LONG = (30_000, 50), (300_000, 200)
 """Requests and bursts of the simulations that find about where a capacity is, and of those that find it."""
-_LEAST_SLACK, _FIRST_STEPS, _WIDER = 1e-3, 6, 1.2
-_WARM_UP = 0.1
-_MOST_POOLED = 16
+_MOST_REQUESTS = 20_000_000
+"""Requests of a simulation with bursts: at hundreds of thousands a second it has fewer of them."""
+_LEAST_SLACK, _FIRST_STEPS, _WIDER, _LIGHTER = 1e-3, 6, 1.2, 4
+_WARM_UP, _SEED = 0.1, 20_241
+MOST_POOLED = 16
 """Segments that are simulated together; more gain hardly anything."""
+_FEW, _APART, _MOST_APART = 1 / 8, 8, 4_000_000
+"""Where fewer requests meet another than so large a share of those that may be late, none does: they come so many SLOs
+apart, up to so many of them. With longer times between them a simulation has too many seconds to tell its latencies."""
 
 
 @dataclass(frozen=True)
@@ -145,11 +150,16 @@ def pool_capacity(point: Point, slo: float, segments: int, promise: Promise) -> 
     >>> 0.7 < one / 400 < four / 1600 < 1
     True
     """
-    pooled = min(segments, _MOST_POOLED)
-    # Time counts in SLOs, so that services that differ in nothing else share what was simulated.
-    scaled = Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
+    pooled = min(segments, MOST_POOLED)
+    # So services that differ in nothing else share what was simulated.
     arrivals = dataclasses.replace(promise.arrivals, burst_seconds=promise.arrivals.burst_seconds / slo)
-    return _scaled_capacity(scaled, pooled, dataclasses.replace(promise, arrivals=arrivals)) / slo / pooled * segments
+    scaled = dataclasses.replace(promise, arrivals=arrivals)
+    return _scaled_capacity(_scaled(point, slo), pooled, scaled) / slo / pooled * segments
+
+
+def _scaled(point: Point, slo: float) -> Point:
+    """Return a point whose time counts in SLOs."""
+    return Point(1, point.batch, point.processes, point.throughput * slo, point.latency / slo)
 
 
 @lru_cache(maxsize=100_000)
@@ -187,7 +197,7 @@ def _kept_held_rate(workers: tuple[Worker, ...], slo: float, promise: Promise) -
 
 def _held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float:
     most = sum(worker.throughput for worker in workers)
-    if min(worker.answer[-1] for worker in workers) > slo:
+    if min(worker.answer[0] for worker in workers) > slo * LATE:
         return 0.0
 
     def kept(slack: float, length: tuple[int, int]) -> bool:
@@ -195,30 +205,42 @@ def _held_rate(workers: Sequence[Worker], slo: float, promise: Promise) -> float
 
     # Nobody keeps a promise for long beyond the throughput, which the reserve would need.
     slack = promise.reserve / (1 + promise.reserve)
-    if kept(slack, _LONG):
+    if kept(slack, LONG):
         return most * (1 - slack)
     # First roughly, by ratios of the slack: what is lacking at a load of 99 % is as much finer than at one of 50 %.
     low, high = _LEAST_SLACK, 1.0
     for _ in range(_FIRST_STEPS):
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if kept(middle, _SHORT) else (middle, high)
+        low, high = (low, middle) if kept(middle, SHORT) else (middle, high)
     # Then thoroughly, from there.
-    if kept(high, _LONG):
-        while (low := high / _WIDER) > _LEAST_SLACK and kept(low, _LONG):
+    if high < 1 and kept(high, LONG):
+        while (low := high / _WIDER) > _LEAST_SLACK and kept(low, LONG):
             high = low
     else:
-        while (high := (low := high) * _WIDER) < 1 and not kept(high, _LONG):
-            pass
-        if high >= 1:
-            return 0.0
+        low = high if high < 1 else low
+        # Loads may have to be far below a tenth: where a batch takes nearly as long as the SLO, nobody can wait for it.
+        while not kept(high := min(low * _WIDER, 1 - (1 - low) / _LIGHTER), LONG):
+            if most * (1 - high) < _least_rate(slo, promise):
+                return 0.0
+            low = high
     while high - low > CAPACITY_ERROR * (1 - high):
         middle = (low + high) / 2
-        low, high = (low, middle) if kept(middle, _LONG) else (middle, high)
+        low, high = (low, middle) if kept(middle, LONG) else (middle, high)
     return most * (1 - high)
 
 
+def _least_rate(slo: float, promise: Promise) -> float:
+    """Return the requests per second below which hardly any request comes within an SLO of another.
+
+    A promise that is not kept then is kept at no rate, and one that is kept is kept at all lower rates.
+    """
+    arrivals = promise.arrivals
+    peak = arrivals.peak if arrivals.kind == ArrivalKind.BURSTY else 1.0
+    return promise.allowed * _FEW / (peak * slo)
+
+
 def keeps_promise(
-    workers: Sequence[Worker], slo: float, rate: float, promise: Promise, length: tuple[int, int] = _LONG
+    workers: Sequence[Worker], slo: float, rate: float, promise: Promise, length: tuple[int, int] = LONG
 ) -> bool:
     """Return True if segments of one service keep a promise at a rate, with its reserve and a margin.
 
@@ -238,16 +260,40 @@ def keeps_promise(
     bool
         True if at most 0.8 of the late requests that are allowed are late.
     """
-    rng = np.random.default_rng(20_241)
+    rng = np.random.default_rng(_SEED)
     requests, bursts = length
     arrivals, rate = promise.arrivals, rate * (1 + promise.reserve)
     seconds = requests / rate
     if arrivals.kind == ArrivalKind.BURSTY:
-        seconds = max(seconds, bursts * arrivals.burst_seconds / arrivals.burst_share)
+        bursts_seconds = bursts * arrivals.burst_seconds / arrivals.burst_share
+        seconds = max(seconds, min(bursts_seconds, _MOST_REQUESTS / rate))
     # The same points each time, made once where that is possible.
     at_random = arrivals.kind == ArrivalKind.POISSON
-    stream = [_poisson(requests) / rate] if at_random else arrivals.stream("", rate, seconds, rng)
-    return _late_share(workers, slo, promise, seconds, stream=stream, rng=rng) <= promise.allowed * _MARGIN
+    stream = [_poisson(requests) / rate] if at_random else None
+    return _late_share(workers, slo, rate, promise, seconds, rng=rng, stream=stream) <= promise.allowed * MARGIN
+
+
+@lru_cache(maxsize=10_000)
+def late_alone(point: Point, slo: float, promise: Promise) -> float:
+    """Return the share of late requests at a segment with so few that none meets another.
+
+    Parameters
+    ----------
+    point : Point
+        Batch size, processes, throughput and latency of the segment.
+    slo : float
+        Seconds.
+    promise : Promise
+        How batches are formed.
+
+    Returns
+    -------
+    float
+        From 0 to 1; a promise that allows for fewer is kept at no rate.
+    """
+    workers, rate = [worker_at(_scaled(point, slo), 1.0, promise.batching.patience)], _least_rate(1.0, promise) / 2
+    requests = LONG[0] if promise.batching.spread else 1
+    return _late_share(workers, 1.0, rate, promise, requests / rate, rng=np.random.default_rng(_SEED))
 
 
 def late_share(
@@ -282,8 +328,7 @@ def _kept_late_share(
 ) -> float:
     def simulate() -> float:
         rng = np.random.default_rng([seed, zlib.crc32(repr((slo, rate)).encode())])
-        stream = promise.arrivals.stream("", rate, seconds, rng)
-        return _late_share(workers, slo, promise, seconds, stream=stream, rng=rng)
+        return _late_share(workers, slo, rate, promise, seconds, rng=rng)
 
     return remembered(("late", _digest(workers), slo, rate, promise, seconds, seed), simulate)
 
@@ -291,12 +336,19 @@ def _kept_late_share(
 def _late_share(
     workers: Sequence[Worker],
     slo: float,
+    rate: float,
     promise: Promise,
     seconds: float,
     *,
-    stream: Iterable[Floats],
     rng: np.random.Generator,
+    stream: Iterable[Floats] | None = None,
 ) -> float:
+    if rate < _least_rate(slo, promise):
+        apart = _APART * slo
+        stream = [np.arange(1, min(max(round(rate * seconds), 1), _MOST_APART) + 1) * apart]
+        seconds = float(stream[0][-1])
+    elif stream is None:
+        stream = promise.arrivals.stream("", rate, seconds, rng)
     served = ServedRequests(
         workers,
         slo,
@@ -326,47 +378,3 @@ def _poisson(requests: int) -> Floats:
     """Return so many random points of rate 1."""
     points: Floats = np.cumsum(np.random.default_rng(20_242).standard_exponential(requests))
     return points
-
-
-def capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float = 0.0) -> float:
-    """Return the capacity of one of the segments that serve a whole service, if all are alike.
-
-    Parameters
-    ----------
-    point : Point
-        Batch size, processes, throughput and latency of each segment.
-    slo, rate : float
-        Seconds, and requests per second of the service.
-    promise : Promise
-        The promise, the arrivals, and how batches are formed.
-    above : float
-        Capacities up to here are of no interest.
-
-    Returns
-    -------
-    float
-        Requests per second, for as few segments as keep the promise together; 0 if that is at most ``above``.
-    """
-    return _kept_capacity(point, slo, rate, promise, above)
-
-
-@lru_cache(maxsize=100_000)
-def _kept_capacity(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
-    key = "service", point, slo, rate, promise, above
-    return remembered(key, lambda: _capacity_in_service(point, slo, rate, promise, above))
-
-
-def _capacity_in_service(point: Point, slo: float, rate: float, promise: Promise, above: float) -> float:
-    segments = max(math.ceil(rate / point.throughput * (1 - 1e-9)), 1)
-    while True:
-        pooled = min(segments, _MOST_POOLED)
-        workers = [worker_at(point, slo, promise.batching.patience)] * pooled
-        # Cheaper than the capacity: whether it is of interest.
-        least = min(above, point.throughput) * pooled
-        if above > 0 and not all(keeps_promise(workers, slo, least, promise, length) for length in (_SHORT, _LONG)):
-            return 0.0
-        capacity = pool_capacity(point, slo, segments, promise) / segments
-        if capacity * segments >= rate or pooled < segments or capacity == 0:
-            return capacity if capacity > above else 0.0
-        # With more segments each has more capacity, so that so many are enough.
-        segments = max(math.ceil(rate / capacity), segments + 1)

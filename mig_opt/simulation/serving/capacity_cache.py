@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-METHOD = 1
+METHOD = 2
 """Has to change with whatever changes capacities: the simulation, its length, margins, the bisection."""
 
 _OFF = "off"

@@ -13,10 +13,11 @@ from mig_opt.errors import InputError
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import RateTable
-from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, capacity_in_service, held_rate, pool_capacity
+from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, held_rate, pool_capacity
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
 from mig_opt.simulation.serving.requests import worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests
+from mig_opt.simulation.serving.service_capacity import capacity_in_service
 
 POINT = Point(1, 8, 2, 400.0, 0.04)
 
