@@ -129,7 +129,9 @@ class CapacityTables:
         kinds = [(deployment.gpus[s.gpu], deployment.placement(s).profile.compute_slices) for s in own]
         return sum(capacities.get(kind, 0.0) for kind in kinds)
 
-    def correct(self, service: Service, deployment: Deployment, choose: Callable[[float, float], float]) -> None:
+    def correct(
+        self, service: Service, deployment: Deployment, choose: Callable[[float, float], float], *, kept: bool = True
+    ) -> None:
         """Correct the capacities of a service by the rate at which its segments in a deployment keep the promise.
 
         Parameters
@@ -141,10 +143,14 @@ class CapacityTables:
         choose : callable
             Takes the correction until now and the one with which the capacities of these segments add up to that rate;
             returns the new one.
+        kept : bool
+            False if the deployment is known to break the promise to the service: it holds less than its rate, then.
         """
         own = [segment for segment in deployment.segments if segment.service == service.name]
         workers = [worker_of(self._demand, service, deployment, segment, self._promise.batching) for segment in own]
         held = max(held_rate(workers, service.slo, self._promise), service.rate * 1e-3)
+        if not kept:
+            held = min(held, service.rate * (1 - 1e-6))
         total = self.total(service, deployment)
         if total > 0:
             self.corrections[service.name] = choose(self.corrections[service.name], held / total)

@@ -49,8 +49,8 @@ class DayPromiseResult(DayResult):
     promise : Promise or None
         What was promised.
     simulations : tuple of RequestSimulation or None
-        Simulation of the deployment of each step, with other random numbers than those it was found with; None for a
-        step without requests.
+        Simulation of the deployment of each step, with other random numbers than those it was found with, in which it
+        keeps the promise, too; None for a step without requests.
     """
 
     promise: Promise | None = None

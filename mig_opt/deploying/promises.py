@@ -51,7 +51,8 @@ class PromiseResult(DeploymentResult):
     promise : Promise or None
         What was promised.
     simulation : RequestSimulation or None
-        Simulation of the deployment, with other random numbers than those it was found with.
+        Simulation of the deployment, with other random numbers than those it was found with. A deployment that does
+        not keep the promise in it is not taken.
     capacities : tuple of Capacity
         Rate up to which each way to serve a service keeps the promise.
     headroom : float or None
@@ -174,12 +175,12 @@ class _Search:
         time_limit: float | None,
         seed: int,
         fewer_than: float = math.inf,
+        trials: PromiseTrials | None = None,
     ) -> None:
-        self._fewer_than = fewer_than
+        self._fewer_than, self._trials = fewer_than, trials or PromiseTrials(promise, seed)
         self._begun = time.monotonic()
         self._demand, self._promise, self._running, self._seed = demand, promise, running, seed
         self._method, self._time_limit, self._incumbents = get_deploy_method(method), time_limit, incumbents
-        self._trials = PromiseTrials(promise, seed)
         self._tables: CapacityTables | None = None
         self._best: _Found | None = None
         self._last: DeploymentResult | None = None
@@ -222,6 +223,8 @@ class _Search:
             return f"for {self._method.name}: {'; '.join(unkept)}"
         self._tables = tables = CapacityTables(asked, self._promise)
         self._floor = fleet_bounds(self._demand)[0].gpus
+        if too_many := why_too_many(tables.demand()):
+            return f"with the capacities of the promise: {too_many}"
         reason = self._with_capacities(tables)
         exact = self._method.kind == "exact"
         if exact:
@@ -253,6 +256,7 @@ class _Search:
                 time_limit=self._time_left,
                 seed=self._seed,
                 fewer_than=self._best_gpus,
+                trials=self._trials,
             )
             search._work()
             if search._best is not None:
@@ -301,7 +305,8 @@ class _Search:
             broken = list(late)
             for service in self._demand.services:
                 if service.name in late:
-                    tables.correct(service, deployment, partial(_lowered, self._trials.factor(late[service.name])))
+                    lowered = partial(_lowered, self._trials.factor(late[service.name]))
+                    tables.correct(service, deployment, lowered, kept=False)
         return f"the promise was not kept by {', '.join(broken)} after {_ROUNDS} corrections of the capacities"
 
     def _raise_capacities(self, tables: CapacityTables) -> None:
@@ -362,9 +367,6 @@ class _Search:
 
     def _result(self, status: Status | None, reason: str) -> PromiseResult:
         best, last = self._best, self._last
-        simulation = None
-        if best is not None:
-            simulation = self._trials.shown(self._demand, best.deployment, brief=status is Status.INTERRUPTED)
         bound = max(self._floor, 0 if last is None else last.lower_bound)
         proven: tuple[str, ...] = ()
         if best is not None:
@@ -390,7 +392,7 @@ class _Search:
             proven=proven,
             demand=self._demand,
             promise=self._promise,
-            simulation=simulation,
+            simulation=None if best is None else self._trials.shown(self._demand, best.deployment),
             capacities=() if self._tables is None else self._tables.entries(),
             headroom=None if best is None else best.headroom,
         )

@@ -45,16 +45,22 @@ class PromiseTrials:
 
     def __init__(self, promise: Promise, seed: int) -> None:
         self._promise, self._seed = promise, seed
+        self._shown: dict[tuple[Demand, Deployment], RequestSimulation] = {}
         bursty = promise.arrivals.kind == ArrivalKind.BURSTY
         self._bursts_seconds = promise.arrivals.burst_seconds / promise.arrivals.burst_share if bursty else 0.0
 
     def late(self, demand: Demand, deployment: Deployment) -> dict[str, float]:
-        """Return the late share of each service that breaks the promise, at rates that are higher by its reserve."""
+        """Return the late share of each service that breaks the promise, at rates that are higher by its reserve.
+
+        Where none does, those that break it in the simulation that is shown.
+        """
         allowed = self._promise.allowed
         found = {one.name: self._late_share(demand, deployment, one) for one in demand.services}
         if max(found.values()) < _HOPELESS * allowed:
             near = [one for one in demand.services if found[one.name] > _SURE * allowed]
             found = {one.name: self._late_share(demand, deployment, one, longer=_LONGER) for one in near}
+        if max(found.values(), default=0.0) <= allowed + 1e-12:
+            found = {one.name: one.late_share for one in self.shown(demand, deployment).services}
         return {name: share for name, share in found.items() if share > allowed + 1e-12}
 
     def factor(self, late_share: float) -> float:
@@ -62,11 +68,16 @@ class PromiseTrials:
         step = math.pow(self._promise.allowed / late_share, _STEEPNESS)
         return min(max(step, _SMALLEST_STEP), _STEP)
 
-    def shown(self, demand: Demand, deployment: Deployment, *, brief: bool = False) -> RequestSimulation:
-        """Return a simulation at the rates of the services, for the result; a brief one for somebody who waits."""
+    def shown(self, demand: Demand, deployment: Deployment) -> RequestSimulation:
+        """Return a simulation at the rates of the services, for the result, made once."""
+        if (demand, deployment) not in self._shown:
+            self._shown[demand, deployment] = self._simulated(demand, deployment)
+        return self._shown[demand, deployment]
+
+    def _simulated(self, demand: Demand, deployment: Deployment) -> RequestSimulation:
         rates = [service.rate for service in demand.services]
         bursts, total = _LEAST_BURSTS * self._bursts_seconds, sum(rates)
-        most = _MOST_SHOWN[bursts > 0 and not brief] / total
+        most = _MOST_SHOWN[bursts > 0] / total
         seconds = max(min(max(_LEAST_REQUESTS / min(rates), _LONGER * bursts), most), _LEAST_SECONDS, bursts)
         return simulate_requests(
             demand,

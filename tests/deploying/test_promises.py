@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 from demands import A30
 
-from mig_opt.deploying import deploy
+from mig_opt.deploying import deploy, trials
 from mig_opt.deploying.promises import deploy_with_promise
 from mig_opt.deploying.trials import PromiseTrials
+from mig_opt.deploying.unkept import why_unkept
 from mig_opt.errors import InputError
 from mig_opt.instances.bundled import load_demand
 from mig_opt.result import Status
 from mig_opt.serving.arrivals import Arrivals
-from mig_opt.serving.demand import Demand, GpuPool, Service
+from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.deployment import Deployment, Segment
 from mig_opt.serving.profile_table import Point, ProfileTable
 from mig_opt.simulation.serving import capacity
 from mig_opt.simulation.serving.capacity import Promise
-from mig_opt.simulation.serving.requests import simulate_requests
+from mig_opt.simulation.serving.requests import Batching, simulate_requests
 from mig_opt.validation import validate_deployment
 
 POINTS = tuple(Point(size, 8, 1, 100.0 * size, 0.08 / size) for size in (1, 2, 4))
@@ -107,6 +109,107 @@ def test_a_limit_that_no_instance_keeps():
     nowhere = deploy_with_promise(demand(10.0, slo=0.001), 0.9)
     assert nowhere.status is Status.INFEASIBLE
     assert "needs a latency" in nowhere.reason
+
+
+def on_a30(points: tuple[Point, ...], *services: Service, share: float = 1.0, count: int | None = None) -> Demand:
+    """Services of the model ``m`` with these points, whose latency may take so much of the SLO."""
+    return Demand(services, (ProfileTable("m", "A30", points),), (GpuPool(A30, count),), SloRule(share))
+
+
+@pytest.mark.parametrize(
+    ("points", "slo", "rate", "promise", "gpus"),
+    [
+        ((Point(1, 1, 1, 100.0, 0.01),), 0.02, 50.0, Promise(0.999), 1),
+        ((Point(1, 1, 1, 100.0, 0.01),), 0.02, 50.0, Promise(0.99, Arrivals("bursty")), 1),
+        ((Point(1, 8, 1, 72.0, 0.11),), 0.2, 36.0, Promise(0.99), 1),
+        ((Point(1, 8, 1, 44.0, 0.18),), 0.2, 22.0, Promise(0.99), 3),
+        # Latency and SLO that divide to a little more than 1.
+        ((Point(1, 1, 1, 1 / 0.3, 0.3),), 0.3, 1.0, Promise(0.99), 1),
+        # Large batches answer more, and hardly any of them in time.
+        ((Point(4, 16, 1, 100.0, 0.16), Point(4, 1, 1, 50.0, 0.02)), 0.2, 30.0, Promise(0.999), 1),
+        ((Point(1, 8, 1, 50.0, 0.16),), 0.2, 1e-9, Promise(0.9999, Arrivals("bursty")), 1),
+    ],
+)
+def test_segments_of_little_capacity(points, slo, rate, promise, gpus):
+    found = deploy_with_promise(on_a30(points, Service("a", slo, rate, "m")), promise, "search")
+    assert (found.gpus, found.simulation.keeps(promise.share)) == (gpus, True)
+
+
+SLOW = Point(1, 8, 1, 10.0, 0.02)
+"""A batch takes 0.8 s by its throughput, whatever its latency."""
+
+
+def test_what_no_instance_keeps_is_told_of_all_services_with_what_would():
+    bad = on_a30(
+        (SLOW,), Service("a", 0.1, 5.0, "m"), Service("b", 0.2, 5.0, "m"), Service("c", 0.01, 5.0, "m"), share=0.5
+    )
+    found = deploy_with_promise(bad, 0.99)
+    assert found.status is Status.INFEASIBLE
+    for text in (
+        "'a' in time, at any rate: at best 0 % are, on 1g.6gb",
+        "of 'b' in time",
+        "an SLO of 0.8 s",
+        "'c' needs",
+    ):
+        assert text in found.reason
+    slower = tuple(dataclasses.replace(service, slo=0.8) for service in bad.services)
+    assert deploy_with_promise(bad.replace(services=slower), 0.99).simulation.keeps(0.99)
+    other = bad.replace(tables=(ProfileTable("m", "A30", (SLOW, Point(2, 1, 1, 500.0, 0.002))),))
+    assert {segment.profile for segment in deploy_with_promise(other, 0.99).deployment.segments} == {"2g.12gb"}
+
+
+@pytest.mark.parametrize(("spread", "patience"), [(0.4, 0.0), (1.0, 0.5), (10.0, 0.5), (0.1, 1.0)])
+def test_what_could_be_kept_where_times_vary(spread, patience):
+    varied = Promise(0.9999, batching=Batching(spread=spread, patience=patience))
+    asked = on_a30((Point(1, 8, 1, 80.0, 0.1),), Service("a", 0.2, 0.01, "m"), share=0.5)
+    (reason,) = why_unkept(asked, varied)
+    could = dict(re.findall(r"(a promise|an SLO) of ([\d.e+]+)", reason))
+    promised = dataclasses.replace(varied, share=float(could["a promise"]) / 100)
+    assert why_unkept(asked, promised) == []
+    assert why_unkept(asked, dataclasses.replace(varied, share=promised.share + 0.005 * (1 - promised.share)))
+    # Who waits for as long as is left is late whenever a batch takes longer than usual, whatever the SLO.
+    assert ("an SLO" in could) == (patience < 1)
+    if patience < 1:
+        longer = dataclasses.replace(asked.services[0], slo=float(could["an SLO"]))
+        assert why_unkept(asked.replace(services=(longer,)), varied) == []
+
+
+def test_latencies_that_the_rule_forbids_may_be_what_keeps_a_promise():
+    (reason,) = why_unkept(
+        on_a30((SLOW, Point(2, 1, 1, 12.0, 0.08)), Service("a", 0.1, 1.0, "m"), share=0.5), Promise()
+    )
+    assert reason.endswith(
+        "what can be kept: latencies of up to 0.8 of the SLO (--slo-share) in place of 0.5, or an SLO of 0.16 s"
+    )
+
+
+def test_too_few_gpus_where_batches_take_nearly_the_slo():
+    found = deploy_with_promise(on_a30((Point(1, 8, 1, 50.0, 0.16),), Service("a", 0.2, 50.0, "m"), count=1), 0.999)
+    assert found.status is Status.INFEASIBLE
+    assert "GPUs" in found.reason
+    assert (
+        "a batch takes 0.8 of its SLO, so few may wait for one; with an SLO of 0.32 s it would be up to" in found.reason
+    )
+
+
+def test_a_method_that_cannot_use_what_others_can_proves_nothing():
+    asked = on_a30((Point(1, 8, 2, 100.0, 0.1),), Service("a", 0.3, 5.0, "m"))
+    found = deploy_with_promise(asked, 0.99, "parvagpu-single")
+    assert (found.status, found.reason[:20]) == (Status.NO_SOLUTION, "for parvagpu-single:")
+    assert deploy_with_promise(asked, 0.99).status is Status.OPTIMAL
+
+
+def test_rates_that_take_too_many_segments():
+    found = deploy_with_promise(on_a30((Point(1, 8, 1, 50.0, 0.16),), Service("a", 0.2, 4e6, "m")), 0.999)
+    assert found.status is Status.INFEASIBLE
+    assert "services[0].rate needs at least" in found.reason
+
+
+def test_huge_rates_are_simulated_for_a_shorter_time(monkeypatch):
+    """30 seconds would have more requests than any simulation takes."""
+    monkeypatch.setattr(trials, "_MOST_REQUESTS", 1_000_000)
+    fast = on_a30((Point(1, 32, 1, 1e9, 0.01),), Service("a", 0.02, 1e9, "m"), share=0.5)
+    assert deploy_with_promise(fast, Promise(0.99, Arrivals("even")), "first-fit").simulation.requests <= 1_000_001
 
 
 def test_the_same_seed_gives_the_same_deployment():

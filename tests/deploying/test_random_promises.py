@@ -7,17 +7,14 @@ import random
 import pytest
 from demands import A30, A100, H100, assert_serves
 
-from mig_opt.deploying.day_promises import deploy_day_with_promise
 from mig_opt.deploying.promises import deploy_with_promise
 from mig_opt.deploying.unkept import why_unkept
 from mig_opt.result import Status
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.demand import Demand, GpuPool, Service, SloRule
 from mig_opt.serving.profile_table import Point, ProfileTable
-from mig_opt.serving.rates import RateTable
 from mig_opt.simulation.serving.capacity import Promise
 from mig_opt.validation import validate_deployment
-from mig_opt.validation.serving.days import validate_day
 
 METHODS = ("exact", "exact", "search", "parvagpu", "first-fit")
 

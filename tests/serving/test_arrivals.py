@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mig_opt.errors import InputError
+from mig_opt.serving import arrivals as module
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.rates import RateTable
 
@@ -64,6 +65,24 @@ def test_bursts_have_their_rate_share_and_length():
     assert counts[~high].mean() / 0.05 == pytest.approx(294, rel=0.08)
     lengths = [len(list(group)) * 0.05 for is_high, group in itertools.groupby(high) if is_high]
     assert np.mean(lengths) == pytest.approx(1.0, rel=0.15)
+
+
+@pytest.mark.parametrize("figures", [{}, {"peak": 5.0, "burst_share": 0.2}, {"peak": 3.0, "burst_share": 0.2}])
+def test_rare_requests_come_in_the_same_bursts(monkeypatch, figures):
+    """Made from one arrival to the next, and burst by burst: as many, as far apart, and as many in some seconds."""
+    arrivals = Arrivals("bursty", **figures)
+    found = []
+    for sparse in (0.0, 1e9):
+        monkeypatch.setattr(module, "_SPARSE", sparse)
+        moments = times(arrivals, 3.0, 100_000.0, seed=7)
+        counts = [np.bincount((moments / seconds).astype(int)).var() for seconds in (0.1, 1.0, 10.0)]
+        found.append([len(moments), *np.quantile(np.diff(moments), [0.1, 0.5, 0.9, 0.99]), *counts])
+    assert found[0] == pytest.approx(found[1], rel=0.05)
+
+
+def test_arrivals_that_are_far_apart_come_at_once():
+    """There are 10^12 bursts without a request between two with one."""
+    assert len(times(Arrivals("bursty"), 1e-12, 1e16)) == pytest.approx(10_000, rel=0.05)
 
 
 def test_rates_over_time_are_followed():

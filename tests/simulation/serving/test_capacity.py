@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pytest
@@ -13,9 +14,10 @@ from mig_opt.errors import InputError
 from mig_opt.serving.arrivals import Arrivals
 from mig_opt.serving.profile_table import Point
 from mig_opt.serving.rates import RateTable
-from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, held_rate, pool_capacity
+from mig_opt.simulation.serving.capacity import CAPACITY_ERROR, Promise, held_rate, late_alone, pool_capacity
+from mig_opt.simulation.serving.capacity import late_share as late_rarely
 from mig_opt.simulation.serving.queues import LATE_REQUESTS, REQUESTS
-from mig_opt.simulation.serving.requests import worker_at
+from mig_opt.simulation.serving.requests import Batching, worker_at
 from mig_opt.simulation.serving.service import Router, ServedRequests
 from mig_opt.simulation.serving.service_capacity import capacity_in_service
 
@@ -55,6 +57,54 @@ def test_an_md1_queue_has_the_capacity_of_theory():
         share = (1 - middle) * sum(term * np.exp(middle * (2 - k)) for k, term in enumerate(terms))
         low, high = (middle, high) if share >= 0.992 else (low, middle)
     assert pool_capacity(point, 3.0, 1, promise) == pytest.approx(low, rel=0.015)
+
+
+@pytest.mark.parametrize("share", [0.99, 0.999, 0.9999])
+def test_capacities_below_a_tenth_of_the_throughput(share):
+    """Of a queue that has room for one request: (1 - load) e^load of them find it within one service (Crommelin)."""
+    late = 0.8 * (1 - share)
+    low, high = 0.0, 1.0
+    while high - low > 1e-9:
+        middle = (low + high) / 2
+        low, high = (middle, high) if 1 - (1 - middle) * np.exp(middle) <= late else (low, middle)
+    found = pool_capacity(Point(1, 1, 1, 100.0, 0.01), 0.02, 1, Promise(share, reserve=0.0))
+    assert found / 100 == pytest.approx(low, rel=0.1)
+
+
+@pytest.mark.parametrize("kind", ["even", "poisson", "bursty"])
+def test_batches_that_take_nearly_the_slo_have_some_capacity(kind):
+    lengths = (0.55, 1.0)
+    promise = Promise(0.99, Arrivals(kind))
+    found = [pool_capacity(Point(1, 8, 1, 8 / (0.3 * one), 0.3 * one), 0.3, 1, promise) for one in lengths]
+    assert found == sorted(found, reverse=True)
+    assert 0 < found[-1] < 10
+
+
+def test_a_promise_that_cannot_be_kept_alone_has_no_capacity():
+    """Lognormal times of batches: 2.3 % of those that take half the SLO on average take longer than it."""
+    varied = Promise(0.95, batching=Batching(patience=0.0, spread=0.4))
+    point = Point(1, 1, 1, 10.0, 0.1)
+    assert late_alone(point, 0.2, varied) == pytest.approx(0.0228, rel=0.1)
+    assert pool_capacity(point, 0.2, 1, varied) > 0
+    assert pool_capacity(point, 0.2, 1, dataclasses.replace(varied, share=0.98)) == 0.0
+    assert late_alone(Point(1, 8, 1, 10.0, 0.1), 0.2, Promise()) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["even", "poisson", "bursty"])
+@pytest.mark.parametrize("rate", [1e-3, 1e-9, 1e-300])
+def test_rare_requests_are_all_in_time(kind, rate):
+    """Also where a batch takes exactly the SLO, and the clock of so long a simulation is too coarse to tell."""
+    worker = worker_at(Point(1, 1, 1, 1 / 0.3, 0.3), 0.3, 0.5)
+    promise = Promise(0.999, Arrivals(kind))
+    assert late_rarely([worker], 0.3, rate, promise, seconds=400_000 / rate, seed=1) <= 0.001
+
+
+def test_where_few_segments_hold_little_as_few_as_are_needed_count():
+    point, promise = Point(1, 8, 1, 50.0, 0.16), Promise(0.999)
+    for rate in (0.05, 8.0):
+        needed = math.ceil(rate / capacity_in_service(point, 0.2, rate, promise))
+        few, enough = (pool_capacity(point, 0.2, count, promise) for count in (needed - 1, needed))
+        assert few < rate <= enough
 
 
 def test_pooling_gains():
