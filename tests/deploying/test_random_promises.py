@@ -25,7 +25,7 @@ def drawn(seed: int) -> tuple[Demand, Promise, str]:
     gpu, share = rng.choice([A30, A30, A100, H100]), rng.choice([0.5, 0.7, 1.0, 1.0])
     services, tables = [], []
     for name in "abc"[: rng.choice([1, 1, 1, 2, 3])]:
-        slo = 10 ** rng.uniform(-1.3, 0.7)
+        slo = 10 ** rng.uniform(-1, 1)
         points = {}
         for size in rng.sample(gpu.sizes, rng.randint(1, len(gpu.sizes))):
             for _ in range(rng.choice([1, 1, 2, 4])):
